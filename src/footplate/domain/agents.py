@@ -1,0 +1,136 @@
+"""Agents, environments and the configuration that a turn really runs with.
+
+A turn resolves an agent version, the session's overrides and the turn's own overrides into one
+`ResolvedConfig` and stores it, so that what ran can always be told from what would run today (K1).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from footplate.domain.json import Json, JsonObject
+
+TOOLSET: Final = "agent_toolset_20260401"
+CUSTOM: Final = "custom"
+BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep")
+DEFAULT_MAX_ITERATIONS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """One version of an agent. `definition` is its whole wire body without the fields named here."""
+
+    id: str
+    organisation: str
+    version: int
+    name: str
+    definition: JsonObject
+    metadata: dict[str, str]
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentRecord:
+    id: str
+    organisation: str
+    name: str
+    description: str | None
+    config: JsonObject
+    metadata: dict[str, str]
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomTool:
+    name: str
+    description: str
+    input_schema: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedConfig:
+    """What one turn runs with. Stored as JSON with the turn."""
+
+    harness: str
+    model: str
+    system: str
+    tools: tuple[str, ...] = ()
+    custom_tools: tuple[CustomTool, ...] = ()
+    max_iterations: int = DEFAULT_MAX_ITERATIONS
+    model_parameters: JsonObject = field(default_factory=dict)
+    agent_id: str = ""
+    agent_version: int = 0
+
+
+def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default_harness: str) -> ResolvedConfig:
+    """Fold the session's agent snapshot and a turn's overrides into one configuration; later wins."""
+    merged: dict[str, Json] = {**agent, **overrides}
+    limits = _object(merged.get("limits"))
+    model = _object(merged.get("model"))
+    built_in, custom = _tools(merged.get("tools"))
+    return ResolvedConfig(
+        harness=str(merged.get("harness") or default_harness),
+        model=str(model.get("id") or merged.get("model") or ""),
+        system=render_system(merged),
+        tools=built_in,
+        custom_tools=custom,
+        max_iterations=_integer(limits.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
+        model_parameters=_object(merged.get("model_parameters")),
+        agent_id=str(agent.get("id") or ""),
+        agent_version=_integer(agent.get("version"), 0),
+    )
+
+
+def render_system(agent: Mapping[str, Json]) -> str:
+    """Role, goal and backstory first, then the system prompt itself (F1)."""
+    lines = []
+    if role := agent.get("role"):
+        lines.append(f"You are {role}.")
+    if goal := agent.get("goal"):
+        lines.append(f"Your goal: {goal}")
+    if backstory := agent.get("backstory"):
+        lines.append(str(backstory))
+    if system := agent.get("system"):
+        lines.append(str(system))
+    return "\n\n".join(lines)
+
+
+def _tools(tools: Json) -> tuple[tuple[str, ...], tuple[CustomTool, ...]]:
+    built_in: list[str] = []
+    custom: list[CustomTool] = []
+    for tool in tools if isinstance(tools, list) else []:
+        if not isinstance(tool, dict):
+            continue
+        if tool.get("type") == TOOLSET:
+            built_in.extend(name for name in BUILT_IN_TOOLS if _enabled(tool, name))
+        elif tool.get("type") == CUSTOM:
+            custom.append(
+                CustomTool(
+                    name=str(tool.get("name")),
+                    description=str(tool.get("description") or ""),
+                    input_schema=_object(tool.get("input_schema")),
+                )
+            )
+    return tuple(built_in), tuple(custom)
+
+
+def _enabled(toolset: Mapping[str, Json], name: str) -> bool:
+    default = _object(toolset.get("default_config")).get("enabled", True)
+    configs = toolset.get("configs")
+    for config in configs if isinstance(configs, list) else []:
+        if isinstance(config, dict) and config.get("name") == name:
+            return bool(config.get("enabled", default))
+    return bool(default)
+
+
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _integer(value: Json, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default

@@ -1,0 +1,162 @@
+"""Events and log positions: the only way in and out of a session.
+
+An *event* has an id, a type and a body. A *position* is one line of the log: it delivers an event at a sequence
+number. A queued input has two positions, one when it is accepted (`processed_at` null) and one when it is taken
+up, so positions and events are two things. `seq` is the only order that counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal
+
+from footplate.domain import ids
+from footplate.domain.json import Json, JsonObject
+
+USER_MESSAGE: Final = "user.message"
+USER_INTERRUPT: Final = "user.interrupt"
+USER_TOOL_CONFIRMATION: Final = "user.tool_confirmation"
+USER_CUSTOM_TOOL_RESULT: Final = "user.custom_tool_result"
+AGENT_MESSAGE: Final = "agent.message"
+AGENT_THINKING: Final = "agent.thinking"
+AGENT_TOOL_USE: Final = "agent.tool_use"
+AGENT_TOOL_RESULT: Final = "agent.tool_result"
+AGENT_CUSTOM_TOOL_USE: Final = "agent.custom_tool_use"
+STATUS_RUNNING: Final = "session.status_running"
+STATUS_IDLE: Final = "session.status_idle"
+STATUS_RESCHEDULED: Final = "session.status_rescheduled"
+SESSION_ERROR: Final = "session.error"
+SESSION_UPDATED: Final = "session.updated"
+SESSION_DELETED: Final = "session.deleted"
+MODEL_REQUEST_START: Final = "span.model_request_start"
+MODEL_REQUEST_END: Final = "span.model_request_end"
+
+VERSION: Final = 1
+"""Of a stored event's body. Old versions always load; the corpus in tests/unit keeps one of each."""
+
+PreviewType = Literal["agent.message", "agent.thinking"]
+RetryStatus = Literal["retrying", "exhausted", "terminal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    type: str
+    body: JsonObject = field(default_factory=dict)
+    id: str = field(default_factory=lambda: ids.new_id(ids.EVENT))
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    seq: int
+    event: Event
+    created_at: datetime
+    processed_at: datetime | None
+    turn_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or many model requests."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    requests: int = 0
+    cost_microusd: int | None = None
+    """None where the price of the model is not known: unknown is not free."""
+
+    def __add__(self, other: "Usage") -> "Usage":
+        costs = [cost for cost in (self.cost_microusd, other.cost_microusd) if cost is not None]
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            requests=self.requests + other.requests,
+            cost_microusd=sum(costs) if costs else None,
+        )
+
+
+def wire(position: Position) -> JsonObject:
+    """The event as clients see it."""
+    moment = position.processed_at.isoformat().replace("+00:00", "Z") if position.processed_at else None
+    return {
+        "id": position.event.id,
+        "type": position.event.type,
+        **position.event.body,
+        "processed_at": moment,
+    }
+
+
+def text_block(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
+def message(text: str, *, event_id: str | None = None) -> Event:
+    return _event(AGENT_MESSAGE, {"content": [text_block(text)]}, event_id)
+
+
+def thinking(text: str, *, event_id: str | None = None) -> Event:
+    """The reference's event has no text; ours travels as an extra field."""
+    return _event(AGENT_THINKING, {"thinking": text}, event_id)
+
+
+def tool_use(name: str, tool_input: JsonObject, *, call_id: str) -> Event:
+    """`call_id` is the model's own id of the call, kept as an extra field so that a restart can pair them."""
+    body: JsonObject = {
+        "name": name,
+        "input": tool_input,
+        "evaluated_permission": "allow",
+        "call_id": call_id,
+    }
+    return Event(AGENT_TOOL_USE, body)
+
+
+def tool_result(tool_use_id: str, content: Sequence[Json], *, is_error: bool, call_id: str) -> Event:
+    return Event(
+        AGENT_TOOL_RESULT,
+        {"tool_use_id": tool_use_id, "content": list(content), "is_error": is_error, "call_id": call_id},
+    )
+
+
+def custom_tool_use(name: str, tool_input: JsonObject, *, call_id: str) -> Event:
+    return Event(AGENT_CUSTOM_TOOL_USE, {"name": name, "input": tool_input, "call_id": call_id})
+
+
+def status_running() -> Event:
+    return Event(STATUS_RUNNING)
+
+
+def status_rescheduled() -> Event:
+    return Event(STATUS_RESCHEDULED)
+
+
+def status_idle(stop_reason: JsonObject) -> Event:
+    return Event(STATUS_IDLE, {"stop_reason": stop_reason})
+
+
+def session_error(error_type: str, text: str, retry_status: RetryStatus) -> Event:
+    error: JsonObject = {"type": error_type, "message": text, "retry_status": {"type": retry_status}}
+    return Event(SESSION_ERROR, {"error": error})
+
+
+def model_request_start() -> Event:
+    return Event(MODEL_REQUEST_START)
+
+
+def model_request_end(start_id: str, usage: Usage, *, is_error: bool) -> Event:
+    model_usage: JsonObject = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+    }
+    return Event(
+        MODEL_REQUEST_END,
+        {"model_request_start_id": start_id, "model_usage": model_usage, "is_error": is_error},
+    )
+
+
+def _event(event_type: str, body: JsonObject, event_id: str | None) -> Event:
+    return Event(event_type, body, event_id) if event_id else Event(event_type, body)

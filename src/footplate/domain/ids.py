@@ -1,0 +1,31 @@
+"""One id scheme for everything: a prefix that names the noun, then a time-ordered, unguessable body.
+
+The body is a UUIDv7 in Crockford base 32: 48 bits of milliseconds first, so that ids created later sort later
+(which keeps index inserts at the right edge), then 74 random bits.
+"""
+
+import secrets
+import time
+from typing import Final
+
+_ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+_LENGTH: Final = 26
+
+AGENT: Final = "agent"
+ENVIRONMENT: Final = "env"
+SESSION: Final = "sesn"
+EVENT: Final = "sevt"
+TURN: Final = "turn"
+API_KEY: Final = "key"
+ORGANISATION: Final = "org"
+REQUEST: Final = "req"
+WORKER: Final = "wrkr"
+
+
+def new_id(prefix: str) -> str:
+    value = (time.time_ns() // 1_000_000 << 80) | (7 << 76) | secrets.randbits(76)
+    digits = []
+    for _ in range(_LENGTH):
+        value, digit = divmod(value, 32)
+        digits.append(_ALPHABET[digit])
+    return f"{prefix}_{''.join(reversed(digits))}"

@@ -1,0 +1,45 @@
+"""JSON as types, and the one place that makes a value fit for a JSONB column.
+
+PostgreSQL's JSONB rejects NUL and lone surrogates; a tool's output may hold both. Inline text is therefore
+cleaned with a visible replacement, and callers that need the exact bytes keep them in the object store.
+"""
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+JsonObject: TypeAlias = dict[str, Json]
+
+_REPLACEMENT: Final = "\ufffd"
+
+
+def clean_text(text: str) -> str:
+    """Replace what JSONB and UTF-8 refuse: NUL and lone surrogates."""
+    if "\x00" in text:
+        text = text.replace("\x00", _REPLACEMENT)
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if _has_surrogate(text) else text
+
+
+def clean(value: Json) -> Json:
+    """Clean every string inside a JSON value, keys included."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [clean(item) for item in value]
+    if isinstance(value, dict):
+        return clean_object(value)
+    return value
+
+
+def clean_object(value: Mapping[str, Json]) -> JsonObject:
+    return {clean_text(key): clean(item) for key, item in value.items()}
+
+
+def _has_surrogate(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False

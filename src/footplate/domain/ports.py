@@ -1,0 +1,156 @@
+"""The ports: what a harness may use, and what an environment must do. Adapters live in the packages beside.
+
+A harness sees a `TurnContext` and nothing else of the product. It decides; it never stores, publishes or
+fences by itself: all of that is behind `TurnLog`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from footplate.domain.agents import ResolvedConfig
+from footplate.domain.events import Event, PreviewType, Usage
+from footplate.domain.json import JsonObject
+from footplate.domain.turns import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One append-only line of a conversation. `kind` and `body` are the harness's own."""
+
+    kind: str
+    body: JsonObject
+
+
+class Preview(Protocol):
+    """Text of a message that is still being written. Losing it loses nothing."""
+
+    @property
+    def event_id(self) -> str:
+        """The id that the finished event will carry."""
+
+    def write(self, text: str) -> None:
+        """Never blocks and never fails: nothing live may slow a turn."""
+
+
+class TurnLog(Protocol):
+    """The one door through which a running turn writes. Each append is fenced by the turn's epoch."""
+
+    async def append(
+        self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
+    ) -> None:
+        """Make all of it durable in one transaction, then publish. Raises `Fenced` when the turn is lost."""
+
+    def preview(self, event_type: PreviewType) -> Preview:
+        """Open a preview; the finished event is appended later under the preview's id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """O6: what a command did."""
+
+    exit_code: int | None
+    """None when it was ended by its timeout or with its shell."""
+    stdout: bytes
+    stderr: bytes
+    duration: float
+    timed_out: bool = False
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileInfo:
+    path: str
+    """Relative to the directory that was listed, with forward slashes."""
+    size: int
+    modified: float
+
+
+class Environment(Protocol):
+    """An environment opened for one turn. Whatever it starts is dead when the turn is over or lost."""
+
+    @property
+    def root(self) -> str:
+        """The working directory, absolute."""
+
+    async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the shell enforces it
+        """Run in the turn's persistent shell; a command that times out ends the shell with it."""
+
+    async def restart_shell(self) -> None: ...
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        timeout: float = 60,  # noqa: ASYNC109 - as above
+    ) -> CommandResult:
+        """Run one program in the working directory, beside the shell."""
+
+    async def read(self, path: str) -> bytes:
+        """Raises FileNotFoundError, IsADirectoryError or PermissionError; relative paths start at the root."""
+
+    async def write(self, path: str, content: bytes) -> None:
+        """Create or replace, parents included."""
+
+    async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
+        """All regular files below, recursively; `.git` is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SteerMessage:
+    """A `user.message` that joins the running turn instead of waiting for the next."""
+
+    event_id: str
+    content: Sequence[JsonObject]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnContext:
+    organisation: str
+    session_id: str
+    turn_id: str
+    attempt: int
+    """1 for the first try. Above 1 the harness first settles what the last try left open."""
+    config: ResolvedConfig
+    content: Sequence[JsonObject]
+    """The content blocks of the input."""
+    history: Sequence[Entry]
+    """The whole conversation, oldest first, entries of this turn's earlier tries included."""
+    turn_events: Sequence[Event]
+    """All events logged since this turn began, inputs included (answers to custom tools among them)."""
+    log: TurnLog
+    environment: Environment
+    interrupt: asyncio.Event
+    """Set when a person asks the turn to stop. The harness ends as soon as it can, keeping partial text."""
+    take_steering: Callable[[], Awaitable[Sequence[SteerMessage]]]
+    """Messages that want to join the turn. Call at a safe point; taking marks them as processed."""
+    context: JsonObject = field(default_factory=dict)
+    """What the caller gave the session and this input for its tools and hooks (F6)."""
+
+
+class Harness(Protocol):
+    """Decides the next action. Stateless: one instance serves many turns, each rebuilt from the log."""
+
+    async def run(self, turn: TurnContext) -> Outcome:
+        """Work until the turn ends. Raise `Temporary` to be tried again, `Permanent` to fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a provider's models are reached. Never enters an environment."""
+
+    api_key: str = field(repr=False)
+    base_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessServices:
+    """What a harness factory (entry point group `footplate.harnesses`) is given."""
+
+    endpoints: Mapping[str, Endpoint]
+    """By provider: `anthropic`, `openai`, …"""
+
+
+HarnessFactory = Callable[[HarnessServices], Harness]

@@ -1,0 +1,11 @@
+"""Who asks: a key or a person, always inside one organisation."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    organisation: str
+    id: str
+    name: str
+    roles: frozenset[str]

@@ -1,0 +1,211 @@
+"""What the api asks of the store, the engine and the live stream, as ports.
+
+Reads stand alone. Everything that changes something happens inside a `Unit`: one transaction, de-duplicated by the
+request's `Attempt`, so that a request that is retried after its answer was lost takes effect once.
+Every method takes the organisation from the principal: an id of another organisation is `NotFound`.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol
+
+from footplate.domain.agents import Agent, EnvironmentRecord
+from footplate.domain.events import Position
+from footplate.domain.json import JsonObject
+from footplate.domain.principals import Principal
+from footplate.domain.turns import Session, SessionStatus, Turn, WhenBusy
+
+Order = Literal["asc", "desc"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One try of one POST, as far as headers tell."""
+
+    method: str
+    path: str
+    body_hash: bytes
+    idempotency_key: str | None = None
+    retry_count: int = 0
+    may_retry: bool = False
+    """The client is one that retries by itself (it sent `x-stainless-retry-count`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A stored answer, given again to a retry."""
+
+    status: int
+    body: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """A validated `user.*` event on its way into the log."""
+
+    type: str
+    body: JsonObject
+    when_busy: WhenBusy = WhenBusy.QUEUE
+    overrides: JsonObject = field(default_factory=dict)
+    context: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """What a send did, and what must be told to others once it is committed."""
+
+    organisation: str
+    session_id: str
+    positions: Sequence[Position] = ()
+    wake: bool = False
+    """The session's workflow has to be woken."""
+    nudge: bool = False
+    """A running turn has to look at its inputs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A slice of a list: `after` is the (created_at, id) of the last row seen."""
+
+    limit: int
+    order: Order = "desc"
+    after: tuple[datetime, str] | None = None
+    before: tuple[datetime, str] | None = None
+    """Walk backwards: the rows just before this one, still returned in `order`."""
+    created_gt: datetime | None = None
+    created_gte: datetime | None = None
+    created_lt: datetime | None = None
+    created_lte: datetime | None = None
+    include_archived: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFilter:
+    agent_id: str | None = None
+    agent_version: int | None = None
+    statuses: Sequence[SessionStatus] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPage:
+    limit: int
+    order: Order = "asc"
+    after_seq: int | None = None
+    """Exclusive, in the direction of `order`."""
+    types: Sequence[str] = ()
+    created_gt: datetime | None = None
+    created_gte: datetime | None = None
+    created_lt: datetime | None = None
+    created_lte: datetime | None = None
+
+
+class Reads(Protocol):
+    async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
+    async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]: ...
+    async def agent_versions(
+        self, principal: Principal, agent_id: str, *, limit: int, before_version: int | None
+    ) -> Sequence[Agent]:
+        """Newest first."""
+
+    async def environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord: ...
+    async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]: ...
+    async def session(self, principal: Principal, session_id: str) -> Session: ...
+    async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]: ...
+    async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
+        """Each event once, with the latest `processed_at`; `seq` is its first position."""
+
+    async def turn(self, principal: Principal, session_id: str, turn_id: str) -> Turn: ...
+    async def turns(self, principal: Principal, session_id: str, *, limit: int, before: str | None) -> Sequence[Turn]:
+        """Newest first; `before` is a turn id."""
+
+
+class Unit(Protocol):
+    """One transaction."""
+
+    @property
+    def replay(self) -> Answer | None:
+        """The answer that this request already got; nothing else may then be called."""
+
+    async def remember(self, answer: Answer) -> None: ...
+
+    async def create_agent(
+        self, principal: Principal, *, name: str, definition: JsonObject, metadata: dict[str, str]
+    ) -> Agent: ...
+    async def update_agent(
+        self, principal: Principal, agent_id: str, *, expected_version: int | None, change: Callable[[Agent], Agent]
+    ) -> Agent:
+        """Lock the newest version and store what `change` makes of it as the next; the same content makes none."""
+
+    async def archive_agent(self, principal: Principal, agent_id: str) -> Agent: ...
+    async def create_environment(
+        self,
+        principal: Principal,
+        *,
+        name: str,
+        description: str | None,
+        config: JsonObject,
+        metadata: dict[str, str],
+    ) -> EnvironmentRecord: ...
+    async def update_environment(
+        self, principal: Principal, environment_id: str, change: Callable[[EnvironmentRecord], EnvironmentRecord]
+    ) -> EnvironmentRecord: ...
+    async def archive_environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord: ...
+    async def delete_environment(self, principal: Principal, environment_id: str) -> None: ...
+    async def create_session(
+        self,
+        principal: Principal,
+        *,
+        agent: JsonObject,
+        environment_id: str,
+        title: str | None,
+        metadata: dict[str, str],
+        context: JsonObject,
+        inputs: Sequence[Input],
+    ) -> tuple[Session, Accepted]: ...
+    async def update_session(
+        self, principal: Principal, session_id: str, change: Callable[[Session], Session]
+    ) -> tuple[Session, Accepted]: ...
+    async def archive_session(self, principal: Principal, session_id: str) -> Session: ...
+    async def delete_session(self, principal: Principal, session_id: str) -> None: ...
+    async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> Accepted: ...
+
+
+class Units(Protocol):
+    def unit(self, principal: Principal, attempt: Attempt | None) -> AbstractAsyncContextManager[Unit]:
+        """Commits on a clean exit. A retry waits for its first try, if that still runs, then sees its answer."""
+
+
+class Notifier(Protocol):
+    """Tells the rest of the system what was committed. Best effort: a sweep and the tails heal what it missed."""
+
+    async def accepted(self, accepted: Accepted) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a client's stream goes on: after position `seq`; inside a preview, after `offset` of its text."""
+
+    seq: int
+    preview_id: str | None = None
+    offset: int = 0
+
+
+class Tails(Protocol):
+    def frames(
+        self, organisation: str, session_id: str, *, cursor: Cursor | None, deltas: frozenset[str]
+    ) -> AsyncIterator[bytes]:
+        """SSE frames, already encoded and coalesced; no cursor means from now on. Never ends by itself
+        but when the session is deleted. Empty bytes mean: nothing for a while, send a keep-alive.
+        """
+
+
+class Keys(Protocol):
+    async def authenticate(self, secret: str) -> Principal:
+        """Raises `Unauthenticated`."""
+
+
+class Health(Protocol):
+    async def check(self) -> dict[str, str]:
+        """Part by part: `ok`, or what is wrong."""

@@ -1,0 +1,90 @@
+"""Sessions, steps and turns as values, and the pure decision of what a claim does next."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from footplate.domain.events import Usage
+from footplate.domain.json import JsonObject
+
+
+class SessionStatus(StrEnum):
+    """The reference's four; `parked` and `queued` are visible in turns, not here."""
+
+    IDLE = "idle"
+    RUNNING = "running"
+    RESCHEDULING = "rescheduling"
+    TERMINATED = "terminated"
+
+
+class TurnStatus(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    AWAITING = "awaiting_tool_results"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    LIMIT_REACHED = "limit_reached"
+
+
+class WhenBusy(StrEnum):
+    QUEUE = "queue"
+    STEER = "steer"
+    INTERRUPT = "interrupt"
+    REJECT = "reject"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    id: str
+    organisation: str
+    agent: JsonObject
+    """The agent as resolved at creation, overrides included."""
+    environment_id: str
+    status: SessionStatus
+    title: str | None
+    metadata: dict[str, str]
+    context: JsonObject
+    usage: Usage
+    active_seconds: float
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    id: str
+    session_id: str
+    status: TurnStatus
+    attempt: int
+    """How often a worker took it up; more than one means that an earlier worker was lost or had to wait."""
+    input_event_id: str
+    first_seq: int
+    config: JsonObject
+    usage: Usage
+    result: JsonObject
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a harness's work on a turn ended. Decided by the harness, committed by the engine."""
+
+    status: TurnStatus
+    text: str = ""
+    pending: tuple[str, ...] = ()
+    """Ids of the events that wait for an answer, when the status is `awaiting_tool_results`."""
+    error_type: str | None = None
+    error_message: str | None = None
+    data: JsonObject = field(default_factory=dict)
+
+    @property
+    def stop_reason(self) -> JsonObject:
+        if self.status is TurnStatus.AWAITING:
+            return {"type": "requires_action", "event_ids": list(self.pending)}
+        if self.status is TurnStatus.FAILED:
+            return {"type": "retries_exhausted"}
+        return {"type": "end_turn"}

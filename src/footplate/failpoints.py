@@ -1,0 +1,48 @@
+"""Named places where a test may kill, stop or delay this process.
+
+Off unless `FOOTPLATE_FAILPOINTS` names a directory when the process starts. A test arms a point by writing a file
+named after it with one word inside: `kill`, `stop` or a number of seconds. The process that gets there first
+takes the file away, so one arming has one victim, whichever of many workers it is.
+"""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Final
+
+POINTS: Final = (
+    "before_intent",
+    "after_intent",
+    "in_tool",
+    "before_result_commit",
+    "after_result_commit",
+    "before_turn_commit",
+    "after_turn_commit",
+    "before_publish",
+)
+
+_directory: Final = os.environ.get("FOOTPLATE_FAILPOINTS")
+
+
+async def hit(name: str) -> None:
+    if _directory is None:
+        return
+    action = _take(Path(_directory), name)
+    if action == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif action == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif action is not None:
+        await asyncio.sleep(float(action))
+
+
+def _take(directory: Path, name: str) -> str | None:
+    taken = directory / f".{name}.{os.getpid()}"
+    try:
+        (directory / name).rename(taken)
+    except FileNotFoundError:
+        return None
+    action = taken.read_text().strip()
+    taken.rename(directory / f"{name}.hit")
+    return action
