@@ -86,6 +86,24 @@ def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default
     )
 
 
+def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
+    """Read back what was stored with a turn; what an older version did not store takes its default."""
+    custom, tools = stored.get("custom_tools"), stored.get("tools")
+    return ResolvedConfig(
+        harness=str(stored["harness"]),
+        model=str(stored["model"]),
+        system=str(stored["system"]),
+        tools=tuple(str(name) for name in tools) if isinstance(tools, list) else (),
+        custom_tools=tuple(_custom_tool(tool) for tool in custom if isinstance(tool, dict))
+        if isinstance(custom, list)
+        else (),
+        max_iterations=_integer(stored.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
+        model_parameters=_object(stored.get("model_parameters")),
+        agent_id=str(stored.get("agent_id") or ""),
+        agent_version=_integer(stored.get("agent_version"), 0),
+    )
+
+
 def render_system(agent: Mapping[str, Json]) -> str:
     """Role, goal and backstory first, then the system prompt itself (F1)."""
     lines = []
@@ -109,14 +127,16 @@ def _tools(tools: Json) -> tuple[tuple[str, ...], tuple[CustomTool, ...]]:
         if tool.get("type") == TOOLSET:
             built_in.extend(name for name in BUILT_IN_TOOLS if _enabled(tool, name))
         elif tool.get("type") == CUSTOM:
-            custom.append(
-                CustomTool(
-                    name=str(tool.get("name")),
-                    description=str(tool.get("description") or ""),
-                    input_schema=_object(tool.get("input_schema")),
-                )
-            )
+            custom.append(_custom_tool(tool))
     return tuple(built_in), tuple(custom)
+
+
+def _custom_tool(tool: Mapping[str, Json]) -> CustomTool:
+    return CustomTool(
+        name=str(tool.get("name")),
+        description=str(tool.get("description") or ""),
+        input_schema=_object(tool.get("input_schema")),
+    )
 
 
 def _enabled(toolset: Mapping[str, Json], name: str) -> bool:

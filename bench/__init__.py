@@ -1,0 +1,1 @@
+"""Measurements and proofs: what the product claims, and the commands that show it."""

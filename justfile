@@ -1,0 +1,47 @@
+# What developers and CI run. `just` alone lists the targets.
+
+python := env("FOOTPLATE_PYTHON", ".venv/bin/python")
+bin := parent_directory(python)
+
+_default:
+    @just --list --unsorted
+
+# Create the virtual environment from the lock file.
+setup:
+    uv venv --allow-existing --python ">=3.11" .venv
+    uv pip sync --python .venv/bin/python --require-hashes requirements.lock
+    uv pip install --python .venv/bin/python --no-deps --no-build-isolation --editable .
+
+# Write requirements.lock anew from pyproject.toml. Takes uv's options, `--upgrade` for one.
+lock *options:
+    uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+        --no-emit-find-links --group dev --group build --custom-compile-command "just lock" \
+        --output-file requirements.lock {{ options }} pyproject.toml
+
+# All that needs no server: lint, format, types, layers, sizes.
+check:
+    {{ bin }}/ruff check .
+    {{ bin }}/ruff format --check .
+    {{ bin }}/mypy
+    {{ bin }}/lint-imports
+    {{ python }} -m bench.house
+
+# Run tests; all of them, or what pytest's own arguments say.
+test *arguments:
+    {{ python }} -m pytest {{ arguments }}
+
+# The whole product on this machine.
+dev *arguments:
+    {{ python }} -m footplate dev {{ arguments }}
+
+# Every claim at full size, figures into bench/results. Takes hours.
+bench:
+    {{ python }} -m bench.prove all
+
+# Prove one claim (core-1) or a group (core). QUICK=1 takes a small sample.
+prove claim:
+    {{ python }} -m bench.prove {{ claim }}
+
+# What CI runs.
+ci:
+    .ci/run

@@ -1,0 +1,1 @@
+"""The HTTP side: routes, wire models, authentication. Everything behind it is a port of `domain.services`."""

@@ -1,0 +1,32 @@
+"""The application: routes, the edge around them, and nothing global."""
+
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+
+from footplate.api import openapi
+from footplate.api.edge import Edge
+from footplate.api.errors import on_footplate_error, on_http_exception
+from footplate.api.routes import agents, environments, events, health, sessions, turns
+from footplate.api.services import ApiServices
+from footplate.domain.errors import FootplateError
+
+
+def create_app(services: ApiServices) -> FastAPI:
+    app = FastAPI(
+        title="Footplate",
+        description="Agents, environments, sessions and events.",
+        version=version("footplate"),
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        exception_handlers={FootplateError: on_footplate_error, HTTPException: on_http_exception},
+    )
+    app.state.services = services
+    app.add_middleware(Edge)
+    for part in (events, sessions, turns, agents, environments, health):
+        # Not `include_router`, which would match each request twice. Busy routes first: matching is a linear search.
+        app.router.routes.extend(part.router.routes)
+    app.openapi = openapi.document(app)  # type: ignore[method-assign]
+    return app

@@ -1,0 +1,59 @@
+"""The outermost layer, as plain ASGI so that streams pass through unbuffered.
+
+Gives each request its id, puts it on every answer, and turns whatever nobody caught into the envelope. It does so
+itself because the framework's own handler for that sits outside of all middleware and would answer without the id.
+"""
+
+from typing import Final
+
+import structlog
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from footplate.api import errors
+from footplate.domain import ids
+
+HEADER: Final = b"request-id"
+
+log = structlog.get_logger(__name__)
+
+
+class Edge:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = ids.new_id(ids.REQUEST)
+        scope["request_id"] = request_id
+        header = (HEADER, request_id.encode())
+        started = False
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [*message["headers"], header]
+            await send(message)
+
+        try:
+            if "\x00" in scope["path"]:
+                refused = errors.Unknown(404, "There is nothing at this path.", "It contains a NUL.")
+                await errors.answer(refused, request_id)(scope, receive, send_with_id)
+            else:
+                await self._app(scope, receive, send_with_id)
+        except ClientDisconnect:
+            log.info("the client left while sending", action="api.client_left", request_id=request_id)
+        except Exception:
+            log.exception(
+                "unexpected error",
+                action="api.failed",
+                request_id=request_id,
+                method=scope["method"],
+                path=scope["path"],
+            )
+            if started:
+                raise
+            await errors.internal(request_id)(scope, receive, send_with_id)

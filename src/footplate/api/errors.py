@@ -1,0 +1,131 @@
+"""Every refusal and failure as the shared envelope, so that official SDKs raise their own typed exceptions.
+
+`error.type` is one of the reference's closed set; what a person needs beyond it (a title, what to do, which field,
+where to read on) travels in keys of our own.
+"""
+
+import math
+from http import HTTPStatus
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from footplate.api.replies import reply
+from footplate.domain.errors import DOCS, FootplateError, Overloaded, RateLimited, Refused, Temporary
+from footplate.domain.json import Json, JsonObject
+
+ERROR_TYPES: Final = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    409: "conflict_error",
+    413: "invalid_request_error",
+    429: "rate_limit_error",
+    500: "api_error",
+    503: "api_error",
+    529: "overloaded_error",
+}
+TITLES: Final = {
+    400: "The request cannot be carried out as it stands",
+    401: "Who are you?",
+    403: "Not allowed",
+    404: "Not found",
+    405: "That cannot be done here",
+    409: "It is in a state that does not allow this",
+    413: "The request is too large",
+    429: "Too many requests",
+    500: "Something went wrong inside",
+    503: "A part of the server does not answer",
+    529: "Too busy",
+}
+_MAY_CHANGE: Final = frozenset({408, 429, 503, 529})
+_RETRY_AFTER: Final = 1.0
+
+
+class TooLarge(Refused):
+    code = "request_too_large"
+    status = 413
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"The request body is larger than {limit // (1024 * 1024)} MB.",
+            help_text="Send less at once; large files belong into the environment.",
+        )
+
+
+class Unknown(Refused):
+    """A path, or a method on a path, that does not exist."""
+
+    code = "unknown_route"
+
+    def __init__(self, status: int, message: str, help_text: str) -> None:
+        super().__init__(message, help_text=help_text)
+        self.answer_status = status
+
+
+def envelope(error: FootplateError, status: int, request_id: str) -> JsonObject:
+    details: JsonObject = {"type": ERROR_TYPES[status], "message": error.message, "title": TITLES[status]}
+    extra: dict[str, Json] = {"help": error.help_text, "field": error.fields.get("field")}
+    details.update({key: value for key, value in extra.items() if value})
+    details["docs"] = f"{DOCS}#{error.code}"
+    return {"type": "error", "error": details, "request_id": request_id}
+
+
+def answer(error: FootplateError, request_id: str) -> Response:
+    status = status_of(error)
+    headers: dict[str, str] = {}
+    if status in _MAY_CHANGE:
+        wait = error.retry_after if isinstance(error, Temporary) and error.retry_after else _RETRY_AFTER
+        headers = {"retry-after": str(max(1, math.ceil(wait))), "x-should-retry": "true"}
+    elif status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        headers = {"x-should-retry": "false"}
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers["www-authenticate"] = "Bearer"
+    return reply(envelope(error, status, request_id), status=status, headers=headers)
+
+
+def status_of(error: FootplateError) -> int:
+    if isinstance(error, Unknown):
+        return error.answer_status
+    if isinstance(error, Refused):
+        return error.status
+    if isinstance(error, RateLimited):
+        return 429
+    if isinstance(error, Overloaded):
+        return 529
+    return 503 if isinstance(error, Temporary) else 500
+
+
+def internal(request_id: str) -> Response:
+    """Says nothing of the cause: that is in the log, under the same id."""
+    error = FootplateError(
+        "The server failed to answer this request.",
+        help_text="Try again. If it stays, give the request id to whoever runs this server.",
+    )
+    return answer(error, request_id)
+
+
+async def on_footplate_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, FootplateError)
+    request_id: str = request.scope["request_id"]
+    if status_of(error) == HTTPStatus.INTERNAL_SERVER_ERROR:
+        # Only a refusal or a temporary state is meant for the caller's eyes.
+        raise error
+    return answer(error, request_id)
+
+
+async def on_http_exception(request: Request, error: Exception) -> Response:
+    """What the router raises: a path or a method that nobody serves."""
+    assert isinstance(error, HTTPException)
+    where = f"{request.method} {request.url.path}"
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        refused = Unknown(405, f"{where} is not possible.", "The path exists, with another method: see /openapi.json.")
+    else:
+        refused = Unknown(404, f"There is nothing at {where}.", "All routes are listed in /openapi.json.")
+    response = answer(refused, request.scope["request_id"])
+    response.headers.update(error.headers or {})
+    return response

@@ -1,0 +1,76 @@
+"""A stream of server-sent events as a bare ASGI response.
+
+The headers go out at once: clients open the stream before they send, and wait for them. Nothing here can slow
+or stop a turn: the tail behind it drops what a slow client does not read, and closing the stream ends the
+two tasks below and nothing else.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
+from typing import Final, cast
+
+import structlog
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from footplate.api import errors
+from footplate.domain.errors import FootplateError
+from footplate.stream.sse import KEEP_ALIVE, dumps
+
+HEADERS: Final = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+log = structlog.get_logger(__name__)
+
+
+class EventStream(Response):
+    def __init__(self, frames: AsyncIterator[bytes]) -> None:
+        super().__init__()
+        self._frames = frames
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        pump = asyncio.create_task(self._pump(scope, send))
+        gone = asyncio.create_task(_disconnected(receive))
+        try:
+            await asyncio.wait((pump, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            pump.cancel()
+            gone.cancel()
+            await asyncio.gather(pump, gone, return_exceptions=True)
+
+    async def _pump(self, scope: Scope, send: Send) -> None:
+        try:
+            async with aclosing(cast("_Closing", self._frames)) as frames:
+                async for frame in frames:
+                    await send({"type": "http.response.body", "body": frame or KEEP_ALIVE, "more_body": True})
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client is told that the stream broke
+            last = _failed(scope, error)
+        else:
+            last = b""
+        with suppress(OSError):
+            await send({"type": "http.response.body", "body": last, "more_body": False})
+
+
+class _Closing(AsyncIterator[bytes]):
+    """Frames come from an async generator, which is closed when the client is gone."""
+
+    async def aclose(self) -> None: ...
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _failed(scope: Scope, error: Exception) -> bytes:
+    """The last frame of a stream that breaks: SDKs raise on it, and a client goes on from its cursor."""
+    request_id: str = scope["request_id"]
+    log.warning("stream broke", action="api.stream_broke", request_id=request_id, exc_info=error)
+    known = error if isinstance(error, FootplateError) else FootplateError("The stream broke.")
+    body = errors.envelope(known, errors.status_of(known), request_id)
+    return b"event: error\ndata: " + dumps(body) + b"\n\n"

@@ -1,0 +1,16 @@
+"""Answers as bytes. Plain dictionaries go straight through orjson: nothing is validated twice on its way out."""
+
+from collections.abc import Mapping, Sequence
+
+import orjson
+from starlette.responses import Response
+
+from footplate.domain.json import Json, JsonObject
+
+
+def reply(body: JsonObject, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(body), status_code=status, headers=headers, media_type="application/json")
+
+
+def listing(data: Sequence[Json], *, next_page: str | None) -> Response:
+    return reply({"data": list(data), "next_page": next_page})

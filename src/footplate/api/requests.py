@@ -1,0 +1,169 @@
+"""Reading requests: the body as JSON, the query string, and what the headers say about retries.
+
+Read by hand and not by the framework: the body's bytes are needed for de-duplication, orjson is several times
+faster, and unknown fields can be refused or ignored as the operator chose.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+import orjson
+from fastapi import Request
+from pydantic import BaseModel
+
+from footplate.api.errors import TooLarge
+from footplate.api.services import ApiServices, services_of
+from footplate.api.validation import validated
+from footplate.api.wire.base import Body, Parameters
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import Json, JsonObject, clean_object
+from footplate.domain.services import Attempt
+
+IDEMPOTENCY_KEY: Final = "idempotency-key"
+RETRY_COUNT: Final = "x-stainless-retry-count"
+MAX_DEPTH: Final = 100
+_MAX_KEY: Final = 255
+_TOLERATED: Final = frozenset({"beta"})
+"""Some SDKs put `?beta=true` behind every path."""
+_NUL: Final = rb"\u0000"
+_SURROGATE: Final = rb"\ud"
+_RETRIES: Final = re.compile(r"[0-9]{1,4}")
+
+B = TypeVar("B", bound=Body)
+P = TypeVar("P", bound=Parameters)
+
+
+async def read_body(request: Request, model: type[B]) -> tuple[B, bytes]:
+    """The validated body, and its bytes."""
+    services = services_of(request)
+    raw = await read_bytes(request, services.max_body)
+    return _validated(model, parse(raw), services), raw
+
+
+async def read_bytes(request: Request, limit: int) -> bytes:
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise InvalidRequest("A compressed request body is not supported.", field="content-encoding")
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > limit:
+        raise TooLarge(limit)
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise TooLarge(limit)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def parse(raw: bytes) -> JsonObject:
+    """A JSON object, free of what the database refuses (NUL, lone surrogates) and not absurdly deep."""
+    value = _loads(raw)
+    if not isinstance(value, dict):
+        raise InvalidRequest("The request body must be a JSON object.", field="body")
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and _deeper_than(value, MAX_DEPTH):
+        raise InvalidRequest(f"The request body is nested deeper than {MAX_DEPTH} levels.", field="body")
+    return clean_object(value) if _NUL in raw or _SURROGATE in raw.lower() else value
+
+
+def _loads(raw: bytes) -> Json:
+    try:
+        value: Json = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        if _SURROGATE not in raw.lower():
+            raise InvalidRequest(f"The request body is not valid JSON: {error}.", field="body") from error
+        return _loads_surrogates(raw)
+    return value
+
+
+def _loads_surrogates(raw: bytes) -> Json:
+    """Other languages write half a character as an escape; orjson refuses it, we replace it."""
+    try:
+        value: Json = json.loads(raw, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest("The request body is not valid JSON.", field="body") from error
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _deeper_than(value: Json, limit: int) -> bool:
+    level: list[Json] = [value]
+    for _ in range(limit):
+        inner: list[Json] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner.extend(item.values())
+            elif isinstance(item, list):
+                inner.extend(item)
+        if not inner:
+            return False
+        level = inner
+    return True
+
+
+async def read_nothing(request: Request) -> bytes:
+    """For requests that say everything by their path: no body, or an empty object."""
+    services = services_of(request)
+    raw = await read_bytes(request, services.max_body)
+    if raw:
+        _validated(Body, parse(raw), services)
+    return raw
+
+
+def read_query(request: Request, model: type[P]) -> P:
+    return _validated(model, _query_fields(request, model), services_of(request))
+
+
+def _query_fields(request: Request, model: type[P]) -> dict[str, Any]:
+    if not request.scope["query_string"]:
+        return {}
+    lists = _list_names(model)
+    fields: dict[str, Any] = {}
+    for name, value in request.query_params.multi_items():
+        listed = name if name in lists else f"{name}[]"
+        if listed in lists:
+            fields.setdefault(listed, []).append(value)
+        elif name in _TOLERATED:
+            continue
+        elif name in fields:
+            raise InvalidRequest(f"{name}: is given twice", field=name)
+        else:
+            fields[name] = value
+    return fields
+
+
+def _list_names(model: type[BaseModel]) -> frozenset[str]:
+    aliases = (field.alias for field in model.model_fields.values())
+    return frozenset(alias for alias in aliases if alias and alias.endswith("[]"))
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def _validated(model: type[M], fields: Mapping[str, Any], services: ApiServices) -> M:
+    return validated(model, fields, ignore_unknown=services.ignore_unknown_fields)
+
+
+def attempt_of(request: Request, raw: bytes) -> Attempt | None:
+    """None when nothing tells one try of this request from another."""
+    key = request.headers.get(IDEMPOTENCY_KEY)
+    count = request.headers.get(RETRY_COUNT, "")
+    retries = bool(_RETRIES.fullmatch(count))
+    if key is None and not retries:
+        return None
+    if key is not None and not 0 < len(key) <= _MAX_KEY:
+        raise InvalidRequest(f"Idempotency-Key: must have 1 to {_MAX_KEY} characters", field="Idempotency-Key")
+    return Attempt(
+        method=request.method,
+        path=request.url.path,
+        body_hash=hashlib.sha256(raw).digest(),
+        idempotency_key=key,
+        retry_count=int(count) if retries else 0,
+        may_retry=retries,
+    )

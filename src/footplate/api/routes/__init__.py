@@ -1,0 +1,1 @@
+"""One file for each noun: read the request, ask a port, shape the answer."""

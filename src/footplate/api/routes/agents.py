@@ -1,0 +1,98 @@
+"""`/v1/agents`: versioned definitions. They are archived, never deleted."""
+
+from fastapi import Request
+from starlette.responses import Response
+
+from footplate.api import cursors
+from footplate.api.auth import Asking
+from footplate.api.changes import Changed, change
+from footplate.api.openapi import takes
+from footplate.api.replies import listing, reply
+from footplate.api.requests import read_body, read_nothing, read_query
+from footplate.api.routing import router_of
+from footplate.api.services import services_of
+from footplate.api.wire import agents, answers
+from footplate.api.wire.agents import AgentCreate, AgentUpdate
+from footplate.api.wire.lists import ChooseVersion, ListAgents, ListVersions
+from footplate.domain.services import Page, Unit
+
+router = router_of("/v1/agents", "agents")
+
+
+@router.post("", response_model=answers.Agent, openapi_extra=takes(body=AgentCreate))
+async def create_agent(request: Request, principal: Asking) -> Response:
+    body, raw = await read_body(request, AgentCreate)
+    agents.check_harness(body, services_of(request).harnesses)
+    definition = agents.define(body)
+
+    async def work(unit: Unit) -> Changed:
+        agent = await unit.create_agent(principal, name=body.name, definition=definition, metadata=body.metadata)
+        return agents.answer(agent), None
+
+    return await change(request, principal, raw, work)
+
+
+@router.get("", response_model=answers.Listing[answers.Agent], openapi_extra=takes(query=ListAgents))
+async def list_agents(request: Request, principal: Asking) -> Response:
+    query = read_query(request, ListAgents)
+    cursor = cursors.read_row("agents", query.page, "desc")
+    page = Page(
+        limit=query.limit + 1,
+        after=cursor.place if cursor else None,
+        created_gte=query.created_at_gte,
+        created_lte=query.created_at_lte,
+        include_archived=query.include_archived,
+    )
+    rows = await services_of(request).reads.agents(principal, page)
+    kept, around = cursors.cut(
+        "agents", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
+    )
+    return listing([agents.answer(row) for row in kept], next_page=around.next_page)
+
+
+@router.get("/{agent_id}", response_model=answers.Agent, openapi_extra=takes(query=ChooseVersion))
+async def retrieve_agent(request: Request, agent_id: str, principal: Asking) -> Response:
+    query = read_query(request, ChooseVersion)
+    return reply(agents.answer(await services_of(request).reads.agent(principal, agent_id, query.version)))
+
+
+@router.post("/{agent_id}", response_model=answers.Agent, openapi_extra=takes(body=AgentUpdate))
+async def update_agent(request: Request, agent_id: str, principal: Asking) -> Response:
+    body, raw = await read_body(request, AgentUpdate)
+    agents.check_harness(body, services_of(request).harnesses)
+
+    async def work(unit: Unit) -> Changed:
+        agent = await unit.update_agent(
+            principal, agent_id, expected_version=body.version, change=agents.change_of(body)
+        )
+        return agents.answer(agent), None
+
+    return await change(request, principal, raw, work)
+
+
+@router.post("/{agent_id}/archive", response_model=answers.Agent)
+async def archive_agent(request: Request, agent_id: str, principal: Asking) -> Response:
+    raw = await read_nothing(request)
+
+    async def work(unit: Unit) -> Changed:
+        return agents.answer(await unit.archive_agent(principal, agent_id)), None
+
+    return await change(request, principal, raw, work)
+
+
+@router.get(
+    "/{agent_id}/versions",
+    response_model=answers.Listing[answers.Agent],
+    openapi_extra=takes(query=ListVersions),
+)
+async def list_versions(request: Request, agent_id: str, principal: Asking) -> Response:
+    """Newest first."""
+    query = read_query(request, ListVersions)
+    cursor = cursors.read_number("versions", query.page, "desc")
+    rows = await services_of(request).reads.agent_versions(
+        principal, agent_id, limit=query.limit + 1, before_version=cursor[1] if cursor else None
+    )
+    kept = rows[: query.limit]
+    more = len(rows) > query.limit
+    next_page = cursors.write_number("versions", "desc", kept[-1].version) if more else None
+    return listing([agents.answer(row) for row in kept], next_page=next_page)

@@ -1,0 +1,80 @@
+"""`/v1/sessions/{id}/events`: the only way in and out of a session."""
+
+from fastapi import Request
+from starlette.responses import Response
+
+from footplate.api import cursors
+from footplate.api.auth import Asking
+from footplate.api.changes import Changed, change
+from footplate.api.event_stream import EventStream
+from footplate.api.openapi import takes
+from footplate.api.replies import listing
+from footplate.api.requests import read_body, read_query
+from footplate.api.routing import router_of
+from footplate.api.services import services_of
+from footplate.api.wire import answers, events
+from footplate.api.wire.events import ListEvents, SendEvents, StreamEvents
+from footplate.domain.events import wire
+from footplate.domain.services import Cursor, EventPage, Order, Unit
+from footplate.stream.sse import parse_cursor
+
+router = router_of("/v1/sessions/{session_id}/events", "events")
+
+
+@router.post("", response_model=answers.SentEvents, openapi_extra=takes(body=SendEvents))
+async def send_events(request: Request, session_id: str, principal: Asking) -> Response:
+    body, raw = await read_body(request, SendEvents)
+    inputs = events.inputs_of(body.events)
+
+    async def work(unit: Unit) -> Changed:
+        accepted = await unit.send(principal, session_id, inputs)
+        return {"data": events.sent(accepted)}, accepted
+
+    return await change(request, principal, raw, work)
+
+
+@router.get("", response_model=answers.Listing[answers.Event], openapi_extra=takes(query=ListEvents))
+async def list_events(request: Request, session_id: str, principal: Asking) -> Response:
+    query = read_query(request, ListEvents)
+    cursor = cursors.read_number("events", query.page, query.order)
+    order: Order = cursor[0] if cursor else query.order or "asc"
+    page = EventPage(
+        limit=query.limit + 1,
+        order=order,
+        after_seq=cursor[1] if cursor else None,
+        types=query.types,
+        created_gt=query.created_at_gt,
+        created_gte=query.created_at_gte,
+        created_lt=query.created_at_lt,
+        created_lte=query.created_at_lte,
+    )
+    rows = await services_of(request).reads.events(principal, session_id, page)
+    kept = rows[: query.limit]
+    more = len(rows) > query.limit
+    next_page = cursors.write_number("events", order, kept[-1].seq) if more else None
+    return listing([wire(row) for row in kept], next_page=next_page)
+
+
+@router.get(
+    "/stream",
+    response_class=Response,
+    responses={200: {"description": "Server-sent events, one frame each.", "content": {"text/event-stream": {}}}},
+    openapi_extra=takes(query=StreamEvents),
+)
+async def stream_events(request: Request, session_id: str, principal: Asking) -> Response:
+    """From now on, or from behind the frame that `Last-Event-ID` or `after` names."""
+    query = read_query(request, StreamEvents)
+    services = services_of(request)
+    cursor = _cursor(request.headers.get("last-event-id"), query.after)
+    session = await services.reads.session(principal, session_id)
+    frames = services.tails.frames(
+        principal.organisation, session.id, cursor=cursor, deltas=frozenset(query.event_deltas)
+    )
+    return EventStream(frames)
+
+
+def _cursor(header: str | None, after: str | None) -> Cursor | None:
+    """The header wins: a browser sends it by itself when it reconnects to an address that still says `after`."""
+    if header:
+        return parse_cursor(header)
+    return parse_cursor(after, field="after") if after else None

@@ -1,0 +1,133 @@
+"""`/v1/sessions`: conversations with a working tree, each on a snapshot of its agent."""
+
+from dataclasses import replace
+
+from fastapi import Request
+from starlette.responses import Response
+
+from footplate.api import cursors
+from footplate.api.auth import Asking
+from footplate.api.changes import Changed, change
+from footplate.api.openapi import takes
+from footplate.api.replies import reply
+from footplate.api.requests import read_body, read_nothing, read_query
+from footplate.api.routing import router_of
+from footplate.api.services import ApiServices, services_of
+from footplate.api.wire import agents, answers, sessions
+from footplate.api.wire.events import inputs_of
+from footplate.api.wire.lists import NoParameters
+from footplate.api.wire.sessions import AgentWithOverrides, ListSessions, SessionCreate, SessionUpdate
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import JsonObject
+from footplate.domain.principals import Principal
+from footplate.domain.services import Order, Page, SessionFilter, Unit
+from footplate.domain.turns import SessionStatus
+
+router = router_of("/v1/sessions", "sessions")
+
+
+@router.post("", response_model=answers.Session, openapi_extra=takes(body=SessionCreate))
+async def create_session(request: Request, principal: Asking) -> Response:
+    body, raw = await read_body(request, SessionCreate)
+    # Before the transaction opens: a request that holds one connection never waits for a second.
+    agent = await _snapshot(services_of(request), principal, body)
+
+    async def work(unit: Unit) -> Changed:
+        session, accepted = await unit.create_session(
+            principal,
+            agent=agent,
+            environment_id=body.environment_id,
+            title=body.title,
+            metadata=body.metadata,
+            context=body.context or {},
+            inputs=inputs_of(body.initial_events),
+        )
+        return sessions.answer(session), accepted
+
+    return await change(request, principal, raw, work)
+
+
+async def _snapshot(services: ApiServices, principal: Principal, body: SessionCreate) -> JsonObject:
+    choice = body.agent
+    if isinstance(choice, str):
+        agent = await services.reads.agent(principal, choice)
+    else:
+        agent = await services.reads.agent(principal, choice.id, choice.version)
+    if agent.archived_at is not None:
+        raise InvalidRequest(f"agent: {agent.id} is archived", field="agent", help_text="Choose another agent.")
+    if not isinstance(choice, AgentWithOverrides):
+        return agents.snapshot(agent, {})
+    agents.check_harness(choice, services.harnesses, where="agent.")
+    return agents.snapshot(agent, agents.fields_of(choice))
+
+
+@router.get("", response_model=answers.SessionListing, openapi_extra=takes(query=ListSessions))
+async def list_sessions(request: Request, principal: Asking) -> Response:
+    query = read_query(request, ListSessions)
+    cursor = cursors.read_row("sessions", query.page, query.order)
+    order: Order = cursor.order if cursor else query.order or "desc"
+    page = Page(
+        limit=query.limit + 1,
+        order=order,
+        created_gt=query.created_at_gt,
+        created_gte=query.created_at_gte,
+        created_lt=query.created_at_lt,
+        created_lte=query.created_at_lte,
+        include_archived=query.include_archived,
+    )
+    if cursor:
+        page = replace(page, before=cursor.place) if cursor.backwards else replace(page, after=cursor.place)
+    where = SessionFilter(
+        agent_id=query.agent_id,
+        agent_version=query.agent_version if query.agent_id else None,
+        statuses=[SessionStatus(status) for status in query.statuses],
+    )
+    rows = await services_of(request).reads.sessions(principal, page, where)
+    kept, around = cursors.cut(
+        "sessions", rows, lambda row: (row.created_at, row.id), limit=query.limit, order=order, cursor=cursor
+    )
+    return reply(
+        {
+            "data": [sessions.answer(row) for row in kept],
+            "next_page": around.next_page,
+            "prev_page": around.prev_page,
+        }
+    )
+
+
+@router.get("/{session_id}", response_model=answers.Session)
+async def retrieve_session(request: Request, session_id: str, principal: Asking) -> Response:
+    read_query(request, NoParameters)
+    return reply(sessions.answer(await services_of(request).reads.session(principal, session_id)))
+
+
+@router.post("/{session_id}", response_model=answers.Session, openapi_extra=takes(body=SessionUpdate))
+async def update_session(request: Request, session_id: str, principal: Asking) -> Response:
+    body, raw = await read_body(request, SessionUpdate)
+
+    async def work(unit: Unit) -> Changed:
+        session, accepted = await unit.update_session(principal, session_id, sessions.change_of(body))
+        return sessions.answer(session), accepted
+
+    return await change(request, principal, raw, work)
+
+
+@router.post("/{session_id}/archive", response_model=answers.Session)
+async def archive_session(request: Request, session_id: str, principal: Asking) -> Response:
+    raw = await read_nothing(request)
+
+    async def work(unit: Unit) -> Changed:
+        return sessions.answer(await unit.archive_session(principal, session_id)), None
+
+    return await change(request, principal, raw, work)
+
+
+@router.delete("/{session_id}", response_model=answers.Deleted)
+async def delete_session(request: Request, session_id: str, principal: Asking) -> Response:
+    raw = await read_nothing(request)
+
+    async def work(unit: Unit) -> Changed:
+        await unit.delete_session(principal, session_id)
+        return {"id": session_id, "type": "session_deleted"}, None
+
+    return await change(request, principal, raw, work)

@@ -1,0 +1,64 @@
+"""From pydantic's report to one sentence that names the field as the caller wrote it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from footplate.domain.errors import InvalidRequest
+
+_SHOWN: Final = 3
+_TAGS: Final = frozenset({"union_tag_invalid", "union_tag_not_found"})
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def validated(model: type[M], fields: Mapping[str, Any], *, ignore_unknown: bool) -> M:
+    try:
+        return model.model_validate(fields, extra="ignore" if ignore_unknown else None)
+    except ValidationError as error:
+        raise refusal(error.errors(include_url=False), fields) from error
+
+
+def refusal(errors: Sequence[ErrorDetails], fields: Mapping[str, Any]) -> InvalidRequest:
+    sentences = [f"{path_of(error, fields)}: {_reason(error)}" for error in errors[:_SHOWN]]
+    if len(errors) > _SHOWN:
+        sentences.append(f"and {len(errors) - _SHOWN} more")
+    return InvalidRequest(
+        "; ".join(sentences), field=path_of(errors[0], fields), help_text="Correct the field and send it again."
+    )
+
+
+def path_of(error: ErrorDetails, fields: Mapping[str, Any]) -> str:
+    """`tools.0.configs.1.name`. Pydantic puts a union's tag into the path; the caller never wrote that."""
+    here: Any = fields
+    path: list[str] = []
+    last = len(error["loc"]) - 1
+    for index, part in enumerate(error["loc"]):
+        if isinstance(part, int) and isinstance(here, list):
+            here = here[part]
+        elif isinstance(here, Mapping) and (part in here or (index == last and error["type"] == "missing")):
+            here = here.get(part)
+        else:
+            continue
+        path.append(str(part))
+    if error["type"] in _TAGS and isinstance(here, Mapping):
+        path.append("type")
+    return ".".join(path)
+
+
+def _reason(error: ErrorDetails) -> str:
+    kind = error["type"]
+    context = error.get("ctx", {})
+    if kind == "extra_forbidden":
+        return "is not a known field"
+    if kind == "missing":
+        return "is required"
+    if kind == "union_tag_invalid":
+        return f"{context.get('tag')!r} is not supported here; expected one of {context.get('expected_tags')}"
+    if kind == "union_tag_not_found":
+        return "is required; it says which kind of object this is"
+    if kind == "value_error":
+        return str(context.get("error", error["msg"]))
+    return error["msg"][:1].lower() + error["msg"][1:]

@@ -1,0 +1,210 @@
+"""Agents on the wire: what create, update and overrides may say, the definition that is stored, the answer."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Discriminator, Field, JsonValue, StringConstraints, Tag
+
+from footplate.api.wire.base import (
+    KEPT,
+    Body,
+    Metadata,
+    MetadataPatch,
+    Name,
+    OnlyEmpty,
+    Refused,
+    Version,
+    optional_timestamp,
+    patched,
+    timestamp,
+)
+from footplate.api.wire.tools import Tools, normalise_tools
+from footplate.domain.agents import Agent
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import Json, JsonObject
+
+EXTRAS: Final = ("harness", "role", "goal", "backstory", "limits", "model_parameters")
+"""Fields of ours. They appear in a definition only when they were set."""
+
+ModelName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+Prompt = Annotated[str, StringConstraints(max_length=100_000)]
+Persona = Annotated[str, StringConstraints(max_length=10_000)]
+
+
+class ModelConfig(Body):
+    """A model by name; a provider in front (`openai:…`) chooses whose."""
+
+    id: ModelName
+    speed: Literal["standard"] | None = None
+    effort: Refused = None
+    inference_geo: Refused = None
+
+
+def _shape(value: object) -> str:
+    return "string" if isinstance(value, str) else "object"
+
+
+Model = Annotated[Annotated[ModelName, Tag("string")] | Annotated[ModelConfig, Tag("object")], Discriminator(_shape)]
+
+
+class Limits(Body):
+    max_iterations: Annotated[int, Field(ge=1, le=100_000)] | None = None
+
+
+class ExecutionIdentity(Body):
+    type: Literal["service_account"]
+
+
+class Extras(Body):
+    harness: Name | None = None
+    role: Persona | None = None
+    goal: Persona | None = None
+    backstory: Prompt | None = None
+    limits: Limits | None = None
+    model_parameters: dict[str, JsonValue] | None = None
+
+
+class AgentCreate(Extras):
+    name: Name
+    model: Model
+    description: Annotated[str, StringConstraints(max_length=2048)] | None = None
+    system: Prompt | None = None
+    tools: Tools | None = None
+    metadata: Metadata = Field(default_factory=dict)
+    execution_identity: ExecutionIdentity | None = None
+    mcp_servers: OnlyEmpty = None
+    skills: OnlyEmpty = None
+    multiagent: Refused = None
+
+
+class AgentUpdate(Extras):
+    """An omitted field keeps its value, null clears it, lists replace, metadata is patched by key."""
+
+    version: Version | None = None
+    name: Name = KEPT
+    model: Model = KEPT
+    description: Annotated[str, StringConstraints(max_length=2048)] | None = None
+    system: Prompt | None = None
+    tools: Tools | None = None
+    metadata: MetadataPatch | None = None
+    execution_identity: ExecutionIdentity | None = None
+    mcp_servers: OnlyEmpty = None
+    skills: OnlyEmpty = None
+    multiagent: Refused = None
+
+
+class AgentOverrides(Extras):
+    """What a session may replace in its copy of the agent."""
+
+    model: Model = KEPT
+    system: Prompt | None = None
+    tools: Tools | None = None
+    mcp_servers: OnlyEmpty = None
+    skills: OnlyEmpty = None
+
+
+class TurnOverrides(Body):
+    """What one turn may replace."""
+
+    model: Model = KEPT
+    system: Prompt | None = None
+    limits: Limits | None = None
+    model_parameters: dict[str, JsonValue] | None = None
+
+
+def fields_of(body: AgentCreate | AgentUpdate | AgentOverrides | TurnOverrides) -> JsonObject:
+    """The definition's fields that this body sets, normalised; a null among ours stays null."""
+    sent = body.model_fields_set
+    fields: JsonObject = {}
+    for name in ("description", "system", *EXTRAS):
+        if name in sent:
+            fields[name] = _plain(getattr(body, name))
+    if "model" in sent:
+        fields["model"] = model_object(body.model)
+    if "tools" in sent:
+        fields["tools"] = normalise_tools(getattr(body, "tools", None))
+    return fields
+
+
+def model_object(model: str | ModelConfig) -> JsonObject:
+    return {"id": model if isinstance(model, str) else model.id, "speed": "standard"}
+
+
+def _plain(value: Any) -> Json:
+    plain: Json = value.model_dump(exclude_none=True) if isinstance(value, Body) else value
+    return plain
+
+
+def define(body: AgentCreate) -> JsonObject:
+    """A whole definition, as it is stored and shown."""
+    defaults: JsonObject = {
+        "description": None,
+        "model": {},
+        "system": None,
+        "tools": [],
+        "mcp_servers": [],
+        "skills": [],
+        "multiagent": None,
+        "execution_identity": {"type": "service_account"},
+    }
+    return merge(defaults, fields_of(body))
+
+
+def merge(definition: JsonObject, fields: JsonObject) -> JsonObject:
+    """Later wins. An empty description or system prompt is none; a field of ours that is null goes away."""
+    merged = {**definition, **fields}
+    for name in ("description", "system"):
+        merged[name] = merged[name] or None
+    return {name: value for name, value in merged.items() if value is not None or name not in EXTRAS}
+
+
+def change_of(body: AgentUpdate) -> Callable[[Agent], Agent]:
+    fields = fields_of(body)
+
+    def change(agent: Agent) -> Agent:
+        metadata = agent.metadata
+        if "metadata" in body.model_fields_set:
+            metadata = patched(agent.metadata, body.metadata) if body.metadata is not None else {}
+        return replace(
+            agent,
+            name=body.name if "name" in body.model_fields_set else agent.name,
+            definition=merge(agent.definition, fields),
+            metadata=metadata,
+        )
+
+    return change
+
+
+def snapshot(agent: Agent, overrides: JsonObject) -> JsonObject:
+    """The agent as a session keeps it."""
+    return {
+        "id": agent.id,
+        "type": "agent",
+        "version": agent.version,
+        "name": agent.name,
+        **merge(agent.definition, overrides),
+    }
+
+
+def answer(agent: Agent) -> JsonObject:
+    return {
+        "id": agent.id,
+        "type": "agent",
+        "version": agent.version,
+        "name": agent.name,
+        **agent.definition,
+        "metadata": {**agent.metadata},
+        "created_at": timestamp(agent.created_at),
+        "updated_at": timestamp(agent.updated_at),
+        "archived_at": optional_timestamp(agent.archived_at),
+    }
+
+
+def check_harness(body: Extras, known: frozenset[str], *, where: str = "") -> None:
+    if body.harness is not None and body.harness not in known:
+        raise InvalidRequest(
+            f"{where}harness: there is no harness {body.harness!r} on this server",
+            field=f"{where}harness",
+            help_text=f"Known here: {', '.join(sorted(known))}.",
+        )

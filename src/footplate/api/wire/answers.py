@@ -1,0 +1,192 @@
+"""Answers as models, for the OpenAPI document and for tests. At run time answers are built as plain dictionaries."""
+
+from datetime import datetime
+from typing import Annotated, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+T = TypeVar("T")
+
+
+class AnswerModel(BaseModel):
+    """Clients must expect more fields than are listed here: changes under /v1 are additive."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class ModelAnswer(AnswerModel):
+    id: str
+    speed: Literal["standard"] | None = None
+
+
+class PolicyAnswer(AnswerModel):
+    type: Literal["always_allow", "always_ask", "auto"]
+
+
+class ToolDefaultAnswer(AnswerModel):
+    enabled: bool
+    permission_policy: PolicyAnswer
+
+
+class ToolConfigAnswer(ToolDefaultAnswer):
+    name: str
+    type: str
+
+
+class ToolsetAnswer(AnswerModel):
+    type: Literal["agent_toolset_20260401"]
+    configs: list[ToolConfigAnswer]
+    default_config: ToolDefaultAnswer
+
+
+class CustomToolAnswer(AnswerModel):
+    type: Literal["custom"]
+    name: str
+    description: str
+    input_schema: dict[str, JsonValue]
+
+
+class Definition(AnswerModel):
+    id: str
+    type: Literal["agent"]
+    name: str
+    version: int
+    description: str | None
+    model: ModelAnswer
+    system: str | None
+    tools: list[Annotated[ToolsetAnswer | CustomToolAnswer, Field(discriminator="type")]]
+    mcp_servers: list[JsonValue]
+    skills: list[JsonValue]
+    multiagent: JsonValue
+    execution_identity: dict[str, JsonValue]
+    harness: str | None = None
+    role: str | None = None
+    goal: str | None = None
+    backstory: str | None = None
+    limits: dict[str, JsonValue] | None = None
+    model_parameters: dict[str, JsonValue] | None = None
+
+
+class Dated(AnswerModel):
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None
+
+
+class Agent(Definition, Dated):
+    metadata: dict[str, str]
+
+
+class SessionAgent(Definition):
+    """The agent as it was when the session was created, overrides included."""
+
+
+class Environment(Dated):
+    id: str
+    type: Literal["environment"]
+    name: str
+    description: str | None
+    config: dict[str, JsonValue]
+    metadata: dict[str, str]
+    scope: Literal["organization"]
+
+
+class UsageAnswer(AnswerModel):
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int
+    cache_creation: dict[str, int]
+    requests: int
+    cost_microusd: int | None = None
+
+
+class StatsAnswer(AnswerModel):
+    active_seconds: float
+    duration_seconds: float
+
+
+class Session(Dated):
+    id: str
+    type: Literal["session"]
+    agent: SessionAgent
+    environment_id: str
+    status: Literal["idle", "running", "rescheduling", "terminated"]
+    title: str | None
+    metadata: dict[str, str]
+    context: dict[str, JsonValue]
+    resources: list[JsonValue]
+    vault_ids: list[str]
+    outcome_evaluations: list[JsonValue]
+    budget: JsonValue
+    deployment_id: str | None
+    stats: StatsAnswer
+    usage: UsageAnswer
+
+
+class Event(AnswerModel):
+    id: str
+    type: str
+    processed_at: datetime | None
+
+
+class Turn(AnswerModel):
+    id: str
+    type: Literal["turn"]
+    session_id: str
+    status: str
+    attempt: int
+    input_event_id: str
+    first_seq: int
+    config: dict[str, JsonValue]
+    usage: UsageAnswer
+    result: dict[str, JsonValue]
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class Listing(AnswerModel, Generic[T]):
+    data: list[T]
+    next_page: str | None
+
+
+class SessionListing(Listing[Session]):
+    prev_page: str | None
+
+
+class SentEvents(AnswerModel):
+    data: list[Event]
+
+
+class Deleted(AnswerModel):
+    id: str
+    type: Literal["session_deleted", "environment_deleted"]
+
+
+class ErrorDetail(AnswerModel):
+    type: Literal[
+        "invalid_request_error",
+        "authentication_error",
+        "permission_error",
+        "not_found_error",
+        "conflict_error",
+        "rate_limit_error",
+        "api_error",
+        "overloaded_error",
+    ]
+    message: str
+    title: str
+    docs: str
+    help: str | None = None
+    field: str | None = None
+
+
+class Error(AnswerModel):
+    type: Literal["error"]
+    error: ErrorDetail
+    request_id: str
+
+
+class Health(AnswerModel):
+    status: Literal["ok", "unavailable"]
+    parts: dict[str, str] = {}

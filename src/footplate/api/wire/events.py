@@ -1,0 +1,148 @@
+"""Events on the wire: what may be sent into a session, and the names that a list may be filtered by."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field, JsonValue
+
+from footplate.api.wire.agents import TurnOverrides, fields_of
+from footplate.api.wire.base import Body, Id, Moment, Parameters, Refused, Text, dumped
+from footplate.api.wire.content import MessageContent, ResultContent
+from footplate.domain import events
+from footplate.domain.json import Json
+from footplate.domain.services import Accepted, Input
+from footplate.domain.turns import WhenBusy
+
+MAX_EVENTS: Final = 1000
+MAX_INITIAL_EVENTS: Final = 50
+
+EventType = Literal[
+    "user.message",
+    "user.interrupt",
+    "user.tool_confirmation",
+    "user.custom_tool_result",
+    "user.tool_result",
+    "user.define_outcome",
+    "system.message",
+    "agent.message",
+    "agent.thinking",
+    "agent.tool_use",
+    "agent.tool_result",
+    "agent.custom_tool_use",
+    "agent.mcp_tool_use",
+    "agent.mcp_tool_result",
+    "agent.thread_message_received",
+    "agent.thread_message_sent",
+    "agent.thread_context_compacted",
+    "session.error",
+    "session.updated",
+    "session.usage",
+    "session.status_running",
+    "session.status_idle",
+    "session.status_rescheduled",
+    "session.status_terminated",
+    "session.thread_created",
+    "session.thread_status_running",
+    "session.thread_status_idle",
+    "session.thread_status_rescheduled",
+    "session.thread_status_terminated",
+    "span.model_request_start",
+    "span.model_request_end",
+    "span.outcome_evaluation_start",
+    "span.outcome_evaluation_ongoing",
+    "span.outcome_evaluation_end",
+    "workflow_run.created",
+    "workflow_run.status_running",
+    "workflow_run.status_idle",
+    "workflow_run.status_ended",
+    "workflow_run.error",
+    "workflow_run.phase_started",
+    "workflow_run.phase_ended",
+]
+
+
+class UserMessage(Body):
+    type: Literal["user.message"]
+    content: MessageContent
+    when_busy: Literal["queue", "steer", "interrupt", "reject"] = "queue"
+    overrides: TurnOverrides | None = None
+    context: dict[str, JsonValue] | None = None
+
+    def to_input(self) -> Input:
+        content: list[Json] = [dumped(block) for block in self.content]
+        return Input(
+            type=events.USER_MESSAGE,
+            body={"content": content},
+            when_busy=WhenBusy(self.when_busy),
+            overrides=fields_of(self.overrides) if self.overrides is not None else {},
+            context=self.context or {},
+        )
+
+
+class UserInterrupt(Body):
+    type: Literal["user.interrupt"]
+    session_thread_id: Refused = None
+
+    def to_input(self) -> Input:
+        return Input(type=events.USER_INTERRUPT, body={})
+
+
+class UserCustomToolResult(Body):
+    type: Literal["user.custom_tool_result"]
+    custom_tool_use_id: Id
+    content: ResultContent | None = None
+    is_error: bool | None = None
+
+    def to_input(self) -> Input:
+        content: list[Json] = [dumped(block) for block in self.content or ()]
+        return Input(
+            type=events.USER_CUSTOM_TOOL_RESULT,
+            body={
+                "custom_tool_use_id": self.custom_tool_use_id,
+                "content": content,
+                "is_error": bool(self.is_error),
+            },
+        )
+
+
+UserEvent: TypeAlias = UserMessage | UserInterrupt | UserCustomToolResult
+
+
+class SendEvents(Body):
+    events: Annotated[
+        list[Annotated[UserEvent, Field(discriminator="type")]], Field(min_length=1, max_length=MAX_EVENTS)
+    ]
+
+
+def inputs_of(sent: Sequence[UserEvent]) -> list[Input]:
+    return [event.to_input() for event in sent]
+
+
+def sent(accepted: Accepted) -> list[Json]:
+    """The events of a send, each once, with what is known of it last; what the server added is left out."""
+    latest = {position.event.id: events.wire(position) for position in accepted.positions if _is_input(position)}
+    return list(latest.values())
+
+
+def _is_input(position: events.Position) -> bool:
+    return position.event.type.startswith("user.")
+
+
+class ListEvents(Parameters):
+    limit: Annotated[int, Field(ge=1, le=MAX_EVENTS)] = MAX_EVENTS
+    order: Literal["asc", "desc"] | None = None
+    page: Text | None = None
+    types: Annotated[list[EventType], Field(alias="types[]", default_factory=list)]
+    created_at_gt: Annotated[Moment | None, Field(alias="created_at[gt]")] = None
+    created_at_gte: Annotated[Moment | None, Field(alias="created_at[gte]")] = None
+    created_at_lt: Annotated[Moment | None, Field(alias="created_at[lt]")] = None
+    created_at_lte: Annotated[Moment | None, Field(alias="created_at[lte]")] = None
+
+
+class StreamEvents(Parameters):
+    """`after` is the id of the last frame seen, for clients that cannot set `Last-Event-ID`."""
+
+    after: Text | None = None
+    event_deltas: Annotated[
+        list[Literal["agent.message", "agent.thinking"]], Field(alias="event_deltas[]", default_factory=list)
+    ]

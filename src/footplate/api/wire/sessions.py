@@ -1,0 +1,156 @@
+"""Sessions on the wire: create, update, the list's filters, the answer."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Final, Literal
+
+from pydantic import Discriminator, Field, JsonValue, StringConstraints, Tag
+
+from footplate.api.wire.agents import AgentOverrides
+from footplate.api.wire.base import (
+    Body,
+    Id,
+    Metadata,
+    MetadataPatch,
+    Moment,
+    OnlyEmpty,
+    Parameters,
+    Refused,
+    Text,
+    Version,
+    optional_timestamp,
+    patched,
+    timestamp,
+)
+from footplate.api.wire.events import MAX_INITIAL_EVENTS, UserMessage
+from footplate.domain.events import Usage
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.turns import Session, SessionStatus
+
+_MICRO_PER_CENT: Final = 10_000
+
+Status = Literal["idle", "running", "rescheduling", "terminated"]
+Title = Annotated[str, StringConstraints(max_length=2000)]
+
+
+class AgentReference(Body):
+    type: Literal["agent"]
+    id: Id
+    version: Version | None = None
+
+
+class AgentWithOverrides(AgentOverrides):
+    type: Literal["agent_with_overrides"]
+    id: Id
+    version: Version | None = None
+
+
+def _agent_shape(value: object) -> str | None:
+    """None, for what has no known type, makes the answer list the types that there are."""
+    if isinstance(value, str):
+        return "id"
+    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
+    return kind if isinstance(kind, str) else None
+
+
+AgentChoice = Annotated[
+    Annotated[Id, Tag("id")]
+    | Annotated[AgentReference, Tag("agent")]
+    | Annotated[AgentWithOverrides, Tag("agent_with_overrides")],
+    Discriminator(_agent_shape),
+]
+InitialEvent = Annotated[UserMessage, Field(description="Only `user.message` may open a session.")]
+
+
+class SessionCreate(Body):
+    agent: AgentChoice
+    environment_id: Id
+    title: Title | None = None
+    metadata: Metadata = Field(default_factory=dict)
+    context: dict[str, JsonValue] | None = None
+    initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS, default_factory=list)]
+    resources: OnlyEmpty = None
+    vault_ids: OnlyEmpty = None
+    budget: Refused = None
+
+
+class SessionUpdate(Body):
+    title: Title | None = None
+    metadata: MetadataPatch | None = None
+    agent: Refused = None
+    vault_ids: OnlyEmpty = None
+    budget: Refused = None
+
+
+def change_of(body: SessionUpdate) -> Callable[[Session], Session]:
+    def change(session: Session) -> Session:
+        metadata = session.metadata
+        if "metadata" in body.model_fields_set:
+            metadata = patched(session.metadata, body.metadata) if body.metadata is not None else {}
+        title = body.title if "title" in body.model_fields_set else session.title
+        return replace(session, title=title, metadata=metadata)
+
+    return change
+
+
+class ListSessions(Parameters):
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    order: Literal["asc", "desc"] | None = None
+    page: Text | None = None
+    agent_id: Text | None = None
+    agent_version: Version | None = None
+    statuses: Annotated[list[Status], Field(alias="statuses[]", default_factory=list)]
+    include_archived: bool = False
+    created_at_gt: Annotated[Moment | None, Field(alias="created_at[gt]")] = None
+    created_at_gte: Annotated[Moment | None, Field(alias="created_at[gte]")] = None
+    created_at_lt: Annotated[Moment | None, Field(alias="created_at[lt]")] = None
+    created_at_lte: Annotated[Moment | None, Field(alias="created_at[lte]")] = None
+    deployment_id: Refused = None
+    memory_store_id: Refused = None
+
+
+def answer(session: Session) -> JsonObject:
+    return {
+        "id": session.id,
+        "type": "session",
+        "agent": session.agent,
+        "environment_id": session.environment_id,
+        "status": session.status.value,
+        "title": session.title,
+        "metadata": {**session.metadata},
+        "context": session.context,
+        "resources": [],
+        "vault_ids": [],
+        "outcome_evaluations": [],
+        "budget": None,
+        "deployment_id": None,
+        "stats": {"active_seconds": session.active_seconds, "duration_seconds": _duration(session)},
+        "usage": {**usage(session.usage), "active_seconds": session.active_seconds},
+        "created_at": timestamp(session.created_at),
+        "updated_at": timestamp(session.updated_at),
+        "archived_at": optional_timestamp(session.archived_at),
+    }
+
+
+def _duration(session: Session) -> float:
+    end = session.updated_at if session.status is SessionStatus.TERMINATED else datetime.now(UTC)
+    return max(0.0, round((end - session.created_at).total_seconds(), 3))
+
+
+def usage(total: Usage) -> JsonObject:
+    """Tokens in the reference's words. A cost that is not known is left out: unknown is not free."""
+    tokens: JsonObject = {
+        "input_tokens": total.input_tokens,
+        "output_tokens": total.output_tokens,
+        "cache_read_input_tokens": total.cache_read_tokens,
+        "cache_creation": {"ephemeral_5m_input_tokens": total.cache_write_tokens, "ephemeral_1h_input_tokens": 0},
+        "requests": total.requests,
+    }
+    return tokens if total.cost_microusd is None else {**tokens, **_cost(total.cost_microusd)}
+
+
+def _cost(microusd: int) -> dict[str, Json]:
+    """In whole cents, rounded up, because that is all the reference's field can say; exactly in ours."""
+    cents = -(-microusd // _MICRO_PER_CENT)
+    return {"list_cost": {"amount": str(cents), "currency": "USD"}, "cost_microusd": microusd}

@@ -1,0 +1,150 @@
+"""Tools of an agent: the built-in toolset and custom tools. MCP toolsets are refused until somebody enforces them."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
+
+from footplate.api.wire.base import UNSUPPORTED, Body, Refused
+from footplate.domain.agents import BUILT_IN_TOOLS, CUSTOM, TOOLSET
+from footplate.domain.json import Json, JsonObject
+
+WEB_TOOLS: Final = ("web_fetch", "web_search")
+ALLOW: Final[JsonObject] = {"type": "always_allow"}
+MAX_TOOLS: Final = 256
+
+ToolName = Literal["bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search"]
+
+
+class Policy(Body):
+    """Only `always_allow`: asking a person needs a gate that holds the call."""
+
+    type: Literal["always_allow", "always_ask", "auto"]
+
+
+def _allowing(policy: Policy | None) -> Policy | None:
+    if policy is not None and policy.type != "always_allow":
+        raise PydanticCustomError(UNSUPPORTED, "only `always_allow` is supported by this server")
+    return policy
+
+
+PermissionPolicy = Annotated[Policy | None, AfterValidator(_allowing)]
+
+
+class ToolConfig(Body):
+    name: ToolName
+    type: ToolName | None = None
+    enabled: bool | None = None
+    permission_policy: PermissionPolicy = None
+    allowed_domains: Refused = None
+    blocked_domains: Refused = None
+    max_content_tokens: Refused = None
+    url_sources: Refused = None
+    user_location: Refused = None
+
+
+class DefaultToolConfig(Body):
+    enabled: bool | None = None
+    permission_policy: PermissionPolicy = None
+
+
+def _supported(configs: list[ToolConfig] | None) -> list[ToolConfig] | None:
+    seen: set[str] = set()
+    for config in configs or []:
+        if config.type not in {None, config.name}:
+            raise ValueError(f"`type` {config.type!r} contradicts `name` {config.name!r}")
+        if config.name in seen:
+            raise ValueError(f"{config.name!r} is configured twice")
+        if config.name in WEB_TOOLS and config.enabled:
+            raise PydanticCustomError(UNSUPPORTED, f"{config.name} cannot be enabled on this server")
+        seen.add(config.name)
+    return configs
+
+
+class Toolset(Body):
+    """The built-in tools. Those that reach the web are off, whatever the default says."""
+
+    type: Literal["agent_toolset_20260401"]
+    configs: Annotated[list[ToolConfig] | None, AfterValidator(_supported)] = None
+    default_config: DefaultToolConfig | None = None
+
+    def normalised(self) -> JsonObject:
+        default = True if self.default_config is None else self.default_config.enabled is not False
+        given = {config.name: config for config in self.configs or []}
+        configs: list[Json] = []
+        for name in (*BUILT_IN_TOOLS, *WEB_TOOLS):
+            config = given.get(name)
+            if name in WEB_TOOLS:
+                configs.append(_config(name, enabled=False))
+            elif config is not None:
+                configs.append(_config(name, enabled=default if config.enabled is None else config.enabled))
+        return {
+            "type": TOOLSET,
+            "configs": configs,
+            "default_config": {"enabled": default, "permission_policy": dict(ALLOW)},
+        }
+
+
+def _config(name: str, *, enabled: bool) -> JsonObject:
+    return {"type": name, "name": name, "enabled": enabled, "permission_policy": dict(ALLOW)}
+
+
+class SchemaHead(Body):
+    """The part of a JSON Schema that has to hold for a tool's input; the rest is the caller's."""
+
+    type: Literal["object"]
+    properties: dict[str, JsonValue] | None = None
+    required: list[str] | None = None
+
+
+_schema_head: Final = TypeAdapter(SchemaHead)
+
+
+def _input_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    try:
+        _schema_head.validate_python(schema, extra="ignore")
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ValueError(f"{where}: {first['msg']}") from error
+    return schema
+
+
+class CustomTool(Body):
+    """A tool that the client runs: the session waits for its `user.custom_tool_result`."""
+
+    type: Literal["custom"]
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
+    description: Annotated[str, StringConstraints(max_length=10_000)]
+    input_schema: Annotated[dict[str, JsonValue], AfterValidator(_input_schema)]
+
+    def normalised(self) -> JsonObject:
+        return {
+            "type": CUSTOM,
+            "name": self.name,
+            "description": self.description,
+            "input_schema": self.input_schema,
+        }
+
+
+Tool = Annotated[Toolset | CustomTool, Field(discriminator="type")]
+
+
+def _distinct(tools: list[Tool]) -> list[Tool]:
+    if sum(isinstance(tool, Toolset) for tool in tools) > 1:
+        raise ValueError("the built-in toolset may be listed once")
+    names: list[str] = [tool.name for tool in tools if isinstance(tool, CustomTool)]
+    if len(names) < len(tools):
+        names.extend((*BUILT_IN_TOOLS, *WEB_TOOLS))
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"two tools are named {min(twice)!r}")
+    return tools
+
+
+Tools = Annotated[list[Tool], Field(max_length=MAX_TOOLS), AfterValidator(_distinct)]
+
+
+def normalise_tools(tools: Sequence[Toolset | CustomTool] | None) -> list[Json]:
+    return [tool.normalised() for tool in tools or ()]

@@ -1,0 +1,33 @@
+"""Turns on the wire: ours, so the shape is free, but the words are those of sessions and events."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from footplate.api.wire.base import Parameters, Text, optional_timestamp, timestamp
+from footplate.api.wire.sessions import usage
+from footplate.domain.json import JsonObject
+from footplate.domain.turns import Turn
+
+
+class ListTurns(Parameters):
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    page: Text | None = None
+
+
+def answer(turn: Turn) -> JsonObject:
+    return {
+        "id": turn.id,
+        "type": "turn",
+        "session_id": turn.session_id,
+        "status": turn.status.value,
+        "attempt": turn.attempt,
+        "input_event_id": turn.input_event_id,
+        "first_seq": turn.first_seq,
+        "config": turn.config,
+        "usage": usage(turn.usage),
+        "result": turn.result,
+        "created_at": timestamp(turn.created_at),
+        "started_at": optional_timestamp(turn.started_at),
+        "ended_at": optional_timestamp(turn.ended_at),
+    }

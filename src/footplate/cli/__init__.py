@@ -1,0 +1,1 @@
+"""The command line. Each command is thin: it reads settings, calls one function below and says what happened."""

@@ -1,0 +1,195 @@
+"""The doctor's checks. Each returns a finding; none raises for what it is there to find."""
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+import asyncpg
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from footplate.config import Settings
+
+State = Literal["ok", "warning", "failed"]
+_TIMEOUT: Final = 5.0
+_OLDEST_POSTGRES: Final = 150_000
+_OLDEST_REDIS: Final = (6, 2)
+_START: Final = "Start everything with `footplate dev`, or"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`failed` is for what no session can do without; `warning` for what some sessions will miss."""
+
+    name: str
+    state: State
+    detail: str
+    mend: str = ""
+
+
+async def all_findings(settings: Settings) -> Sequence[Finding]:
+    checks: list[Callable[[Settings], Awaitable[Finding]]] = [
+        postgres,
+        schema,
+        redis,
+        temporal,
+        git,
+        bash,
+        namespaces,
+        harnesses,
+        credentials,
+    ]
+    return await asyncio.gather(*(check(settings) for check in checks))
+
+
+async def postgres(settings: Settings) -> Finding:
+    name = "PostgreSQL"
+    mend = f"{_START} set FOOTPLATE_DATABASE_URL to a PostgreSQL 15 or later that this machine can reach."
+    try:
+        connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT)
+    except (OSError, asyncpg.PostgresError, TimeoutError, ValueError) as error:
+        return Finding(name, "failed", f"{_place(settings.database_url)} does not answer: {_text(error)}", mend)
+    try:
+        number = int(await connection.fetchval("SHOW server_version_num"))
+        text = await connection.fetchval("SHOW server_version")
+    finally:
+        await connection.close()
+    if number < _OLDEST_POSTGRES:
+        return Finding(name, "failed", f"version {text} is too old", mend)
+    return Finding(name, "ok", f"version {text} at {_place(settings.database_url)}")
+
+
+async def schema(settings: Settings) -> Finding:
+    from footplate.store import migrate
+
+    name, newest = "Schema", migrate.newest()
+    mend = "Run `footplate migrate`."
+    try:
+        connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT)
+    except (OSError, asyncpg.PostgresError, TimeoutError, ValueError):
+        return Finding(name, "failed", "not known: PostgreSQL does not answer", "Mend that first.")
+    try:
+        current = await connection.fetchval("SELECT version_num FROM alembic_version")
+    except asyncpg.UndefinedTableError:
+        return Finding(name, "failed", "the database is empty", mend)
+    finally:
+        await connection.close()
+    if current != newest:
+        return Finding(name, "failed", f"the database has revision {current}, this version needs {newest}", mend)
+    return Finding(name, "ok", f"revision {current}")
+
+
+async def redis(settings: Settings) -> Finding:
+    name = "Redis"
+    mend = f"{_START} set FOOTPLATE_REDIS_URL to a Redis 6.2 or later, or a Valkey, that this machine can reach."
+    try:
+        async with Redis.from_url(
+            settings.redis_url, socket_connect_timeout=_TIMEOUT, socket_timeout=_TIMEOUT
+        ) as client:
+            version = str((await client.info("server"))["redis_version"])
+    except (RedisError, OSError, ValueError) as error:
+        return Finding(name, "failed", f"{_place(settings.redis_url)} does not answer: {_text(error)}", mend)
+    if tuple(int(number) for number in version.split(".")[:2]) < _OLDEST_REDIS:
+        return Finding(name, "failed", f"version {version} is too old", mend)
+    return Finding(name, "ok", f"version {version} at {_place(settings.redis_url)}")
+
+
+async def temporal(settings: Settings) -> Finding:
+    name, namespace = "Temporal", settings.temporal_namespace
+    mend = f"{_START} set FOOTPLATE_TEMPORAL_ADDRESS (host:port) and FOOTPLATE_TEMPORAL_NAMESPACE."
+    try:
+        async with asyncio.timeout(_TIMEOUT):
+            client = await Client.connect(settings.temporal_address)
+            await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
+    except RPCError as error:
+        return Finding(name, "failed", f"no namespace {namespace!r} at {settings.temporal_address}: {error}", mend)
+    except (RuntimeError, OSError, TimeoutError):  # the client's own text is a page of its internals
+        return Finding(name, "failed", f"{settings.temporal_address} does not answer", mend)
+    return Finding(name, "ok", f"namespace {namespace!r} at {settings.temporal_address}")
+
+
+async def git(_settings: Settings) -> Finding:
+    return await _program("git", "Install git: agents and working trees need it.", essential=False)
+
+
+async def bash(_settings: Settings) -> Finding:
+    return await _program("bash", "Install bash: an agent's shell is one.", essential=True)
+
+
+async def namespaces(_settings: Settings) -> Finding:
+    name = "Process namespaces"
+    code, text = await _output("unshare", "--user", "--map-root-user", "--pid", "--fork", "true")
+    if code != 0:
+        return Finding(
+            name,
+            "warning",
+            f"not available: {text}",
+            "The guardian then ends a turn's processes one by one. "
+            "Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), or run workers as root.",
+        )
+    return Finding(name, "ok", "the guardian can give each turn its own")
+
+
+async def harnesses(settings: Settings) -> Finding:
+    name = "Harnesses"
+    found = {point.name: point for point in entry_points(group="footplate.harnesses")}
+    broken = []
+    for point in found.values():
+        try:
+            point.load()
+        except Exception as error:  # noqa: BLE001 - whatever a foreign package raises is the finding
+            broken.append(f"{point.name} ({_text(error)})")
+    if settings.default_harness not in found:
+        detail = f"the default {settings.default_harness!r} is not among {', '.join(sorted(found)) or 'none'}"
+        return Finding(
+            name, "failed", detail, "Install the package that provides it, or set FOOTPLATE_DEFAULT_HARNESS."
+        )
+    if broken:
+        return Finding(name, "failed", f"cannot be loaded: {', '.join(broken)}", "Mend or uninstall the package.")
+    return Finding(name, "ok", ", ".join(sorted(found)))
+
+
+async def credentials(settings: Settings) -> Finding:
+    name = "Model credentials"
+    keys = {"anthropic": settings.anthropic_api_key, "openai": settings.openai_api_key}
+    present = [provider for provider, key in keys.items() if key is not None]
+    if not present:
+        mend = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY where the workers run."
+        return Finding(name, "warning", "none: no model can be called", mend)
+    return Finding(name, "ok", ", ".join(present))
+
+
+async def _program(program: str, mend: str, *, essential: bool) -> Finding:
+    path = shutil.which(program)
+    if path is None:
+        return Finding(program, "failed" if essential else "warning", "not found on the PATH", mend)
+    _, text = await _output(path, "--version")
+    return Finding(program, "ok", text.splitlines()[0] if text else path)
+
+
+async def _output(*argv: str) -> tuple[int, str]:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+    except OSError as error:
+        return 127, _text(error)
+    text, _ = await process.communicate()
+    return process.returncode or 0, text.decode(errors="replace").strip()
+
+
+def _place(url: str) -> str:
+    """An address without its password."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port}{parts.path}"
+
+
+def _text(error: BaseException) -> str:
+    return str(error) or type(error).__name__

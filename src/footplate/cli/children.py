@@ -1,0 +1,62 @@
+"""The api and the workers as child processes, with an environment that holds what they need and nothing else."""
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from footplate.config import Settings
+from footplate.stack import Program, Stack
+from footplate.stack.program import http_ok
+
+_PASSED: Final = frozenset(
+    {"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SSL_CERT_FILE", "SSL_CERT_DIR", "NO_COLOR"}
+    | {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
+)
+_PASSED_PREFIXES: Final = ("FOOTPLATE_", "ANTHROPIC_", "OPENAI_", "OTEL_")
+WORKER_READY: Final = b"worker.ready"
+"""The action that a worker logs once it takes turns."""
+
+
+def api_program(stack: Stack, settings: Settings) -> Program:
+    return Program(
+        stack.directory / "api",
+        title="API",
+        module="footplate",
+        arguments=("api",),
+        environment=_environment(stack, settings),
+        log_file=stack.log_file("api"),
+        address=f"{settings.host}:{settings.port}",
+        answers=partial(http_ok, settings.host, settings.port, "/readyz"),
+    )
+
+
+def worker_program(stack: Stack, settings: Settings, number: int) -> Program:
+    return Program(
+        stack.directory / f"worker-{number}",
+        title=f"Worker {number}",
+        module="footplate",
+        arguments=("worker",),
+        environment=_environment(stack, settings),
+        log_file=stack.log_file(f"worker-{number}"),
+        ready_mark=WORKER_READY,
+    )
+
+
+def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    """Of the launcher's environment, what a model provider or a network needs."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.upper() in _PASSED or name.upper().startswith(_PASSED_PREFIXES)
+    }
+
+
+def _environment(stack: Stack, settings: Settings) -> dict[str, str]:
+    return {
+        **passed_on(os.environ),
+        **stack.settings.environment(),
+        "FOOTPLATE_DATA_DIR": str(settings.data_dir),
+        "FOOTPLATE_HOST": settings.host,
+        "FOOTPLATE_PORT": str(settings.port),
+    }

@@ -1,0 +1,37 @@
+"""`footplate doctor`: what works, what is missing or unreachable, and how to mend it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from footplate.cli import checks, local, output
+
+_MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "failed": "[red]failed[/]"}
+
+
+def command(as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False) -> None:
+    """Check everything that a session needs. Exit code 1 if anything essential is missing."""
+    findings = output.run(checks.all_findings(local.settings()))
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        _print(findings)
+    if any(finding.state == "failed" for finding in findings):
+        raise typer.Exit(output.Exit.FAILED)
+
+
+def _print(findings: Sequence[checks.Finding]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "Check", "Finding"):
+        table.add_column(heading, overflow="fold")
+    for finding in findings:
+        text = escape(finding.detail)
+        if finding.mend:
+            text += f"\n[dim]{escape(finding.mend)}[/]"
+        table.add_row(_MARKS[finding.state], finding.name, text)
+    output.out().print(table)

@@ -1,0 +1,28 @@
+"""`footplate api-keys`: who may use the API."""
+
+from typing import Annotated
+
+import typer
+
+from footplate.cli import local, output
+
+app = typer.Typer(help="Manage API keys.", no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Manage API keys."""
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Option(help="What the key is for; shown in the audit trail.")],
+    organisation: Annotated[str, typer.Option(help="The organisation it belongs to; made if it is new.")] = "default",
+    role: Annotated[list[str] | None, typer.Option(help="A role of the key; may be given more than once.")] = None,
+) -> None:
+    """Create a key and print its secret, which is stored only as a hash and never shown again."""
+    from footplate import wiring
+
+    secret = output.run(wiring.create_key(local.settings(), organisation, name, role or ["member"]))
+    output.err().print("Keep it now; it is not shown again.")
+    print(secret)

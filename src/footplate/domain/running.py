@@ -1,0 +1,112 @@
+"""What the engine asks of the store, the live stream and the environments while a turn runs, as ports."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from footplate.domain.agents import ResolvedConfig
+from footplate.domain.events import Event, Position, PreviewType, Usage
+from footplate.domain.json import JsonObject
+from footplate.domain.ports import Entry, Environment, Preview, SteerMessage
+from footplate.domain.turns import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A turn that this worker holds."""
+
+    organisation: str
+    session_id: str
+    epoch: int
+    turn_id: str
+    attempt: int
+    failures: int
+    first_seq: int
+    control_seq: int
+    """The last control input (interrupt, steering) at the time of the claim."""
+    config: ResolvedConfig
+    content: Sequence[JsonObject]
+    context: JsonObject
+    entries: int
+    """How many entries the conversation has."""
+    old_holder: str | None = None
+    old_holder_lives: bool = False
+    """The last holder's lease has not run out: its commands may still be alive."""
+    positions: Sequence[Position] = ()
+    """Appended by the claim; to be published."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """There was nothing to do."""
+
+    positions: Sequence[Position] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeadState:
+    session_id: str
+    epoch: int
+    control_seq: int
+
+
+class ClaimStore(Protocol):
+    async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | Nothing: ...
+
+
+class TurnStore(Protocol):
+    async def append(
+        self, claim: Claim, new_events: Sequence[Event], *, entries: Sequence[Entry] = (), usage: Usage | None = None
+    ) -> Sequence[Position]: ...
+    async def finish(self, claim: Claim, outcome: Outcome) -> tuple[Sequence[Position], bool]: ...
+    async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]: ...
+    async def turn_events(self, claim: Claim) -> Sequence[Event]: ...
+    async def entries(self, claim: Claim, after: int) -> list[Entry]: ...
+    async def take_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]: ...
+    async def take_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]: ...
+
+
+class LeaseStore(Protocol):
+    async def renew(
+        self, worker: str, host: str, seconds: float, session_ids: Sequence[str]
+    ) -> Sequence[HeadState]: ...
+    async def end(self, worker: str) -> None: ...
+
+
+class SweepStore(Protocol):
+    async def to_wake(self, *, older_than: float, lost_for: float, limit: int) -> Sequence[tuple[str, str]]: ...
+    async def forget(self) -> None: ...
+
+
+class LiveTurn(Protocol):
+    """The live side of one turn. Nothing here blocks or fails."""
+
+    def preview(self, event_type: PreviewType) -> Preview: ...
+    async def publish(self, positions: Sequence[Position]) -> None: ...
+    async def aclose(self) -> None: ...
+
+
+class LiveTurns(Protocol):
+    def turn(self, organisation: str, session_id: str) -> LiveTurn: ...
+
+
+class Nudges(Protocol):
+    def watch(self, session_id: str, callback: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call back when a control input arrived for the session. An accelerator only."""
+
+
+class OpenEnvironment(Environment, Protocol):
+    def renew(self, deadline: float) -> None:
+        """Commands may live until then (CLOCK_BOOTTIME seconds)."""
+
+    async def aclose(self) -> None:
+        """End everything that was started."""
+
+
+class Environments(Protocol):
+    async def open(self, organisation: str, session_id: str, *, deadline: float) -> OpenEnvironment: ...
+
+
+class Waker(Protocol):
+    async def wake(self, organisation: str, session_id: str) -> None: ...

@@ -1,0 +1,66 @@
+"""The activities: what Temporal runs on a worker."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import structlog
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from footplate.domain.errors import Unavailable
+from footplate.domain.running import SweepStore, Waker
+from footplate.engine.turn import TryAgain, TurnRunner
+from footplate.engine.workflow import RUN_TURN, SWEEP, SessionRef
+
+log = structlog.get_logger(__name__)
+
+
+class TurnActivities:
+    def __init__(self, runner: TurnRunner, *, heartbeat_timeout: float) -> None:
+        self._runner = runner
+        self._interval = min(1.0, heartbeat_timeout / 4)
+
+    @activity.defn(name=RUN_TURN)
+    async def run_turn(self, session: SessionRef) -> bool:
+        """Claims the session's next turn and works until it ends. True: there is more to do."""
+        async with self._heartbeat():
+            try:
+                result = await self._runner.run(session.organisation, session.session_id)
+            except asyncio.CancelledError:
+                if activity.is_worker_shutdown():
+                    raise ApplicationError("The worker is stopping; another takes the turn.", type="handover") from None
+                raise
+            except Unavailable as error:
+                raise ApplicationError(error.message, type=error.code) from error
+        if isinstance(result, TryAgain):
+            raise ApplicationError(result.reason, type="try_again", next_retry_delay=timedelta(seconds=result.after))
+        return result.more
+
+    @asynccontextmanager
+    async def _heartbeat(self) -> AsyncIterator[None]:
+        async def beat() -> None:
+            while True:
+                activity.heartbeat()
+                await asyncio.sleep(self._interval)
+
+        task = asyncio.create_task(beat())
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+class SweepActivities:
+    def __init__(self, store: SweepStore, waker: Waker) -> None:
+        self._store = store
+        self._waker = waker
+
+    @activity.defn(name=SWEEP)
+    async def sweep(self) -> None:
+        """Wake what a lost signal left asleep, and forget what is old."""
+        for organisation, session_id in await self._store.to_wake(older_than=5, lost_for=60, limit=1000):
+            log.info("woken by the sweep", action="sweep.wake", session=session_id)
+            await self._waker.wake(organisation, session_id)
+        await self._store.forget()

@@ -1,0 +1,110 @@
+"""Keeps this worker's lease, and tells each turn that it holds when it has lost it.
+
+Effects are fenced as well as writes. The order of things makes it safe, whatever stops in between:
+
+1. the worker notes the time (CLOCK_BOOTTIME, which goes on while a process is stopped);
+2. it renews its lease in the database, which counts from a moment after 1;
+3. only then may the guardians of its turns live until 1 plus the lease.
+
+So no command outlives what the database believes of its worker. A turn whose deadline has passed once is lost for good,
+even if the next renewal succeeds: another worker may have been told in between that nobody holds it.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import structlog
+
+from footplate.domain.errors import Unavailable
+from footplate.domain.running import Claim, LeaseStore
+
+log = structlog.get_logger(__name__)
+
+
+def now() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclass(slots=True)
+class HeldTurn:
+    """A turn in this process. The callbacks must not block."""
+
+    claim: Claim
+    deadline: float
+    on_renew: Callable[[float], None] = lambda _: None
+    on_lost: Callable[[], None] = lambda: None
+    on_control: Callable[[], None] = lambda: None
+    lost: bool = False
+    control_seq: int = 0
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def lose(self) -> None:
+        if not self.lost:
+            self.lost = True
+            log.warning("turn lost", action="turn.lost", session=self.claim.session_id, turn=self.claim.turn_id)
+            self.on_lost()
+
+
+class LeaseKeeper:
+    def __init__(self, store: LeaseStore, *, worker: str, host: str, lease: float) -> None:
+        self.worker = worker
+        self._store = store
+        self._host = host
+        self._lease = lease
+        self._deadline = 0.0
+        self._held: dict[str, HeldTurn] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        await self.renew()
+        task = asyncio.create_task(self._beat())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await self._store.end(self.worker)
+
+    def hold(self, claim: Claim) -> HeldTurn:
+        turn = HeldTurn(claim, self._deadline, control_seq=claim.control_seq)
+        self._held[claim.session_id] = turn
+        return turn
+
+    def held(self, session_id: str) -> HeldTurn | None:
+        return self._held.get(session_id)
+
+    def release(self, turn: HeldTurn) -> None:
+        turn.done.set()
+        if self._held.get(turn.claim.session_id) is turn:
+            del self._held[turn.claim.session_id]
+
+    async def renew(self) -> None:
+        turns = list(self._held.values())
+        start = now()
+        heads = await self._store.renew(self.worker, self._host, self._lease, [turn.claim.session_id for turn in turns])
+        self._deadline = start + self._lease
+        states = {head.session_id: head for head in heads}
+        for turn in turns:
+            head = states.get(turn.claim.session_id)
+            if head is None or head.epoch != turn.claim.epoch or now() >= turn.deadline:
+                turn.lose()
+                continue
+            turn.deadline = self._deadline
+            turn.on_renew(self._deadline)
+            if head.control_seq > turn.control_seq:
+                turn.control_seq = head.control_seq
+                turn.on_control()
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(min(1.0, self._lease / 4))
+            try:
+                await self.renew()
+            except Unavailable as error:
+                log.warning("lease not renewed", action="lease.failed", reason=error.message)
+                for turn in list(self._held.values()):
+                    if now() >= turn.deadline:
+                        turn.lose()

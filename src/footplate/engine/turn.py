@@ -1,0 +1,260 @@
+"""One turn in this process: setup, execute, finalize (K2).
+
+The harness decides; everything that it writes goes through `_Log`, fenced by the claim's epoch. Whatever happens,
+the turn's commands are dead before its last commit, and the commit is all or nothing (K11).
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from footplate import failpoints
+from footplate.domain.errors import Fenced, FootplateError, Permanent, Temporary
+from footplate.domain.events import Event, PreviewType, Usage
+from footplate.domain.ports import Entry, Harness, Preview, SteerMessage, TurnContext
+from footplate.domain.running import (
+    Claim,
+    ClaimStore,
+    Environments,
+    LiveTurn,
+    LiveTurns,
+    Nothing,
+    Nudges,
+    OpenEnvironment,
+    TurnStore,
+)
+from footplate.domain.turns import Outcome, TurnStatus
+from footplate.engine.conversations import Conversations
+from footplate.engine.leases import HeldTurn, LeaseKeeper
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    lease: float
+    max_failures: int
+    max_attempts: int
+    retry_wait: float
+    retry_wait_most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    more: bool
+    """There is another step to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class TryAgain:
+    """Decided here, carried out by the engine."""
+
+    after: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    claims: ClaimStore
+    turns: TurnStore
+    live: LiveTurns
+    nudges: Nudges
+    environments: Environments
+    harness: Callable[[str], Harness]
+    leases: LeaseKeeper
+    conversations: Conversations
+    limits: Limits
+
+
+class TurnRunner:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def run(self, organisation: str, session_id: str) -> Ended | TryAgain:
+        parts = self._parts
+        before = parts.leases.held(session_id)
+        claim = await parts.claims.claim(organisation, session_id, parts.leases.worker)
+        live = parts.live.turn(organisation, session_id)
+        await live.publish(claim.positions)
+        if isinstance(claim, Nothing):
+            await live.aclose()
+            return Ended(more=False)
+        held = parts.leases.hold(claim)
+        try:
+            await self._old_holder_is_dead(claim, before)
+            return await _Turn(parts, claim, held, live).run()
+        finally:
+            parts.leases.release(held)
+            await live.aclose()
+
+    async def _old_holder_is_dead(self, claim: Claim, before: HeldTurn | None) -> None:
+        """Nothing starts while a command of the last attempt may be alive."""
+        if before is not None:
+            before.lose()
+            await before.done.wait()
+        elif claim.old_holder_lives:
+            # It sees the new epoch at its next renewal, and without one its commands die in this time.
+            await asyncio.sleep(self._parts.limits.lease)
+
+
+class _Turn:
+    def __init__(self, parts: Parts, claim: Claim, held: HeldTurn, live: LiveTurn) -> None:
+        self._parts = parts
+        self._claim = claim
+        self._held = held
+        self._live = live
+        self._interrupt = asyncio.Event()
+        self._look = asyncio.Event()
+        self._steer = False
+
+    async def run(self) -> Ended | TryAgain:
+        claim = self._claim
+        if claim.attempt - claim.failures > self._parts.limits.max_attempts:
+            lost = f"{claim.attempt} workers were lost while they ran this turn; it is not tried again."
+            return await self._commit(_failure("unknown_error", lost))
+        try:
+            return await self._commit(await self._work())
+        except Fenced:
+            return Ended(more=True)
+        except Temporary as error:
+            return await self._failed(error.session_error, error.message, error.retry_after)
+        except FootplateError as error:
+            kind = error.session_error if isinstance(error, Permanent) else "unknown_error"
+            return await self._commit(_failure(kind, error.message))
+        except Exception:
+            log.exception("turn crashed", action="turn.crashed", session=claim.session_id, turn=claim.turn_id)
+            return await self._failed("unknown_error", "An internal error; the server's log has the details.", None)
+
+    async def _work(self) -> Outcome:
+        parts, claim = self._parts, self._claim
+        harness = parts.harness(claim.config.harness)
+        environment = await parts.environments.open(claim.organisation, claim.session_id, deadline=self._held.deadline)
+        try:
+            context = await self._context(environment)
+            task = asyncio.ensure_future(harness.run(context))
+            self._held.on_renew = environment.renew
+            self._held.on_lost = partial(_cancel, task)
+            self._held.on_control = self._controlled
+            if claim.attempt > 1:
+                self._controlled()
+            watcher = asyncio.create_task(self._watch())
+            try:
+                with parts.nudges.watch(claim.session_id, self._controlled):
+                    return await self._result(task)
+            finally:
+                watcher.cancel()
+                await asyncio.gather(watcher, return_exceptions=True)
+        finally:
+            await environment.aclose()
+
+    async def _context(self, environment: OpenEnvironment) -> TurnContext:
+        claim = self._claim
+        return TurnContext(
+            organisation=claim.organisation,
+            session_id=claim.session_id,
+            turn_id=claim.turn_id,
+            attempt=claim.attempt,
+            config=claim.config,
+            content=claim.content,
+            history=await self._parts.conversations.load(claim),
+            turn_events=await self._parts.turns.turn_events(claim) if claim.attempt > 1 else (),
+            log=_Log(self._parts, claim, self._live),
+            environment=environment,
+            interrupt=self._interrupt,
+            take_steering=self._take_steering,
+            context=claim.context,
+        )
+
+    async def _result(self, task: "asyncio.Future[Outcome]") -> Outcome:
+        if self._held.lost:
+            task.cancel()
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if self._held.lost:
+                raise Fenced(f"Another worker holds session {self._claim.session_id}.") from None
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
+
+    def _controlled(self) -> None:
+        """A control input may be there: an interrupt for the watcher, steering for the harness's next safe point."""
+        self._steer = True
+        self._look.set()
+
+    async def _watch(self) -> None:
+        """Look for interrupts when nudged, or when the lease's renewal says that there is something."""
+        while True:
+            await self._look.wait()
+            self._look.clear()
+            try:
+                wanted, positions = await self._parts.turns.take_interrupts(self._claim)
+            except FootplateError as error:
+                log.warning("interrupts not read", action="turn.controls_failed", reason=error.message)
+                await asyncio.sleep(0.5)
+                self._look.set()
+                continue
+            await self._live.publish(positions)
+            if wanted:
+                self._interrupt.set()
+
+    async def _take_steering(self) -> Sequence[SteerMessage]:
+        if not self._steer:
+            return ()
+        self._steer = False
+        messages, positions = await self._parts.turns.take_steering(self._claim)
+        await self._live.publish(positions)
+        return messages
+
+    async def _commit(self, outcome: Outcome) -> Ended:
+        await failpoints.hit("before_turn_commit")
+        try:
+            positions, more = await self._parts.turns.finish(self._claim, outcome)
+        except Fenced:
+            return Ended(more=True)
+        await failpoints.hit("after_turn_commit")
+        await self._live.publish(positions)
+        return Ended(more=more)
+
+    async def _failed(self, error_type: str, message: str, retry_after: float | None) -> Ended | TryAgain:
+        """A temporary failure: wait and try again, within the limits."""
+        claim, limits = self._claim, self._parts.limits
+        if claim.failures >= limits.max_failures:
+            return await self._commit(_failure(error_type, message))
+        try:
+            await self._live.publish(await self._parts.turns.reschedule(claim, error_type, message))
+        except Fenced:
+            return Ended(more=True)
+        wait = min(limits.retry_wait * 2**claim.failures, limits.retry_wait_most)
+        return TryAgain(max(wait, retry_after or 0.0), message)
+
+
+class _Log:
+    """The harness's door to the log."""
+
+    def __init__(self, parts: Parts, claim: Claim, live: LiveTurn) -> None:
+        self._parts = parts
+        self._claim = claim
+        self._live = live
+
+    async def append(
+        self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
+    ) -> None:
+        positions = await self._parts.turns.append(self._claim, events, entries=entries, usage=usage)
+        self._parts.conversations.add(self._claim, list(entries))
+        await failpoints.hit("before_publish")
+        await self._live.publish(positions)
+
+    def preview(self, event_type: PreviewType) -> Preview:
+        return self._live.preview(event_type)
+
+
+def _failure(error_type: str, message: str) -> Outcome:
+    return Outcome(status=TurnStatus.FAILED, error_type=error_type, error_message=message)
+
+
+def _cancel(task: "asyncio.Future[Outcome]") -> None:
+    task.cancel()

@@ -1,0 +1,37 @@
+"""Wakes a session's workflow: one signal-with-start, under an id that carries the organisation."""
+
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.common import Priority, WorkflowIDConflictPolicy
+from temporalio.service import RPCError
+
+from footplate.config import Settings
+from footplate.domain.errors import Unavailable
+from footplate.engine.workflow import WAKE, SessionInput, SessionWorkflow
+
+
+def workflow_id(organisation: str, session_id: str) -> str:
+    return f"session/{organisation}/{session_id}"
+
+
+class TemporalWaker:
+    def __init__(self, client: Client, settings: Settings) -> None:
+        self._client = client
+        self._settings = settings
+
+    async def wake(self, organisation: str, session_id: str) -> None:
+        session = SessionInput(organisation, session_id, self._settings.linger, self._settings.heartbeat_timeout)
+        try:
+            await self._client.start_workflow(
+                SessionWorkflow.run,
+                session,
+                id=workflow_id(organisation, session_id),
+                task_queue=self._settings.task_queue,
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                start_signal=WAKE,
+                priority=Priority(fairness_key=organisation[:64]),
+                rpc_timeout=timedelta(seconds=5),
+            )
+        except RPCError as error:
+            raise Unavailable(f"The engine does not answer: {error.message}") from error

@@ -1,0 +1,62 @@
+"""The worker: polls Temporal for turns, runs them, and stops in order."""
+
+import asyncio
+from datetime import timedelta
+
+import structlog
+from temporalio.client import (
+    Client,
+    Schedule,
+    ScheduleActionStartWorkflow,
+    ScheduleAlreadyRunningError,
+    ScheduleIntervalSpec,
+    ScheduleOverlapPolicy,
+    SchedulePolicy,
+    ScheduleSpec,
+)
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from footplate.config import Settings
+from footplate.engine.activities import SweepActivities, TurnActivities
+from footplate.engine.workflow import SessionWorkflow, SweepWorkflow
+
+log = structlog.get_logger(__name__)
+
+_SWEEP_ID = "footplate-sweep"
+
+
+async def run_worker(
+    client: Client, settings: Settings, turns: TurnActivities, sweep: SweepActivities, stop: asyncio.Event
+) -> None:
+    await _schedule_sweep(client, settings)
+    worker = Worker(
+        client,
+        task_queue=settings.task_queue,
+        workflows=[SessionWorkflow, SweepWorkflow],
+        activities=[turns.run_turn, sweep.sweep],
+        # The workflows hold no I/O and are replayed in CI; the sandbox would cost a third of the throughput.
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        max_concurrent_activities=settings.max_turns,
+        max_cached_workflows=1000,
+        max_concurrent_workflow_task_polls=4,
+        max_concurrent_activity_task_polls=4,
+        # A cancellation comes with a heartbeat's answer: do not let the SDK hold heartbeats back.
+        max_heartbeat_throttle_interval=timedelta(seconds=1),
+        graceful_shutdown_timeout=timedelta(seconds=20),
+    )
+    async with worker:
+        log.info("worker ready", action="worker.ready", queue=settings.task_queue)
+        await stop.wait()
+        log.info("worker stops", action="worker.stopping")
+
+
+async def _schedule_sweep(client: Client, settings: Settings) -> None:
+    schedule = Schedule(
+        action=ScheduleActionStartWorkflow(SweepWorkflow.run, id=_SWEEP_ID, task_queue=settings.task_queue),
+        spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(seconds=settings.sweep_interval))]),
+        policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP),
+    )
+    try:
+        await client.create_schedule(_SWEEP_ID, schedule)
+    except ScheduleAlreadyRunningError:
+        return

@@ -1,0 +1,69 @@
+"""One program under the guardian, from start to result: bounded output, a timeout, a death by cancellation."""
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping, Sequence
+
+from footplate import failpoints
+from footplate.domain.ports import CommandResult
+from footplate.environments.guardian import Guardian, Spawned
+from footplate.environments.output import Output
+
+
+async def run(
+    guardian: Guardian,
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    stdin: bytes,
+    time_limit: float,
+    grace: float,
+    output: Output,
+) -> CommandResult:
+    began = time.monotonic()
+    command = await _spawn(guardian, argv, cwd=cwd, env=env, stdin=stdin, output=output)
+    try:
+        await failpoints.hit("in_tool")
+        await asyncio.wait([command.exited], timeout=time_limit)
+    except BaseException:
+        await command.kill()
+        raise
+    timed_out = not command.exited.done()
+    if timed_out:
+        await command.stop(grace=grace)
+    exit_code = await command.wait()
+    stdout, stderr, truncated = output.take()
+    return CommandResult(
+        exit_code=None if timed_out else exit_code,
+        stdout=stdout,
+        stderr=stderr,
+        duration=time.monotonic() - began,
+        timed_out=timed_out,
+        truncated=truncated,
+    )
+
+
+async def _spawn(
+    guardian: Guardian, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, output: Output
+) -> Spawned:
+    given = _content(stdin)
+    try:
+        stdout, stderr = (reader.writer for reader in output.readers)
+        return await guardian.spawn(argv, cwd=cwd, env=env, fds={0: given, 1: stdout, 2: stderr})
+    finally:
+        os.close(given)
+        output.release()
+
+
+def _content(stdin: bytes) -> int:
+    """A descriptor to read it from: a file in memory needs nobody who feeds it."""
+    if not stdin:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    given = os.memfd_create("stdin", os.MFD_CLOEXEC)
+    left = memoryview(stdin)
+    while left:
+        left = left[os.write(given, left) :]
+    os.lseek(given, 0, os.SEEK_SET)
+    return given

@@ -1,0 +1,194 @@
+"""The guardian process: it starts the commands of one turn, owns all that comes of them, and ends it with the lease.
+
+The worker runs this in an isolated interpreter, with one end of a socket pair as standard input. The worker's death
+closes the socket; a worker that is stopped or cut off stops renewing the lease. Either way, nothing that the turn
+started is alive afterwards. So nothing here may block on the worker or on a command.
+
+Start-up time is part of every turn's first command. That is why json, socket, signal, typing and contextlib are not
+imported: the C parts beneath them do in half the time. Both ends of the socket are the same interpreter, so marshal
+is a safe encoding between them.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # the C part of `signal`, always loaded
+import _socket
+import fcntl
+import marshal
+import os
+import select
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from footplate.environments import guardian_tree as tree
+else:
+    import guardian_tree as tree  # beside this file: the package itself is not on the path here
+
+suppress = tree.suppress
+
+MAX_FDS = 64
+TICK = 1.0  # poll does not count the time that the machine was suspended, the lease does
+STOP_TICK = 0.01
+LENGTH = 4
+
+
+def main() -> None:
+    deadline, mode = float(sys.argv[1]), sys.argv[2]
+    for ignored in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
+        _signal.signal(ignored, _signal.SIG_IGN)  # it lives by its socket and its lease alone
+    connection = take_connection()
+    init = tree.enter_namespace() if mode == "namespace" else None
+    lifeline = tree.leave_to_watcher() if init is None else None
+    guardian = Guardian(connection, deadline, init=init, lifeline=lifeline)
+    try:
+        guardian.serve()
+    finally:
+        tree.end_namespace(init) if init is not None else tree.end_descendants()
+
+
+def take_connection() -> _socket.socket:
+    connection = _socket.socket(fileno=os.dup(0))
+    connection.setblocking(False)
+    os.dup2(os.open("/dev/null", os.O_RDWR), 0)
+    return connection
+
+
+class Guardian:
+    def __init__(self, connection: _socket.socket, deadline: float, *, init: int | None, lifeline: int | None) -> None:
+        self.connection = connection
+        self.deadline = deadline
+        self.init = init
+        self.lifeline = lifeline
+        self.inbox = bytearray()
+        self.outbox = bytearray()
+        self.fds: list[int] = []
+        self.commands: dict[int, int] = {}
+        self.leaders: dict[int, int] = {}
+        self.stops: dict[int, tree.Stop] = {}
+        self.over = False
+
+    def serve(self) -> None:
+        """Return when it is over, for whatever reason."""
+        wake, poke = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        _signal.signal(_signal.SIGCHLD, lambda *_: None)
+        _signal.set_wakeup_fd(poke, warn_on_full_buffer=False)
+        poll = select.poll()
+        poll.register(wake, select.POLLIN)
+        if self.lifeline is not None:
+            poll.register(self.lifeline, select.POLLIN)
+        self.send({"ready": "namespace" if self.init is not None else "descendants"})
+        while not (self.over or self.expired()):
+            poll.register(self.connection, select.POLLIN | (select.POLLOUT if self.outbox else 0))
+            events = dict(poll.poll(self.wait_time() * 1000))
+            if self.lifeline in events:
+                return
+            if wake in events:
+                os.read(wake, 4096)
+            self.report_ended()
+            if self.connection.fileno() in events:
+                self.receive()
+            self.advance_stops()
+            self.flush()
+
+    def expired(self) -> bool:
+        return time.clock_gettime(time.CLOCK_BOOTTIME) >= self.deadline
+
+    def wait_time(self) -> float:
+        left = self.deadline - time.clock_gettime(time.CLOCK_BOOTTIME)
+        return max(0.0, min(left, STOP_TICK if self.stops else TICK))
+
+    def report_ended(self) -> None:
+        for pid, code in tree.reap():
+            if pid == self.init:
+                self.over = True
+            elif pid in self.commands:
+                self.send({"exited": self.commands.pop(pid), "code": code})
+
+    def receive(self) -> None:
+        """Take what the worker sent and carry out what is complete; nothing more once worker or lease is gone."""
+        try:
+            data, ancillary, _, _ = self.connection.recvmsg(
+                1 << 16, _socket.CMSG_SPACE(4 * MAX_FDS), _socket.MSG_CMSG_CLOEXEC
+            )
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            data, ancillary = b"", []
+        for level, kind, content in ancillary:
+            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+                self.fds.extend(memoryview(content[: len(content) // 4 * 4]).cast("i"))
+        self.over = not data
+        self.inbox += data
+        while not self.over and (message := self.next_message()):
+            if message["do"] == "renew":
+                self.deadline = max(self.deadline, message["deadline"])
+            elif self.expired():
+                self.over = True
+            elif message["do"] == "spawn":
+                self.spawn(message)
+            elif message["do"] == "stop":
+                self.stops[message["id"]] = tree.Stop(self.leaders.get(message["id"], -1), message["grace"])
+
+    def next_message(self) -> dict[str, Any] | None:
+        size = int.from_bytes(self.inbox[:LENGTH], "big")
+        if len(self.inbox) < LENGTH + max(size, 1):
+            return None
+        message: dict[str, Any] = marshal.loads(self.inbox[LENGTH : LENGTH + size])  # noqa: S302 - the worker is whom we trust
+        del self.inbox[: LENGTH + size]
+        return message
+
+    def spawn(self, message: dict[str, Any]) -> None:
+        targets = message["fds"]
+        given, self.fds = self.fds[: len(targets)], self.fds[len(targets) :]
+        child = os.fork()
+        if child == 0:
+            become_command(message, dict(zip(targets, given, strict=True)))
+        for fd in given:
+            os.close(fd)
+        self.commands[child] = message["id"]
+        self.leaders[message["id"]] = child
+        self.send({"started": message["id"], "pid": child})
+
+    def advance_stops(self) -> None:
+        for command, stop in list(self.stops.items()):
+            if stop.advance(self.init):
+                self.report_ended()  # whoever waits for the stop has the exit code first
+                del self.stops[command]
+                self.leaders.pop(command, None)
+                self.send({"stopped": command})
+
+    def send(self, message: dict[str, Any]) -> None:
+        frame = marshal.dumps(message)
+        self.outbox += len(frame).to_bytes(LENGTH, "big") + frame
+
+    def flush(self) -> None:
+        """Never wait: a stopped worker reads nothing, and its lease still has to end."""
+        with suppress(BlockingIOError, ConnectionError):
+            while self.outbox:
+                del self.outbox[: self.connection.send(self.outbox)]
+
+
+def become_command(message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
+    """In the child: a session of its own, the given descriptors and no other, then the program or status 127."""
+    try:
+        os.setsid()
+        # First all out of the way of the targets, so that placing one cannot overwrite the next.
+        aside = {target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(fds) + 1) for target, fd in fds.items()}
+        for target, fd in aside.items():
+            os.dup2(fd, target, inheritable=True)
+        _signal.set_wakeup_fd(-1)
+        for number in range(1, _signal.NSIG):
+            with suppress(OSError, ValueError):
+                _signal.signal(number, _signal.SIG_DFL)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+        os.chdir(message["cwd"])
+        os.execvpe(message["argv"][0], message["argv"], message["env"])  # noqa: S606
+    except OSError as error:
+        os.write(2, f"cannot run {message['argv'][0]!r}: {error.strerror}\n".encode())
+        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+    finally:
+        os._exit(126)

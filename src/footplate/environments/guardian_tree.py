@@ -1,0 +1,239 @@
+"""How the guardian owns what it started: a pid namespace, or descent, and ways to end all of it or one command.
+
+Part of the guardian's own process; like `guardian_main` it imports nothing of ours and little else.
+
+    namespace      worker ── guardian ─┬─ init (pid 1 of a pid namespace; its death is the death of all inside)
+                                       └─ commands, inside the namespace
+    descendants    worker ── watcher ── guardian ── commands; watcher and guardian are both subreapers, so that
+                                                   each finds every orphan and survives the other to kill it
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # the C part of `signal`, always loaded
+import ctypes
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import NoReturn
+
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_SLAVE = 2, 4, 8, 0x4000, 0x80000
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+libc = ctypes.CDLL(None, use_errno=True)
+# Opened before a fresh /proc may cover it: the guardian itself lives outside the namespace.
+proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+class suppress:  # noqa: N801 - contextlib's, without its import
+    def __init__(self, *errors: type[BaseException]) -> None:
+        self.errors = errors
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        return kind is not None and issubclass(kind, self.errors)
+
+
+def enter_namespace() -> int | None:
+    """Return the pid of the namespace's init, or None where the kernel refuses. All later children are inside."""
+    flags = CLONE_NEWPID | CLONE_NEWNS
+    if libc.unshare(flags) != 0:
+        # A user namespace that came out half-made could not be left again: try it in a child first.
+        if not succeeds_in_child(lambda: enter_user_namespace(flags)):
+            return None
+        enter_user_namespace(flags)
+    lifeline, _held = os.pipe()  # held open by the guardian alone, until it is gone
+    ready, tell = os.pipe()
+    init = os.fork()
+    if init == 0:
+        be_init(lifeline, tell)
+    os.close(lifeline)
+    os.close(tell)
+    os.read(ready, 1)
+    os.close(ready)
+    return init
+
+
+def enter_user_namespace(flags: int) -> None:
+    uid, gid = os.geteuid(), os.getegid()
+    if libc.unshare(flags | CLONE_NEWUSER) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    for name, content in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        file = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        os.write(file, content.encode())
+        os.close(file)
+
+
+def succeeds_in_child(action: Callable[[], None]) -> bool:
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+            os._exit(0)
+        except OSError:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def be_init(lifeline: int, tell: int) -> NoReturn:
+    """Do nothing but exist, and die with the guardian: by signal, or by pipe if it died before the signal was set."""
+    try:
+        libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(_signal.SIGKILL))
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)  # the kernel reaps orphans by itself
+        close_all_but(lifeline, tell)
+        mount_proc()
+        os.write(tell, b".")
+        os.close(tell)
+        os.read(lifeline, 1)
+    finally:
+        os._exit(0)
+
+
+def mount_proc() -> None:
+    """Show the namespace's own processes, where that is allowed. Never without cutting propagation to the host."""
+    if libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_SLAVE), None) == 0:
+        libc.mount(b"proc", b"/proc", b"proc", ctypes.c_ulong(MS_NOSUID | MS_NODEV | MS_NOEXEC), None)
+
+
+def end_namespace(init: int) -> None:
+    """The kernel kills all inside; init itself is reaped last, when not one of them is left."""
+    with suppress(ProcessLookupError):
+        os.kill(init, _signal.SIGKILL)
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
+def leave_to_watcher() -> int:
+    """Go on in a child; the parent stays to clean up after it. The pipe tells the child that the parent is gone."""
+    libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
+    lifeline, held = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(held)
+        libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
+        return lifeline
+    close_all_but(0, 1, 2, held, proc)
+    with suppress(ChildProcessError):
+        os.waitpid(child, 0)
+    end_descendants()
+    os._exit(0)
+
+
+def close_all_but(*kept: int) -> None:
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - pathlib costs milliseconds to import
+        if int(name) not in kept:
+            with suppress(OSError):  # the descriptor of the listing itself
+                os.close(int(name))
+
+
+def end_descendants() -> None:
+    """Kill until none is left: what was forked in between, or orphaned by a kill, is found in the next round."""
+    me = os.getpid()
+    while True:
+        reap()
+        alive = descendants([me], processes())
+        if not alive:
+            return
+        kill(alive)
+        time.sleep(0.001)
+
+
+def kill(pids: Iterable[int]) -> None:
+    """Stop all before killing any: a shell that saw its command die would go on with the next one."""
+    for signal in (_signal.SIGSTOP, _signal.SIGKILL):
+        send(signal, pids)
+
+
+def send(signal: int, pids: Iterable[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal)
+
+
+def reap() -> list[tuple[int, int]]:
+    ended = []
+    with suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            ended.append((found[0], os.waitstatus_to_exitcode(found[1])))
+    return ended
+
+
+class Process:
+    __slots__ = ("group", "parent", "session", "started", "state")
+
+    def __init__(self, stat: bytes) -> None:
+        fields = stat[stat.rindex(b")") + 2 :].split()
+        self.state = fields[0]
+        self.parent, self.group, self.session = (int(field) for field in fields[1:4])
+        self.started = int(fields[19])
+
+
+def processes() -> dict[int, Process]:
+    table = {}
+    for name in os.listdir(proc):  # noqa: PTH208
+        if name.isdigit():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                stat = os.open(f"{name}/stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
+                try:
+                    table[int(name)] = Process(os.read(stat, 4096))
+                finally:
+                    os.close(stat)
+    return table
+
+
+def descendants(roots: Iterable[int], table: dict[int, Process]) -> list[int]:
+    """Parents before their children: signals are sent in this order."""
+    children: dict[int, list[int]] = {}
+    for pid, process in table.items():
+        children.setdefault(process.parent, []).append(pid)
+    found: list[int] = []
+    front = list(roots)
+    while front:
+        front = [child for parent in front for child in children.get(parent, [])]
+        found += front
+    return found
+
+
+class Stop:
+    """The end of one command: SIGTERM once, SIGKILL when the grace is over, an answer when nobody is left.
+
+    What starts after the SIGTERM is spared until the SIGKILL: it may be a handler's way to clean up.
+    """
+
+    def __init__(self, leader: int, grace: float) -> None:
+        self.leader = leader
+        self.grace = grace
+        self.kill_at: float | None = None
+        self.known: dict[int, int] = {}
+
+    def advance(self, init: int | None) -> bool:
+        """Signal whoever is due. True when all are gone."""
+        members = self._members(init)
+        if self.kill_at is None:
+            self.kill_at = time.monotonic() + self.grace
+            if self.grace > 0:
+                send(_signal.SIGTERM, members)
+        if time.monotonic() >= self.kill_at:
+            kill(members)
+        self.known.update(members)
+        return not members
+
+    def _members(self, init: int | None) -> dict[int, int]:
+        """The command's session and group, whom it started, and whom we knew before their parents died."""
+        table = processes()
+        members: set[int] = set()
+        alive = {}
+        for pid in descendants([os.getpid()], table):
+            process = table[pid]
+            known = self.known.get(pid) == process.started or process.parent in members
+            if pid != init and (known or self.leader in {pid, process.session, process.group}):
+                members.add(pid)
+                if process.state not in {b"Z", b"X"}:
+                    alive[pid] = process.started
+        return alive

@@ -1,0 +1,125 @@
+r"""The turn's persistent shell: one bash whose directory, variables and functions last from command to command.
+
+bash reads a script that never ends from its standard input: for each command an `eval` of the quoted text and a line
+that reports the status on a descriptor of its own. There is no loop in bash, because a `break` or `continue` in a
+command would act on it. A command sees neither the script (its standard input is empty) nor the status descriptor.
+
+What a command printed is in the pipes before its status is; so all that is in them when the status arrives is the
+result. What a background job prints later belongs to the next command, as in a terminal.
+"""
+
+import asyncio
+import os
+import shlex
+import time
+from collections.abc import Mapping
+from typing import Final, Self
+
+from footplate import failpoints
+from footplate.domain.ports import CommandResult
+from footplate.environments.guardian import Guardian, Spawned
+from footplate.environments.output import Output, Reader, write_all
+
+_STATUS: Final = 250
+_ARGV: Final = ("bash", "--noprofile", "--norc", "-s")
+
+
+class Shell:
+    """Made by `start`. Not for two commands at once."""
+
+    def __init__(self, output_limit: int) -> None:
+        self._output = Output(output_limit)
+        self._status = Reader(self._heard)
+        self._inbox = bytearray()
+        self._reported: asyncio.Future[int] | None = None
+        self._script = -1
+        self._bash: Spawned
+        self._ended = False
+
+    @classmethod
+    async def start(cls, guardian: Guardian, *, cwd: str, env: Mapping[str, str], output_limit: int) -> Self:
+        shell = cls(output_limit)
+        stdin, shell._script = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(shell._script, False)
+        stdout, stderr = (reader.writer for reader in shell._output.readers)
+        try:
+            fds = {0: stdin, 1: stdout, 2: stderr, _STATUS: shell._status.writer}
+            shell._bash = await guardian.spawn(_ARGV, cwd=cwd, env=env, fds=fds)
+        except BaseException:
+            shell.close()
+            raise
+        finally:
+            os.close(stdin)
+            shell._output.release()
+            shell._status.release()
+        return shell
+
+    @property
+    def alive(self) -> bool:
+        return not self._ended and not self._bash.exited.done()
+
+    async def run(self, command: str, *, time_limit: float, grace: float) -> CommandResult:
+        began = time.monotonic()
+        reported = self._reported = asyncio.get_running_loop().create_future()
+        timed_out = False
+        try:
+            async with asyncio.timeout(time_limit):
+                await self._hand_over(command)
+                await failpoints.hit("in_tool")
+                await asyncio.wait([reported, self._bash.exited], return_when=asyncio.FIRST_COMPLETED)
+        except TimeoutError:
+            timed_out = self._ended = True
+            await self._bash.stop(grace=grace)
+        except BaseException:
+            await self.kill()
+            raise
+        self._status.drain()
+        exit_code = reported.result() if reported.done() else await self._bash.wait()
+        stdout, stderr, truncated = self._output.take()
+        return CommandResult(
+            exit_code=None if self._ended else exit_code,
+            stdout=stdout,
+            stderr=stderr,
+            duration=time.monotonic() - began,
+            timed_out=timed_out,
+            truncated=truncated,
+        )
+
+    async def kill(self) -> None:
+        """End bash and its background jobs. A command that is running gets a result without an exit code."""
+        self._ended = True
+        await self._bash.kill()
+
+    def retire(self) -> Output:
+        """When bash is gone its background jobs may go on: their output is still read, but not kept."""
+        self._output.discard()
+        self._status.close()
+        self._close_script()
+        return self._output
+
+    def close(self) -> None:
+        self._output.close()
+        self._status.close()
+        self._close_script()
+
+    async def _hand_over(self, command: str) -> None:
+        lines = (
+            f"builtin eval {shlex.quote(command)} </dev/null {_STATUS}>&-\nbuiltin printf '%s\\0' \"$?\" >&{_STATUS}\n"
+        )
+        try:
+            await write_all(self._script, lines.encode(errors="surrogateescape"))
+        except BrokenPipeError:
+            await self._bash.wait()  # it ended by itself; its exit is the result
+
+    def _heard(self, data: bytes) -> None:
+        self._inbox += data
+        while (end := self._inbox.find(0)) >= 0:
+            status = int(self._inbox[:end])
+            del self._inbox[: end + 1]
+            if self._reported is not None and not self._reported.done():
+                self._reported.set_result(status)
+
+    def _close_script(self) -> None:
+        if self._script >= 0:
+            os.close(self._script)
+            self._script = -1

@@ -1,0 +1,12 @@
+"""The `native` harness: our own agent loop over any model that pydantic-ai can reach."""
+
+from footplate.domain.ports import Harness, HarnessServices
+from footplate.harness.native.harness import NativeHarness
+from footplate.harness.native.models import Models
+
+
+def create(services: HarnessServices) -> Harness:
+    """The factory behind the entry point `native`."""
+    models = Models(services.endpoints)
+    models.warm()
+    return NativeHarness(models.resolve)

@@ -1,0 +1,61 @@
+"""Content blocks of the API to and from what pydantic-ai sends to a model. Pure."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+from pydantic_ai.messages import BinaryContent, DocumentUrl, ImageUrl, UserContent
+
+from footplate.domain.errors import ModelRefused
+from footplate.domain.json import Json, JsonObject
+
+
+def to_model(blocks: Sequence[Json]) -> str | list[UserContent]:
+    """Plain text stays a string: the shortest form, and the one that every model takes."""
+    items = [_item(block) for block in blocks if isinstance(block, dict)]
+    texts = [item for item in items if isinstance(item, str)]
+    return "\n\n".join(texts) if len(texts) == len(items) else items
+
+
+def binary_block(data: bytes, media_type: str) -> JsonObject:
+    kind = "image" if media_type.startswith("image/") else "document"
+    encoded = base64.b64encode(data).decode("ascii")
+    return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": encoded}}
+
+
+def _item(block: JsonObject) -> UserContent:
+    kind = block.get("type")
+    if kind == "text":
+        return str(block.get("text") or "")
+    if kind == "search_result":
+        return _search_result(block)
+    source = block.get("source")
+    if kind in {"image", "document"} and isinstance(source, dict):
+        return _sourced(str(kind), source)
+    raise ModelRefused(f"Content of type {kind!r} cannot be given to a model.")
+
+
+def _sourced(kind: str, source: JsonObject) -> UserContent:
+    match source.get("type"):
+        case "text":
+            return str(source.get("data") or "")
+        case "base64":
+            return BinaryContent(_decode(str(source.get("data") or "")), media_type=str(source.get("media_type")))
+        case "url":
+            url = str(source.get("url"))
+            return ImageUrl(url) if kind == "image" else DocumentUrl(url)
+        case other:
+            raise ModelRefused(f"A source of type {other!r} is not supported by this harness.")
+
+
+def _search_result(block: JsonObject) -> str:
+    content = block.get("content")
+    texts = [str(item.get("text")) for item in content if isinstance(item, dict)] if isinstance(content, list) else []
+    return "\n".join([f"{block.get('title')} ({block.get('source')})", *texts])
+
+
+def _decode(data: str) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except binascii.Error as error:
+        raise ModelRefused(f"An attachment is not valid base64: {error}") from error

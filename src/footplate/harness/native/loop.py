@@ -1,0 +1,217 @@
+"""The agent loop of one turn: ask the model, run what it calls, until it calls nothing.
+
+The order of writes is what makes a turn survive its worker:
+
+- a prompt is stored before the model hears it, once;
+- a response is stored the moment it is complete, so that it is never paid for twice;
+- `agent.tool_use` is stored before a tool starts, and its result right after: a call that has the first and not the
+  second may have taken effect, and no later attempt runs it again (see `recovery`).
+
+To save a write for each round, the start of the next request travels with the result that leads to it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+
+from footplate import failpoints
+from footplate.domain import events as ev
+from footplate.domain.events import Event, Usage
+from footplate.domain.json import Json
+from footplate.domain.ports import Entry, TurnContext
+from footplate.domain.turns import Outcome
+from footplate.harness.native import errors, mapping, outcomes, recovery, tools
+from footplate.harness.native.arguments import arguments_of, invalid_arguments
+from footplate.harness.native.interrupt import Interrupted, unless_interrupted
+from footplate.harness.native.mapping import Conversation
+from footplate.harness.native.models import AnyModel
+from footplate.harness.native.recovery import Waiting
+from footplate.harness.native.reply import Reply
+
+_INTERRUPTED = "Interrupted by the user while the call was running. It may have taken effect in part."
+_NOT_RUN = "Not run: the user interrupted the turn."
+_NO_ANSWER = "Not answered: the user interrupted the turn."
+
+
+@dataclass(slots=True)
+class Loop:
+    turn: TurnContext
+    conversation: Conversation
+    model: AnyModel = field(kw_only=True)
+    settings: ModelSettings = field(kw_only=True)
+    parameters: ModelRequestParameters = field(kw_only=True)
+    _request: Event | None = field(default=None, init=False)
+    """The start of the model request that comes next; logged, not yet ended."""
+    _responses: int = field(default=0, init=False)
+    _inputs: set[str] = field(default_factory=set, init=False)
+    """Prompts of this turn that the conversation has."""
+
+    async def run(self) -> Outcome:
+        outcome = await self._settle()
+        while outcome is None:
+            outcome = await self._ask()
+        return outcome
+
+    async def _settle(self) -> Outcome | None:
+        """Bring what earlier attempts left into order, then get ready for the first request."""
+        own = self.conversation.of_turn(self.turn.turn_id)
+        self._responses = sum(line.kind == mapping.RESPONSE for line in own)
+        self._inputs = {line.input for line in own if line.input}
+        found = recovery.settle(self.turn.turn_id, self.conversation, self.turn.turn_events)
+        entries = [*found.entries]
+        if found.needs_prompt:
+            entries.append(mapping.prompt(self.turn.turn_id, [*self.turn.content]))
+        if not (found.answer or found.interrupted or found.unstarted or found.waiting):
+            return await self._next(found.events, entries)
+        await self._append(found.events, entries)
+        if found.interrupted:
+            return outcomes.interrupted("")
+        if found.answer:
+            return outcomes.answered(found.answer)
+        return await self._run_calls(found.unstarted, found.waiting)
+
+    async def _next(self, events: Sequence[Event], entries: Sequence[Entry]) -> Outcome | None:
+        """Commit what is at hand together with the start of the next request, unless the turn ends here."""
+        if self.turn.interrupt.is_set():
+            await self._append(events, mapping.mark_interrupted(entries))
+            return outcomes.interrupted("")
+        if self._responses >= self.turn.config.max_iterations:
+            await self._append(events, entries)
+            return outcomes.limit_reached(self.turn.config.max_iterations)
+        steering = await self._steering()
+        self._request = ev.model_request_start()
+        await self._append([*events, self._request], [*entries, *steering])
+        return None
+
+    async def _ask(self) -> Outcome | None:
+        assert self._request is not None
+        reply = Reply(self.turn.log, self.model)
+        try:
+            response = await unless_interrupted(
+                self.turn.interrupt, reply.receive(self.conversation.messages, self.settings, self.parameters)
+            )
+        except Interrupted:
+            return await self._keep_partial(reply)
+        except Exception as error:
+            await self._append([self._end(reply, is_error=True)], usage=reply.usage)
+            failure = errors.translate(error)
+            if failure is None or failure is error:
+                raise
+            raise failure from error
+        await self._append(
+            [*reply.events(), self._end(reply, is_error=False)],
+            [mapping.response(self.turn.turn_id, response)],
+            usage=reply.usage,
+        )
+        self._responses += 1
+        if response.tool_calls:
+            return await self._run_calls(response.tool_calls)
+        return await self._finish(response)
+
+    async def _finish(self, response: ModelResponse) -> Outcome | None:
+        """A message that came while the model spoke its last word still belongs to this turn."""
+        if not self.turn.interrupt.is_set() and self._responses < self.turn.config.max_iterations:
+            steering = await self._steering()
+            if steering:
+                return await self._next([], steering)
+        return outcomes.answered(response)
+
+    async def _keep_partial(self, reply: Reply) -> Outcome:
+        partial = reply.partial()
+        entries = [mapping.response(self.turn.turn_id, partial)] if partial else []
+        await self._append(
+            [*reply.events(), self._end(reply, is_error=True)],
+            mapping.mark_interrupted(entries),
+            usage=reply.usage,
+        )
+        return outcomes.interrupted(partial.text or "" if partial else "")
+
+    async def _run_calls(self, calls: Sequence[ToolCallPart], asked: Sequence[Waiting] = ()) -> Outcome | None:
+        """One after the other; what only the client can answer is asked, and waited for when the rest is done."""
+        waiting = [*asked]
+        custom = {tool.name for tool in self.turn.config.custom_tools}
+        for index, call in enumerate(calls):
+            rest = calls[index + 1 :]
+            if self.turn.interrupt.is_set():
+                return await self._stop([], [], calls[index:], waiting)
+            await failpoints.hit("before_intent")
+            given = arguments_of(call)
+            if call.tool_name in custom and given is not None:
+                ask = ev.custom_tool_use(call.tool_name, given, call_id=call.tool_call_id)
+                await self._append([ask])
+                waiting.append(Waiting(call, ask.id))
+                continue
+            use = ev.tool_use(call.tool_name, given or {}, call_id=call.tool_call_id)
+            await self._append([use])
+            await failpoints.hit("after_intent")
+            try:
+                output = await unless_interrupted(self.turn.interrupt, self._execute(call))
+            except Interrupted:
+                return await self._stop(*self._result(use, call, tools.failed(_INTERRUPTED)), rest, waiting)
+            await failpoints.hit("before_result_commit")
+            outcome = await self._commit(*self._result(use, call, output), leads_on=not rest and not waiting)
+            await failpoints.hit("after_result_commit")
+            if not rest and not waiting:
+                return outcome
+        if self.turn.interrupt.is_set():
+            return await self._stop([], [], [], waiting)
+        return outcomes.awaiting([item.event_id for item in waiting])
+
+    async def _commit(self, events: Sequence[Event], entries: Sequence[Entry], *, leads_on: bool) -> Outcome | None:
+        if leads_on:
+            return await self._next(events, entries)
+        await self._append(events, entries)
+        return None
+
+    async def _execute(self, call: ToolCallPart) -> tools.ToolOutput:
+        given = arguments_of(call)
+        if given is None:
+            return tools.failed(invalid_arguments(call))
+        return await tools.execute(self.turn.environment, self.turn.config.tools, call.tool_name, given)
+
+    async def _stop(
+        self,
+        events: Sequence[Event],
+        entries: Sequence[Entry],
+        unstarted: Sequence[ToolCallPart],
+        waiting: Sequence[Waiting],
+    ) -> Outcome:
+        """Close every call that is still open: no model takes a conversation with a call and no result."""
+        closed = [
+            *entries,
+            *(self._return(call, tools.failed(_NOT_RUN)) for call in unstarted),
+            *(self._return(item.call, tools.failed(_NO_ANSWER)) for item in waiting),
+        ]
+        await self._append(events, mapping.mark_interrupted(closed))
+        return outcomes.interrupted("")
+
+    async def _steering(self) -> list[Entry]:
+        """A message that was taken may be offered again by a later attempt: each joins the conversation once."""
+        entries = []
+        for message in await self.turn.take_steering():
+            if message.event_id not in self._inputs:
+                self._inputs.add(message.event_id)
+                entries.append(mapping.prompt(self.turn.turn_id, [*message.content], source=message.event_id))
+        return entries
+
+    async def _append(
+        self, events: Sequence[Event] = (), entries: Sequence[Entry] = (), *, usage: Usage | None = None
+    ) -> None:
+        if events or entries or usage:
+            await self.turn.log.append(events, entries=entries, usage=usage)
+            self.conversation.add(entries)
+
+    def _result(self, use: Event, call: ToolCallPart, output: tools.ToolOutput) -> tuple[list[Event], list[Entry]]:
+        event = ev.tool_result(use.id, output.content, is_error=output.is_error, call_id=call.tool_call_id)
+        return [event], [self._return(call, output)]
+
+    def _return(self, call: ToolCallPart, output: tools.ToolOutput) -> Entry:
+        blocks: list[Json] = [*output.content]
+        return mapping.tool_return(self.turn.turn_id, call, blocks, is_error=output.is_error)
+
+    def _end(self, reply: Reply, *, is_error: bool) -> Event:
+        assert self._request is not None
+        return ev.model_request_end(self._request.id, reply.usage or Usage(), is_error=is_error)

@@ -1,0 +1,128 @@
+"""Model names to models. One client per provider and process: making one costs more than a short request.
+
+Nothing is taken from the process's environment: keys and addresses come from the endpoints alone, and the SDKs' own
+retries are off because the engine retries, with the session's status telling so.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import httpx2
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.providers import Provider, infer_provider_class
+
+from footplate.domain.errors import ModelRefused
+from footplate.domain.ports import Endpoint
+
+AnyModel: TypeAlias = Model[Any]
+Resolver: TypeAlias = Callable[[str], AnyModel]
+
+_ANTHROPIC: Final = "anthropic"
+_ANTHROPIC_URL: Final = "https://api.anthropic.com"
+_OPENAI_URL: Final = "https://api.openai.com/v1"
+_FAMILIES: Final = {"openai-chat": "openai", "openai-responses": "openai"}
+"""Names that choose an API of a provider, and whose endpoint they use."""
+
+
+class Models:
+    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
+        self._endpoints = endpoints
+        self._models: dict[str, AnyModel] = {}
+        self._providers: dict[str, Provider[Any]] = {}
+
+    def warm(self) -> None:
+        """Import and connect the usual provider before the first turn has to wait for it."""
+        if _ANTHROPIC in self._endpoints:
+            self._provider(_ANTHROPIC)
+
+    def resolve(self, name: str) -> AnyModel:
+        if name not in self._models:
+            self._models[name] = self._create(name)
+        return self._models[name]
+
+    def _create(self, name: str) -> AnyModel:
+        try:
+            return infer_model(qualified(name), self._provider)
+        except ImportError as error:
+            raise ModelRefused(
+                f"The model {name!r} needs a package that this worker does not have: {error}",
+                help_text="Install the named extra of pydantic-ai-slim on every worker.",
+            ) from error
+        except (UserError, ValueError) as error:
+            raise ModelRefused(f"The model {name!r} is not known: {error}", help_text=_HOW_TO_NAME) from error
+
+    def _provider(self, name: str) -> Provider[Any]:
+        if name not in self._providers:
+            self._providers[name] = self._connect(name)
+        return self._providers[name]
+
+    def _connect(self, name: str) -> Provider[Any]:
+        family = _FAMILIES.get(name, name)
+        endpoint = self._endpoints.get(family)
+        if endpoint is None:
+            known = ", ".join(sorted(self._endpoints)) or "none"
+            raise ModelRefused(
+                f"This worker has no endpoint for the provider {family!r}.",
+                help_text=f"Give it a key (and a base URL, if it is not the provider's own). Configured: {known}.",
+            )
+        if family == _ANTHROPIC:
+            return _anthropic(endpoint)
+        if family == "openai":
+            return _openai(endpoint)
+        return _other(family, endpoint)
+
+
+_HOW_TO_NAME: Final = "Write provider:name, such as openai:gpt-5; names that start with claude- need no provider."
+
+
+def qualified(name: str) -> str:
+    if ":" in name:
+        return name
+    if name.startswith("claude"):
+        return f"{_ANTHROPIC}:{name}"
+    raise ModelRefused(f"The model {name!r} names no provider.", help_text=_HOW_TO_NAME)
+
+
+def _anthropic(endpoint: Endpoint) -> Provider[Any]:
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    client = AsyncAnthropic(
+        api_key=endpoint.api_key,
+        base_url=endpoint.base_url or _ANTHROPIC_URL,
+        max_retries=0,
+        http_client=_http(),
+    )
+    return AnthropicProvider(anthropic_client=client)
+
+
+def _openai(endpoint: Endpoint) -> Provider[Any]:
+    from openai import AsyncOpenAI
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    client = AsyncOpenAI(
+        api_key=endpoint.api_key,
+        base_url=endpoint.base_url or _OPENAI_URL,
+        max_retries=0,
+        http_client=_http(),
+    )
+    return OpenAIProvider(openai_client=client)
+
+
+def _other(name: str, endpoint: Endpoint) -> Provider[Any]:
+    """Whatever else pydantic-ai has installed; each takes what its own signature names."""
+    provider = infer_provider_class(name)
+    offered = {"api_key": endpoint.api_key, "base_url": endpoint.base_url}
+    accepted = inspect.signature(provider).parameters
+    given = {key: value for key, value in offered.items() if value is not None and key in accepted}
+    return provider(**given)
+
+
+def _http() -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        timeout=httpx2.Timeout(600, connect=10),
+        limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
+        trust_env=False,
+    )

@@ -1,0 +1,126 @@
+"""What a new attempt finds, and what it has to do before anything else. Pure.
+
+The log is read, never guessed: a call without an `agent.tool_use` event has not started and is run; one with the
+event and no result was cut off, and nobody can know whether it took effect. It is never run again: it
+gets a result that says so. The same function serves a turn that was parked and now has its answers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+
+from footplate.domain import events as ev
+from footplate.domain.agents import BUILT_IN_TOOLS
+from footplate.domain.events import Event, Usage
+from footplate.domain.json import Json
+from footplate.domain.ports import Entry
+from footplate.harness.native import mapping
+from footplate.harness.native.mapping import Conversation
+
+UNKNOWN: Final = (
+    "The outcome of this call is unknown: the process that ran it was lost while the call was running. It may or may "
+    "not have taken effect. Check before you repeat it."
+)
+UNANSWERED: Final = "This call was not answered: the user sent a new message instead."
+LEFT_OPEN: Final = (
+    "There is no result: the turn ended before this call was finished. It may or may not have taken effect. Check "
+    "before you repeat it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A custom tool's call that only the client can answer."""
+
+    call: ToolCallPart
+    event_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    events: tuple[Event, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    unstarted: tuple[ToolCallPart, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    needs_prompt: bool = False
+    answer: ModelResponse | None = None
+    """The turn's last response, when it asked for nothing: the turn is done and only its commit was lost."""
+    interrupted: bool = False
+
+
+def settle(turn_id: str, conversation: Conversation, turn_events: Sequence[Event]) -> Settlement:
+    lines = conversation.of_turn(turn_id)
+    spans = _open_spans(turn_events)
+    if not any(line.input == mapping.PROMPT for line in lines):
+        return Settlement(events=spans, entries=_abandoned(turn_id, conversation), needs_prompt=True)
+    last = lines[-1]
+    if last.interrupted:
+        return Settlement(events=spans, interrupted=True)
+    if isinstance(last.message, ModelResponse) and not last.message.tool_calls:
+        return Settlement(events=spans, answer=last.message)
+    return _settle_calls(turn_id, conversation.open_calls(), turn_events, spans)
+
+
+def _settle_calls(
+    turn_id: str, calls: Sequence[ToolCallPart], turn_events: Sequence[Event], spans: tuple[Event, ...]
+) -> Settlement:
+    since = _since_last_response(turn_events)
+    uses = {str(event.body.get("call_id")): event for event in since if event.type == ev.AGENT_TOOL_USE}
+    asks = {str(event.body.get("call_id")): event for event in since if event.type == ev.AGENT_CUSTOM_TOOL_USE}
+    answers = {
+        str(event.body.get("custom_tool_use_id")): event for event in since if event.type == ev.USER_CUSTOM_TOOL_RESULT
+    }
+    events: list[Event] = [*spans]
+    entries: list[Entry] = []
+    unstarted: list[ToolCallPart] = []
+    waiting: list[Waiting] = []
+    for call in calls:
+        if use := uses.get(call.tool_call_id):
+            blocks: list[Json] = [ev.text_block(UNKNOWN)]
+            events.append(ev.tool_result(use.id, blocks, is_error=True, call_id=call.tool_call_id))
+            entries.append(mapping.tool_return(turn_id, call, blocks, is_error=True))
+        elif (ask := asks.get(call.tool_call_id)) is None:
+            unstarted.append(call)
+        elif answer := answers.get(ask.id):
+            entries.append(_answered(turn_id, call, answer))
+        else:
+            waiting.append(Waiting(call, ask.id))
+    return Settlement(events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), waiting=tuple(waiting))
+
+
+def _open_spans(turn_events: Sequence[Event]) -> tuple[Event, ...]:
+    ended = {event.body.get("model_request_start_id") for event in turn_events if event.type == ev.MODEL_REQUEST_END}
+    return tuple(
+        ev.model_request_end(event.id, Usage(), is_error=True)
+        for event in turn_events
+        if event.type == ev.MODEL_REQUEST_START and event.id not in ended
+    )
+
+
+def _abandoned(turn_id: str, conversation: Conversation) -> tuple[Entry, ...]:
+    """Results for what an earlier turn left without one: no model takes a call that has none (K9)."""
+    return tuple(
+        mapping.tool_return(turn_id, call, [ev.text_block(_why_abandoned(call))], is_error=True)
+        for call in conversation.open_calls()
+    )
+
+
+def _why_abandoned(call: ToolCallPart) -> str:
+    return LEFT_OPEN if call.tool_name in BUILT_IN_TOOLS else UNANSWERED
+
+
+def _since_last_response(turn_events: Sequence[Event]) -> Sequence[Event]:
+    """Some models use a call's id again in their next response: only what followed the last one counts."""
+    for index in range(len(turn_events) - 1, -1, -1):
+        event = turn_events[index]
+        if event.type == ev.MODEL_REQUEST_END and not event.body.get("is_error"):
+            return turn_events[index:]
+    return turn_events
+
+
+def _answered(turn_id: str, call: ToolCallPart, answer: Event) -> Entry:
+    given = answer.body.get("content")
+    blocks: list[Json] = given if isinstance(given, list) and given else [ev.text_block("(no content)")]
+    return mapping.tool_return(turn_id, call, blocks, is_error=bool(answer.body.get("is_error")))

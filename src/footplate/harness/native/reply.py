@@ -1,0 +1,138 @@
+"""One model request as it streams: previews for whoever watches, and the pieces of what will be stored.
+
+Text is collected here, not only in the library's stream, so that what was shown is still at hand when the stream is
+stopped half-way.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ModelResponsePart,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+)
+from pydantic_ai.models import ModelRequestParameters, StreamedResponse
+from pydantic_ai.settings import ModelSettings
+
+from footplate.domain import events as ev
+from footplate.domain.events import Event, PreviewType, Usage
+from footplate.domain.ports import Preview, TurnLog
+from footplate.harness.native import errors, prices
+from footplate.harness.native.models import AnyModel
+
+_ALWAYS_SAY_WHY: Final = frozenset({"anthropic", "openai"})
+"""Providers whose complete answers always carry a reason for their end: without one the stream was cut."""
+
+
+class _Part:
+    """The text of one part so far, and its preview."""
+
+    def __init__(self, event_type: PreviewType, preview: Preview) -> None:
+        self._event_type = event_type
+        self._preview = preview
+        self._pieces: list[str] = []
+
+    def write(self, text: str) -> None:
+        self._pieces.append(text)
+        self._preview.write(text)
+
+    @property
+    def is_message(self) -> bool:
+        return self._event_type == "agent.message"
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    def event(self) -> Event:
+        make = ev.message if self.is_message else ev.thinking
+        return make(self.text, event_id=self._preview.event_id)
+
+
+class Reply:
+    def __init__(self, log: TurnLog, model: AnyModel) -> None:
+        self._log = log
+        self._model = model
+        self._parts: dict[int, _Part] = {}
+        self._stream: StreamedResponse | None = None
+
+    async def receive(
+        self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
+    ) -> ModelResponse:
+        """The whole response; raises `Temporary` when the stream ended early."""
+        async with model_request_stream(
+            self._model, messages, model_settings=settings, model_request_parameters=parameters, instrument=False
+        ) as stream:
+            self._stream = stream
+            async for event in stream:
+                self._take(event)
+        response = stream.get()
+        details = response.provider_details or {}
+        if response.state == "incomplete" or (
+            response.provider_name in _ALWAYS_SAY_WHY and not (response.finish_reason or details.get("finish_reason"))
+        ):
+            raise errors.cut_stream()
+        return response
+
+    def events(self) -> list[Event]:
+        """What was said, in order, each under the id of its preview."""
+        return [part.event() for _, part in sorted(self._parts.items())]
+
+    def partial(self) -> ModelResponse | None:
+        """What was said before a person stopped it. Unfinished thoughts and calls are of no use to a model."""
+        texts = [
+            TextPart(part.text) for _, part in sorted(self._parts.items()) if part.is_message and part.text.strip()
+        ]
+        return ModelResponse(parts=texts) if texts else None
+
+    @property
+    def usage(self) -> Usage | None:
+        """None while the provider has not begun to answer."""
+        if self._stream is None:
+            return None
+        used = self._stream.usage
+        cached = used.cache_read_tokens + used.cache_write_tokens
+        return Usage(
+            input_tokens=max(used.input_tokens - cached, 0),
+            output_tokens=used.output_tokens,
+            cache_read_tokens=used.cache_read_tokens,
+            cache_write_tokens=used.cache_write_tokens,
+            requests=1,
+            cost_microusd=prices.cost_microusd(self._model.system, self._model.model_name, used),
+        )
+
+    def _take(self, event: ModelResponseStreamEvent) -> None:
+        match event:
+            case PartStartEvent(index=index, part=part):
+                self._start(index, part)
+            case PartDeltaEvent(index=index, delta=TextPartDelta(content_delta=text)):
+                self._write(index, "agent.message", text)
+            case PartDeltaEvent(index=index, delta=ThinkingPartDelta(content_delta=thought)):
+                self._write(index, "agent.thinking", thought)
+            case _:
+                pass
+
+    def _start(self, index: int, part: ModelResponsePart) -> None:
+        match part:
+            case TextPart(content=text):
+                self._write(index, "agent.message", text)
+            case ThinkingPart(content=thought):
+                self._write(index, "agent.thinking", thought)
+            case _:
+                pass
+
+    def _write(self, index: int, event_type: PreviewType, text: str | None) -> None:
+        if not text:
+            return
+        if index not in self._parts:
+            self._parts[index] = _Part(event_type, self._log.preview(event_type))
+        self._parts[index].write(text)

@@ -1,0 +1,69 @@
+"""A turn's configuration as the settings of one model request. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from pydantic_ai.messages import InstructionPart
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from footplate.domain.agents import ResolvedConfig
+from footplate.domain.errors import ModelRefused
+from footplate.domain.json import Json
+from footplate.harness.native.models import AnyModel
+
+SESSION_HEADER: Final = "x-footplate-session"
+_MAX_TOKENS: Final = 32_000
+_AFTER_THINKING: Final = 4_096
+_PASSED_ON: Final = frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop_sequences", "seed"})
+_THINKING: Final = "thinking"
+
+
+def model_settings(model: AnyModel, parameters: Mapping[str, Json], session_id: str) -> ModelSettings:
+    unknown = sorted(set(parameters) - _PASSED_ON - {_THINKING})
+    if unknown:
+        known = ", ".join(sorted([*_PASSED_ON, _THINKING]))
+        raise ModelRefused(f"Unknown model parameters: {', '.join(unknown)}.", help_text=f"Known are: {known}.")
+    settings: dict[str, Any] = {key: value for key, value in parameters.items() if key != _THINKING}
+    settings["extra_headers"] = {SESSION_HEADER: session_id}
+    thinking = parameters.get(_THINKING)
+    if model.system == "anthropic":
+        if "max_tokens" not in settings and (limit := _max_tokens(model, thinking)):
+            settings["max_tokens"] = limit
+        # A session sends its conversation again with every request: the provider's cache pays from the second on.
+        settings["anthropic_cache_instructions"] = True
+        settings["anthropic_cache_tool_definitions"] = True
+        settings["anthropic_cache_messages"] = True
+    if isinstance(thinking, dict) and model.system == "anthropic":
+        settings["anthropic_thinking"] = thinking
+    elif isinstance(thinking, dict):
+        settings[_THINKING] = thinking.get("type") != "disabled"
+    elif thinking is not None:
+        settings[_THINKING] = thinking
+    return cast("ModelSettings", settings)
+
+
+def request_parameters(config: ResolvedConfig, tools: list[ToolDefinition]) -> ModelRequestParameters:
+    custom = [
+        ToolDefinition(
+            name=tool.name,
+            description=tool.description,
+            parameters_json_schema=tool.input_schema or {"type": "object", "properties": {}},
+        )
+        for tool in config.custom_tools
+    ]
+    instructions = [InstructionPart(content=config.system)] if config.system else None
+    return ModelRequestParameters(function_tools=[*tools, *custom], instruction_parts=instructions)
+
+
+def _max_tokens(model: AnyModel, thinking: Json) -> int | None:
+    """Enough for a long file and above what the model may think. None leaves it to the library, which knows the
+    older models that can write less.
+    """
+    ceiling = model.profile.get("anthropic_max_output_tokens")
+    if not isinstance(ceiling, int) or model.profile.get("anthropic_rejects_max_tokens_beyond_context_window"):
+        return None
+    limit = min(_MAX_TOKENS, ceiling)
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    return max(limit, budget + _AFTER_THINKING) if isinstance(budget, int) else limit

@@ -1,0 +1,100 @@
+"""The inputs of the reference toolset as models: the schema that a model sees and the check of what it sends."""
+
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_ai.tools import ToolDefinition
+
+
+class ToolInput(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Bash(ToolInput):
+    """Run a command in a persistent shell; directory and variables last from call to call. Shows output and a
+    non-zero exit code. Long output is cut in the middle.
+    """
+
+    command: str | None = Field(None, description="The command. Leave it out only together with restart.")
+    restart: bool | None = Field(None, description="Start a fresh shell instead of running a command.")
+    timeout_ms: int | None = Field(
+        None, ge=0, le=3_600_000, description="Ends the command and its shell after this time; 120000 by default."
+    )
+
+
+class Read(ToolInput):
+    """Read a file: text as it is, images and PDF files as attachments."""
+
+    file_path: str = Field(description="Absolute, or relative to the working directory.")
+    view_range: list[int] | None = Field(
+        None,
+        min_length=2,
+        max_length=2,
+        description="First and last line, counted from 1; a last line of 0 or less means to the end.",
+    )
+
+
+class Write(ToolInput):
+    """Create a file or replace all of its content; directories are made as needed."""
+
+    file_path: str = Field(description="Absolute, or relative to the working directory.")
+    content: str = Field(description="The whole content.")
+
+
+class Edit(ToolInput):
+    """Replace text in a file. The old text must occur exactly once, unless replace_all is true."""
+
+    file_path: str = Field(description="Absolute, or relative to the working directory.")
+    old_string: str = Field(min_length=1, description="The text to replace, exactly as it is in the file.")
+    new_string: str = Field(description="The text to put in its place.")
+    replace_all: bool | None = Field(None, description="Replace every occurrence.")
+
+
+class Glob(ToolInput):
+    """List files whose path matches a pattern, newest first."""
+
+    pattern: str = Field(min_length=1, description="Such as **/*.py; ** crosses directories.")
+    path: str | None = Field(None, description="The directory to search; the working directory by default.")
+
+
+class Grep(ToolInput):
+    """Search file contents for an extended regular expression; shows file, line number and line."""
+
+    pattern: str = Field(min_length=1, description="An extended regular expression.")
+    path: str | None = Field(None, description="The file or directory to search; the working directory by default.")
+
+
+INPUTS: Final[dict[str, type[ToolInput]]] = {
+    "bash": Bash,
+    "read": Read,
+    "write": Write,
+    "edit": Edit,
+    "glob": Glob,
+    "grep": Grep,
+}
+
+
+def definition(name: str) -> ToolDefinition:
+    return _DEFINITIONS[name]
+
+
+def _schema(model: type[ToolInput]) -> dict[str, Any]:
+    schema = model.model_json_schema()
+    properties = {
+        name: {key: value for key, value in prop.items() if key != "title"}
+        for name, prop in schema["properties"].items()
+    }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": schema.get("required", []),
+        "additionalProperties": False,
+    }
+
+
+_DEFINITIONS: Final = {
+    name: ToolDefinition(
+        name=name, description=" ".join((model.__doc__ or "").split()), parameters_json_schema=_schema(model)
+    )
+    for name, model in INPUTS.items()
+}

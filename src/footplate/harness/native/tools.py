@@ -1,0 +1,207 @@
+"""The reference toolset over the environment port: bash, read, write, edit, glob, grep.
+
+A tool that cannot do what was asked raises `ToolFailure` with a text for the model. Whatever else goes wrong inside one
+becomes a failed result too (F5); only the loss of the turn or of its environment goes up to the engine.
+"""
+
+import posixpath
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from pydantic import ValidationError
+
+from footplate.domain.errors import Fenced, Temporary
+from footplate.domain.events import text_block
+from footplate.domain.json import Json, JsonObject, clean_text
+from footplate.domain.ports import CommandResult, Environment
+from footplate.harness.native import content, globbing
+from footplate.harness.native.tool_inputs import INPUTS, Bash, Edit, Glob, Grep, Read, Write
+
+OUTPUT_LIMIT: Final = 30_000
+DEFAULT_TIMEOUT: Final = 120.0
+_ATTACHMENT_LIMIT: Final = 5_000_000
+_MAGIC: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+)
+_NOT_FOUND: Final = 1
+
+
+class ToolFailure(Exception):
+    """The call failed; the text tells the model why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    content: Sequence[Json]
+    is_error: bool = False
+
+
+async def execute(environment: Environment, enabled: Sequence[str], name: str, arguments: JsonObject) -> ToolOutput:
+    """Run one call. Never raises for what the model or the tool did wrong."""
+    if name not in enabled or name not in _RUN:
+        return failed(f"There is no tool {name!r}. Available: {', '.join(enabled) or 'none'}.")
+    try:
+        return await _RUN[name](environment, INPUTS[name].model_validate(arguments))
+    except ToolFailure as failure:
+        return failed(str(failure))
+    except ValidationError as error:
+        return failed(_invalid(name, error))
+    except (Fenced, Temporary):
+        raise
+    except Exception as error:  # noqa: BLE001 - F5: a tool that raises is a failed call, not a failed turn
+        return failed(f"{name} failed: {type(error).__name__}: {error}")
+
+
+def failed(text: str) -> ToolOutput:
+    return ToolOutput([text_block(clip(clean_text(text)))], is_error=True)
+
+
+def clip(text: str, limit: int = OUTPUT_LIMIT) -> str:
+    """Head and tail: what a command did first and how it ended tell more than its middle."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n\n[… {len(text) - 2 * half} characters left out …]\n\n{text[-half:]}"
+
+
+async def _bash(environment: Environment, given: Bash) -> ToolOutput:
+    if given.restart:
+        await environment.restart_shell()
+        return _text("The shell was restarted.")
+    if not given.command:
+        raise ToolFailure("bash needs a command, or restart: true.")
+    timeout = given.timeout_ms / 1000 if given.timeout_ms else DEFAULT_TIMEOUT
+    result = await environment.shell(given.command, timeout=timeout)
+    notes = [_decode(result.stdout), _decode(result.stderr)]
+    if result.truncated:
+        notes.append("[the output was longer than what is kept]")
+    if result.timed_out:
+        notes.append(f"[ended after {timeout:g} s with its shell; the next command gets a fresh one]")
+    elif result.exit_code is None:
+        notes.append("[the shell ended; the next command gets a fresh one]")
+    elif result.exit_code != 0:
+        notes.append(f"[exit code {result.exit_code}]")
+    return ToolOutput(_text(_join(notes)).content, is_error=result.exit_code != 0)
+
+
+async def _read(environment: Environment, given: Read) -> ToolOutput:
+    data = await _file(environment, given.file_path)
+    if media_type := _media_type(data):
+        if len(data) > _ATTACHMENT_LIMIT:
+            raise ToolFailure(f"{given.file_path} has {len(data)} bytes; attachments may have {_ATTACHMENT_LIMIT}.")
+        return ToolOutput([content.binary_block(data, media_type)])
+    if b"\x00" in data[:8192]:
+        raise ToolFailure(f"{given.file_path} is a binary file of {len(data)} bytes.")
+    text = _decode(data)
+    if given.view_range is not None:
+        text = _lines(text, *given.view_range)
+    elif len(text) > OUTPUT_LIMIT:
+        text = f"[{text.count(chr(10)) + 1} lines: use view_range to see what is left out]\n{text}"
+    return _text(text or "[empty]")
+
+
+async def _write(environment: Environment, given: Write) -> ToolOutput:
+    data = given.content.encode("utf-8", "replace")
+    await environment.write(given.file_path, data)
+    return _text(f"Wrote {len(data)} bytes to {given.file_path}.")
+
+
+async def _edit(environment: Environment, given: Edit) -> ToolOutput:
+    """Works on bytes, so that a file's encoding and line ends stay what they are."""
+    data = await _file(environment, given.file_path)
+    old = given.old_string.encode("utf-8", "replace")
+    count = data.count(old)
+    if count == 0:
+        raise ToolFailure(f"old_string does not occur in {given.file_path}. Read the file and copy the text exactly.")
+    if count > 1 and not given.replace_all:
+        raise ToolFailure(f"old_string occurs {count} times in {given.file_path}: add context, or use replace_all.")
+    await environment.write(given.file_path, data.replace(old, given.new_string.encode("utf-8", "replace")))
+    return _text(f"Replaced {count} occurrence{'s' if count > 1 else ''} in {given.file_path}.")
+
+
+async def _glob(environment: Environment, given: Glob) -> ToolOutput:
+    base = given.path or "."
+    pattern = given.pattern
+    if pattern.startswith("/"):
+        start = posixpath.join(environment.root, base).rstrip("/.") + "/"
+        if not pattern.startswith(start):
+            raise ToolFailure(f"An absolute pattern must start with {start}.")
+        pattern = pattern.removeprefix(start)
+    matches = globbing.compile_pattern(pattern).match
+    files = [file for file in await environment.list_files(base) if matches(file.path)]
+    files.sort(key=lambda file: (-file.modified, file.path))
+    return _text("\n".join(posixpath.normpath(posixpath.join(base, file.path)) for file in files) or "No file matches.")
+
+
+async def _grep(environment: Environment, given: Grep) -> ToolOutput:
+    path = given.path or "."
+    command = ["grep", "-rnIE", "--exclude-dir=.git", "-e", given.pattern, "--", path]
+    result = await environment.run(command, timeout=DEFAULT_TIMEOUT)
+    if result.timed_out:
+        raise ToolFailure("grep took too long: search a smaller directory.")
+    if result.exit_code == _NOT_FOUND:
+        return _text("No match.")
+    return ToolOutput(_text(_join([_decode(result.stdout), _decode(result.stderr)])).content, is_error=_broken(result))
+
+
+def _broken(grep: CommandResult) -> bool:
+    """An unreadable file among readable ones also ends in 2: with matches it is no failure."""
+    return grep.exit_code != 0 and not grep.stdout
+
+
+async def _file(environment: Environment, path: str) -> bytes:
+    try:
+        return await environment.read(path)
+    except FileNotFoundError:
+        raise ToolFailure(f"There is no file {path}.") from None
+    except IsADirectoryError:
+        raise ToolFailure(f"{path} is a directory.") from None
+    except PermissionError:
+        raise ToolFailure(f"{path} may not be read.") from None
+
+
+def _media_type(data: bytes) -> str | None:
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((media_type for magic, media_type in _MAGIC if data.startswith(magic)), None)
+
+
+def _lines(text: str, first: int, last: int) -> str:
+    lines = text.splitlines(keepends=True)
+    if first < 1 or (0 < last < first):
+        raise ToolFailure(f"view_range [{first}, {last}] is no range of lines.")
+    if first > len(lines):
+        raise ToolFailure(f"The file has {len(lines)} lines; view_range starts at {first}.")
+    return "".join(lines[first - 1 : last if last > 0 else None])
+
+
+def _decode(data: bytes) -> str:
+    return clean_text(data.decode("utf-8", "replace"))
+
+
+def _join(texts: Sequence[str]) -> str:
+    return "\n".join(text.rstrip("\n") for text in texts if text.strip()) or "[no output]"
+
+
+def _text(text: str) -> ToolOutput:
+    return ToolOutput([text_block(clip(text))])
+
+
+def _invalid(name: str, error: ValidationError) -> str:
+    problems = [f"{'.'.join(str(place) for place in item['loc']) or 'input'}: {item['msg']}" for item in error.errors()]
+    return f"The input of {name} is not valid. {'; '.join(problems)}."
+
+
+_Tool: TypeAlias = Callable[[Environment, Any], Awaitable[ToolOutput]]
+_RUN: Final[dict[str, _Tool]] = {
+    "bash": _bash,
+    "read": _read,
+    "write": _write,
+    "edit": _edit,
+    "glob": _glob,
+    "grep": _grep,
+}

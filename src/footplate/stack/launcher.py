@@ -1,0 +1,119 @@
+"""The stack: PostgreSQL, Redis and Temporal together, each started here or reached at a given address."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from footplate.stack.lock import DirectoryLock
+from footplate.stack.part import Part
+from footplate.stack.postgres import Postgres
+from footplate.stack.redis import Redis
+from footplate.stack.temporal import Temporal
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackSettings:
+    """Where the parts are, secrets included."""
+
+    database_url: str
+    redis_url: str
+    temporal_address: str
+
+    def environment(self) -> dict[str, str]:
+        """The same as variables for a process of ours."""
+        return {
+            "FOOTPLATE_DATABASE_URL": self.database_url,
+            "FOOTPLATE_REDIS_URL": self.redis_url,
+            "FOOTPLATE_TEMPORAL_ADDRESS": self.temporal_address,
+        }
+
+
+class Stack:
+    """`async with Stack(directory) as stack:` and all of it runs; `stack.settings` says where.
+
+    A part whose address is given is not started. Start it on the thread that lives as long as the parts shall: the
+    kernel ends them with the thread that started them.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        database_url: str | None = None,
+        redis_url: str | None = None,
+        temporal_address: str | None = None,
+        postgres_settings: Mapping[str, str] | None = None,
+        temporal_in_memory: bool = False,
+    ) -> None:
+        self.directory = directory.absolute()
+        self._given = (database_url, redis_url, temporal_address)
+        self._lock = DirectoryLock(self.directory)
+        self.postgres = (
+            Postgres(self.directory / "postgres", log_file=self.log_file("postgres"), settings=postgres_settings)
+            if database_url is None
+            else None
+        )
+        self.redis = Redis(self.directory / "redis", log_file=self.log_file("redis")) if redis_url is None else None
+        self.temporal = (
+            Temporal(self.directory / "temporal", log_file=self.log_file("temporal"), in_memory=temporal_in_memory)
+            if temporal_address is None
+            else None
+        )
+
+    def log_file(self, name: str) -> Path:
+        return self.directory / "logs" / f"{name}.log"
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Those that are started here."""
+        return [part for part in (self.postgres, self.redis, self.temporal) if part is not None]
+
+    @property
+    def settings(self) -> StackSettings:
+        database_url, redis_url, temporal_address = self._given
+        return StackSettings(
+            database_url=database_url or _of(self.postgres).dsn,
+            redis_url=redis_url or _of(self.redis).url,
+            temporal_address=temporal_address or _of(self.temporal).address,
+        )
+
+    async def start(self) -> None:
+        """Start all at once. If one fails, or the caller gives up, none is left running."""
+        self._lock.acquire()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for part in self.parts:
+                    group.create_task(part.start())
+        except BaseExceptionGroup as failures:
+            await self.stop()
+            raise failures.exceptions[0] from None
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        # The engine first: it has nothing to lose, and stops asking the others for work.
+        try:
+            for part in reversed(self.parts):
+                await part.stop()
+        finally:
+            self._lock.release()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+
+def _of(part: T | None) -> T:
+    assert part is not None
+    return part

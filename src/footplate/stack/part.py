@@ -1,0 +1,198 @@
+"""A part: one program that runs as our child, with a directory, a log file and an address of its own.
+
+Its life is start, stop (politely), kill (SIGKILL) and restart; its address and data stay the same through all of them.
+"""
+
+import asyncio
+import os
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from footplate.domain.errors import Unavailable
+from footplate.stack import leftovers, spawn
+
+log = structlog.get_logger(__name__)
+
+_LOG_LIMIT: Final = 16 * 1024 * 1024
+_TAIL: Final = 2000
+
+
+class PartFailed(Unavailable):
+    """A part did not start, or ended by itself."""
+
+    code = "part_failed"
+
+
+class Part(ABC):
+    title: str
+    """What people call it."""
+    stop_signal: signal.Signals = signal.SIGTERM
+    death_signal: signal.Signals = signal.SIGTERM
+    """What the kernel sends it when the launcher dies."""
+    owns_directory: bool = True
+    """Whether the same program in its directory can only be an earlier start of it, and is ended with it."""
+    start_patience: float = 60.0
+    stop_patience: float = 20.0
+
+    def __init__(self, directory: Path, *, log_file: Path) -> None:
+        self.directory = directory
+        self.log = log_file
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Where it is reached, without secrets."""
+
+    @property
+    @abstractmethod
+    def program(self) -> Path: ...
+
+    @abstractmethod
+    def arguments(self) -> Sequence[str]: ...
+
+    @abstractmethod
+    async def ready(self) -> bool:
+        """Whether it answers by now. Never raises for a server that is still starting."""
+
+    async def prepare(self) -> None:
+        """Make its directory ready, before each start."""
+        _make_private(self.directory)
+
+    def environment(self) -> Mapping[str, str]:
+        """All of it: nothing of the launcher's own environment reaches a part."""
+        return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.directory), "LANG": "C.UTF-8", "TZ": "UTC"}
+
+    def working_directory(self) -> Path:
+        """Where it works: the mark by which an earlier start of it is recognised."""
+        return self.directory
+
+    def command(self) -> list[str]:
+        return spawn.bound_to_launcher([str(self.program), *self.arguments()], death_signal=self.death_signal)
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    async def start(self) -> None:
+        """Start it and wait until it answers. What an earlier launcher left behind is ended first."""
+        if self.running:
+            return
+        await self._end_leftovers()
+        await self.prepare()
+        self._process = await self._spawn()
+        try:
+            await self._wait_until_ready()
+        except BaseException:
+            await self.kill()
+            raise
+
+    async def stop(self) -> None:
+        """Ask it to end, and insist when it does not."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        _send(process, self.stop_signal)
+        try:
+            async with asyncio.timeout(self.stop_patience):
+                await process.wait()
+        except TimeoutError:
+            log.warning("part does not end, killing it", action="stack.insist", part=self.title)
+            _send(process, signal.SIGKILL)
+            await process.wait()
+
+    async def kill(self) -> None:
+        """SIGKILL, as a crash would; its own children go with it."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        _send(process, signal.SIGKILL)
+        await process.wait()
+        if self.owns_directory:
+            await self._end_others(signal.SIGKILL)
+
+    async def restart(self) -> None:
+        await self.stop()
+        await self.start()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it any signal, SIGSTOP and SIGCONT among them."""
+        if self._process is not None:
+            _send(self._process, number)
+
+    async def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        assert self._process is not None
+        return await self._process.wait()
+
+    def failure(self, what: str) -> PartFailed:
+        return PartFailed(
+            f"{self.title} {what}.\n{self._log_tail()}".rstrip(),
+            help_text=f"Its log is {self.log}.",
+        )
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        output = _open_log(self.log)
+        try:
+            # A session of its own: Ctrl-C in the launcher's terminal is the launcher's to handle.
+            return await asyncio.create_subprocess_exec(
+                *self.command(),
+                cwd=self.working_directory(),
+                env=dict(self.environment()),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        finally:
+            os.close(output)
+
+    async def _wait_until_ready(self) -> None:
+        async def answers_or_ended() -> bool:
+            return not self.running or await self.ready()
+
+        in_time = await leftovers.wait_until(answers_or_ended, self.start_patience)
+        if not self.running:
+            code = self._process.returncode if self._process is not None else None
+            raise self.failure(f"ended while it was starting (exit code {code})")
+        if not in_time:
+            raise self.failure(f"did not answer within {self.start_patience:.0f} s")
+
+    async def _end_leftovers(self) -> None:
+        found = await self._end_others(self.stop_signal) if self.owns_directory else []
+        if found:
+            log.warning("ended what an earlier start left behind", action="stack.leftover", part=self.title, pids=found)
+
+    async def _end_others(self, polite: signal.Signals) -> list[int]:
+        return await leftovers.end(self.program, self.working_directory(), polite=polite, patience=self.stop_patience)
+
+    def _log_tail(self) -> str:
+        if not self.log.is_file():
+            return ""
+        return self.log.read_bytes()[-_TAIL:].decode(errors="replace")
+
+
+def _make_private(directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def _open_log(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if path.is_file() and path.stat().st_size > _LOG_LIMIT:
+        path.replace(path.with_name(f"{path.name}.1"))
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+def _send(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        process.send_signal(number)

@@ -1,0 +1,45 @@
+"""Free TCP ports on loopback, from below the range that the kernel gives to outgoing connections.
+
+A port of that range is a trap for a server that is restarted: while it is down, a client's outgoing connection
+may be given its port, even one that tries to reach that very server and then talks to itself.
+"""
+
+import random
+import socket
+from pathlib import Path
+from typing import Final
+
+LOOPBACK: Final = "127.0.0.1"
+_LOWEST: Final = 15_000
+_DEFAULT_EPHEMERAL: Final = 32_768
+_TRIES: Final = 200
+
+
+def free_port() -> int:
+    highest = _first_ephemeral_port() - 1
+    for _ in range(_TRIES):
+        port = random.randint(min(_LOWEST, highest - 1000), highest)  # noqa: S311 - a choice, not a secret
+        if is_free(port):
+            return port
+    raise OSError(f"No free port found on {LOOPBACK} below {highest}.")
+
+
+def is_free(port: int, host: str = LOOPBACK) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As servers do: a port whose old connections are in TIME_WAIT is free to listen on.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def _first_ephemeral_port() -> int:
+    try:
+        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return _DEFAULT_EPHEMERAL
+    # A machine whose whole range is ephemeral leaves no better choice than its lower end.
+    return first if first > _LOWEST + 1000 else _DEFAULT_EPHEMERAL

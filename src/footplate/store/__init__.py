@@ -1,0 +1,1 @@
+"""PostgreSQL and the object store: the log, the queue, conversations, agents, keys. The only truth."""

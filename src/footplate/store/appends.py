@@ -1,0 +1,57 @@
+"""A worker's append: one statement, fenced by the epoch of its claim."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from footplate.domain.errors import Fenced
+from footplate.domain.events import Event, Position, Usage
+from footplate.domain.ports import Entry
+from footplate.domain.running import Claim
+from footplate.store.database import SQL, Connection
+from footplate.store.objects import Objects
+
+_NO_USAGE = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    events: Sequence[Event]
+    refs: Sequence[int] = ()
+    """For second positions: the first one's seq, event by event."""
+    entries: Sequence[Entry] = ()
+    usage: Usage = _NO_USAGE
+
+
+async def append(connection: Connection, objects: Objects, claim: Claim, batch: Batch) -> Sequence[Position]:
+    fitted = [await objects.fit(claim.organisation, claim.session_id, event.body) for event in batch.events]
+    kept = [await objects.fit(claim.organisation, claim.session_id, entry.body) for entry in batch.entries]
+    refs = list(batch.refs) or [0] * len(batch.events)
+    usage = batch.usage
+    row = await connection.fetchrow(
+        SQL["append_turn"],
+        claim.session_id,
+        claim.organisation,
+        claim.epoch,
+        claim.turn_id,
+        [event.id for event in batch.events],
+        [event.type for event in batch.events],
+        [None if ref else text for (text, _), ref in zip(fitted, refs, strict=True)],
+        refs,
+        [entry.kind for entry in batch.entries],
+        [text for text, _ in kept],
+        [key for _, key in kept],
+        [key for _, key in fitted],
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+        usage.requests,
+        usage.cost_microusd,
+    )
+    if row is None:
+        raise Fenced(f"Another worker holds session {claim.session_id}.")
+    first = row["seq"] - len(batch.events) + 1
+    return [
+        Position(first + n, event, row["created_at"], row["created_at"], claim.turn_id)
+        for n, event in enumerate(batch.events)
+    ]

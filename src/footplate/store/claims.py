@@ -1,0 +1,162 @@
+"""Taking a turn: under the head's lock the epoch rises, and it is decided what there is to do.
+
+A session's turn that was running is resumed (its worker is lost); a parked one goes on when all it waits for has
+come, or gives way to a new message; otherwise the next step of the queue becomes a turn.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from footplate.domain import agents, events, ids
+from footplate.domain.events import Event, Position
+from footplate.domain.json import JsonObject
+from footplate.domain.running import Claim, Nothing
+from footplate.domain.turns import Outcome, TurnStatus
+from footplate.store.appends import Batch, append
+from footplate.store.database import SQL, Connection, Database
+from footplate.store.objects import Objects
+from footplate.store.records import Row
+
+
+class Claims:
+    def __init__(self, database: Database, objects: Objects, *, default_harness: str) -> None:
+        self._database = database
+        self._objects = objects
+        self._default_harness = default_harness
+
+    async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | Nothing:
+        async with self._database.transaction() as connection:
+            head = await connection.fetchrow(SQL["claim_head"], session_id, organisation, worker)
+            if head is None:
+                return Nothing()
+            found = await self._find(connection, head, organisation, session_id)
+            if isinstance(found, Nothing):
+                await connection.execute(SQL["release_head"], session_id, head["epoch"])
+                return found
+            old = head["old_holder"]
+            alive = old not in {None, worker} and await connection.fetchval(SQL["lease_lives"], old)
+            return replace(found, old_holder=old, old_holder_lives=bool(alive))
+
+    async def _find(self, connection: Connection, head: Row, organisation: str, session_id: str) -> Claim | Nothing:
+        if head["turn_id"] is not None:
+            turn = await connection.fetchrow(SQL["turn_of_head"], session_id, head["turn_id"])
+            assert turn is not None
+            remaining = await _unanswered(connection, turn) if turn["status"] == TurnStatus.AWAITING else []
+            if not remaining:
+                return await self._resume(connection, head, turn)
+            step = await connection.fetchrow(SQL["next_step"], session_id)
+            if step is None:
+                return await self._still_waiting(connection, head, turn, remaining)
+            await _supersede(connection, head, turn)
+        else:
+            step = await connection.fetchrow(SQL["next_step"], session_id)
+        if step is None:
+            return Nothing()
+        return await self._begin(connection, head, step, organisation, session_id)
+
+    async def _begin(self, connection: Connection, head: Row, step: Row, organisation: str, session_id: str) -> Claim:
+        config = agents.resolve(step["agent"], step["overrides"], default_harness=self._default_harness)
+        context = {**step["session_context"], **step["context"]}
+        turn_id, running = ids.new_id(ids.TURN), events.status_running()
+        row = await connection.fetchrow(
+            SQL["begin_turn"],
+            session_id,
+            organisation,
+            head["epoch"],
+            turn_id,
+            step["position"],
+            step["event_id"],
+            asdict(config),
+            context,
+            running.id,
+        )
+        assert row is not None
+        now = row["created_at"]
+        taken = Event(events.USER_MESSAGE, step["input_body"], step["event_id"])
+        return Claim(
+            organisation=organisation,
+            session_id=session_id,
+            epoch=head["epoch"],
+            turn_id=turn_id,
+            attempt=1,
+            failures=0,
+            first_seq=row["seq"] - 1,
+            config=config,
+            content=content_of(await self._body(step)),
+            context=context,
+            entries=head["entries"],
+            control_seq=head["control_seq"],
+            positions=[
+                Position(row["seq"] - 1, taken, now, now, turn_id),
+                Position(row["seq"], running, now, now, turn_id),
+            ],
+        )
+
+    async def _resume(self, connection: Connection, head: Row, turn: Row) -> Claim:
+        row = await connection.fetchrow(SQL["resume_turn"], turn["session_id"], turn["id"])
+        assert row is not None
+        claim = Claim(
+            organisation=turn["organisation"],
+            session_id=turn["session_id"],
+            epoch=head["epoch"],
+            turn_id=turn["id"],
+            attempt=row["attempt"],
+            failures=row["failures"],
+            first_seq=turn["first_seq"],
+            config=agents.load_config(turn["config"]),
+            content=content_of(await self._body(turn)),
+            context=turn["context"],
+            entries=head["entries"],
+            control_seq=head["control_seq"],
+        )
+        if head["old_status"] == "running":
+            return claim
+        await connection.execute(SQL["set_head_status"], turn["session_id"], head["epoch"], "running")
+        positions = await append(connection, self._objects, claim, Batch([events.status_running()]))
+        return replace(claim, positions=positions)
+
+    async def _still_waiting(self, connection: Connection, head: Row, turn: Row, remaining: list[str]) -> Nothing:
+        """Some of what the turn waits for has come: say what remains."""
+        if remaining == turn["result"].get("pending"):
+            return Nothing()
+        result = {**turn["result"], "pending": remaining}
+        await connection.execute(SQL["set_turn_result"], turn["session_id"], turn["id"], result)
+        idle = events.status_idle(Outcome(status=TurnStatus.AWAITING, pending=tuple(remaining)).stop_reason)
+        claim = Claim(
+            organisation=turn["organisation"],
+            session_id=turn["session_id"],
+            epoch=head["epoch"],
+            turn_id=turn["id"],
+            attempt=turn["attempt"],
+            failures=turn["failures"],
+            first_seq=turn["first_seq"],
+            config=agents.load_config(turn["config"]),
+            content=(),
+            context={},
+            entries=head["entries"],
+            control_seq=head["control_seq"],
+        )
+        return Nothing(await append(connection, self._objects, claim, Batch([idle])))
+
+    async def _body(self, row: Row) -> JsonObject:
+        key = row["input_object"]
+        return await self._objects.load(key) if key else row["input_body"]
+
+
+async def _unanswered(connection: Connection, turn: Row) -> list[str]:
+    rows = await connection.fetch(SQL["custom_answers"], turn["session_id"], turn["first_seq"])
+    answered = {row["id"] for row in rows}
+    return [event_id for event_id in turn["result"].get("pending", []) if event_id not in answered]
+
+
+async def _supersede(connection: Connection, head: Row, turn: Row) -> None:
+    """A new message came instead of the answers: the waiting turn ends, its open calls fail in the next (K9)."""
+    result = {**turn["result"], "superseded": True}
+    await connection.fetchval(
+        SQL["end_turn"], turn["session_id"], head["epoch"], turn["id"], TurnStatus.COMPLETED, result, True
+    )
+
+
+def content_of(body: JsonObject) -> Sequence[JsonObject]:
+    content = body.get("content")
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []

@@ -1,0 +1,128 @@
+"""The connection pool, the named queries, and the one place where a driver's error becomes one of ours."""
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import asyncpg
+import orjson
+import stamina
+
+from footplate.domain.errors import Unavailable
+
+if TYPE_CHECKING:
+    Connection = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+else:
+    Connection = asyncpg.pool.PoolConnectionProxy
+T = TypeVar("T")
+
+_LOST: Final = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.InterfaceError,
+)
+_NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+
+
+def load_queries() -> dict[str, str]:
+    """All statements of `store/sql/*.sql` by their `-- name:` line; a name that stands twice is a mistake."""
+    queries: dict[str, str] = {}
+    for file in files("footplate.store").joinpath("sql").iterdir():
+        if not file.name.endswith(".sql"):
+            continue
+        _, *parts = _NAME.split(file.read_text())
+        for name, text in zip(parts[::2], parts[1::2], strict=True):
+            if name in queries:
+                raise ValueError(f"The query {name} stands twice.")
+            queries[name] = text.strip()
+    return queries
+
+
+SQL: Final = load_queries()
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """A database that does not answer is `Unavailable`, whatever the driver calls it."""
+    try:
+        yield
+    except _LOST as error:
+        raise Unavailable(
+            f"The database does not answer ({type(error).__name__}).",
+            retry_after=1,
+            help_text="Try again in a moment; `footplate doctor` says whether PostgreSQL is reachable.",
+        ) from error
+
+
+class Database:
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, patience: float) -> None:
+        self._pool = pool
+        self._patience = patience
+
+    @classmethod
+    async def open(cls, dsn: str, *, size: int, patience: float = 5.0) -> "Database":
+        """`patience`: how long a caller waits for a database that is being restarted."""
+        with translated():
+            pool = await asyncpg.create_pool(
+                dsn, min_size=min(2, size), max_size=size, init=_set_codecs, command_timeout=60, timeout=10
+            )
+        return cls(pool, patience=patience)
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        with translated():
+            connection = await self._acquire()
+            try:
+                yield connection
+            finally:
+                await self._pool.release(connection)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        async with self.connection() as connection, connection.transaction():
+            yield connection
+
+    async def fetch(self, query: str, *args: Any) -> list[asyncpg.Record]:
+        return await self._patient(lambda connection: connection.fetch(SQL[query], *args))
+
+    async def fetchrow(self, query: str, *args: Any) -> asyncpg.Record | None:
+        return await self._patient(lambda connection: connection.fetchrow(SQL[query], *args))
+
+    async def _patient(self, call: Callable[[Connection], Awaitable[T]]) -> T:
+        """Only for reads and for statements that may safely run twice."""
+        async for attempt in stamina.retry_context(
+            on=Unavailable, timeout=self._patience, attempts=None, wait_initial=0.05, wait_max=0.5
+        ):
+            with attempt:
+                async with self.connection() as connection:
+                    return await call(connection)
+        raise AssertionError  # the loop above returns or raises
+
+    async def _acquire(self) -> Connection:
+        """A connection that was idle while the database restarted is dead: try another before giving up."""
+        async for attempt in stamina.retry_context(
+            on=_LOST, timeout=self._patience, attempts=None, wait_initial=0.05, wait_max=0.5
+        ):
+            with attempt:
+                connection = await self._pool.acquire()
+                return connection  # noqa: RET504 - inside the retry's scope on purpose
+        raise AssertionError
+
+
+async def _set_codecs(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    for name in ("json", "jsonb"):
+        await connection.set_type_codec(name, encoder=_dumps, decoder=orjson.loads, schema="pg_catalog", format="text")
+
+
+def _dumps(value: Any) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,28 @@
+"""Workers' leases and the sweep's look at what was missed."""
+
+from collections.abc import Sequence
+
+from footplate.domain.running import HeadState
+from footplate.store.database import SQL, Database
+
+
+class Leases:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def renew(self, worker: str, host: str, seconds: float, session_ids: Sequence[str]) -> Sequence[HeadState]:
+        """Not retried here: the caller counts the lease from before the one statement that succeeded."""
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(SQL["renew_lease"], worker, host, seconds, list(session_ids), timeout=seconds)
+        return [HeadState(row["session_id"], row["epoch"], row["control_seq"]) for row in rows]
+
+    async def end(self, worker: str) -> None:
+        await self._database.fetch("end_lease", worker)
+
+    async def to_wake(self, *, older_than: float, lost_for: float, limit: int) -> Sequence[tuple[str, str]]:
+        rows = await self._database.fetch("to_wake", older_than, lost_for, limit)
+        return [(row["organisation"], row["session_id"]) for row in rows]
+
+    async def forget(self) -> None:
+        await self._database.fetch("forget_answers")
+        await self._database.fetch("forget_workers")

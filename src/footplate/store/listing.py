@@ -1,0 +1,51 @@
+"""Builds the one query whose shape depends on its filters: a page of agents, environments or sessions.
+
+Key-set pagination on (created_at, id): page one thousand costs what page one costs. Pure: text and arguments only;
+no value ever becomes part of the text.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from footplate.domain.services import Page
+
+_FROM: Final = {
+    "agents": "select s.* from agents s",
+    "environments": "select s.* from environments s",
+    "sessions": "select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests,"
+    " h.cost_microusd, h.active_seconds from sessions s join session_heads h on h.session_id = s.id",
+}
+
+
+def page_query(table: str, organisation: str, page: Page, filters: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    args: list[Any] = [organisation]
+    where = ["s.organisation = $1"]
+
+    def add(condition: str, *values: Any) -> None:
+        numbers = []
+        for value in values:
+            args.append(value)
+            numbers.append(f"${len(args)}")
+        where.append(condition.format(*numbers))
+
+    if not page.include_archived:
+        where.append("s.archived_at is null")
+    for operator, bound in (
+        (">", page.created_gt),
+        (">=", page.created_gte),
+        ("<", page.created_lt),
+        ("<=", page.created_lte),
+    ):
+        if bound is not None:
+            add(f"s.created_at {operator} {{}}", bound)
+    for column, value in filters.items():
+        add(f"{column} = any({{}})" if isinstance(value, list) else f"{column} = {{}}", value)
+
+    # Walking back reads the other way round; the caller turns the rows again.
+    key, descending = page.after or page.before, (page.order == "desc") is (page.before is None)
+    if key is not None:
+        add(f"(s.created_at, s.id) {'<' if descending else '>'} ({{}}, {{}})", *key)
+    direction = "desc" if descending else "asc"
+    args.append(page.limit)
+    order = f"order by s.created_at {direction}, s.id {direction} limit ${len(args)}"
+    return f"{_FROM[table]} where {' and '.join(where)} {order}", args

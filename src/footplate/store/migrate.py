@@ -1,0 +1,34 @@
+"""Brings a database to the schema of this version."""
+
+import asyncio
+from importlib.resources import files
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+
+def config(dsn: str) -> Config:
+    result = Config()
+    result.set_main_option("script_location", str(files("footplate.store") / "migrations"))
+    result.set_main_option("sqlalchemy.url", _sqlalchemy_url(dsn).replace("%", "%%"))
+    return result
+
+
+async def upgrade(dsn: str) -> None:
+    """Apply what is new. Safe to run from many processes at once: one works, the others wait and find nothing."""
+    await asyncio.to_thread(command.upgrade, config(dsn), "head")
+
+
+def newest() -> str:
+    """The revision that this version of the code expects."""
+    head = ScriptDirectory.from_config(config("postgresql://unused")).get_current_head()
+    assert head is not None
+    return head
+
+
+def _sqlalchemy_url(dsn: str) -> str:
+    scheme, _, rest = dsn.partition("://")
+    if scheme not in {"postgres", "postgresql"}:
+        raise ValueError(f"The database address must begin with postgresql://, not {scheme}://.")
+    return f"postgresql+asyncpg://{rest}"

@@ -1,0 +1,29 @@
+"""Alembic's entry: opens one connection, holds a lock so that two migrating processes take turns, runs what is new."""
+
+import asyncio
+
+from alembic import context
+from sqlalchemy import Connection, text
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+
+_LOCK = 7_036_874_417  # any number, as long as it never changes
+
+
+def _run(connection: Connection) -> None:
+    connection.execute(text(f"select pg_advisory_xact_lock({_LOCK})"))
+    context.configure(connection=connection, transaction_per_migration=False)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+async def _main() -> None:
+    url = context.config.get_main_option("sqlalchemy.url")
+    assert url is not None
+    engine = create_async_engine(url, poolclass=NullPool)
+    async with engine.begin() as connection:
+        await connection.run_sync(_run)
+    await engine.dispose()
+
+
+asyncio.run(_main())

@@ -1,0 +1,119 @@
+"""Everything the api reads. The organisation is part of every query: a foreign id is not found."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from footplate.domain.agents import Agent, EnvironmentRecord
+from footplate.domain.errors import NotFound
+from footplate.domain.events import Position
+from footplate.domain.principals import Principal
+from footplate.domain.services import EventPage, Page, SessionFilter
+from footplate.domain.turns import Session, Turn
+from footplate.store import records
+from footplate.store.database import Database
+from footplate.store.listing import page_query
+
+T = TypeVar("T")
+
+
+class Reads:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent:
+        if version is None:
+            return await self._one(records.agent, "agent", agent_id, "agent", agent_id, principal.organisation)
+        noun = f"version {version} of agent"
+        return await self._one(
+            records.agent, noun, agent_id, "agent_version", agent_id, principal.organisation, version
+        )
+
+    async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]:
+        return await self._page(records.agent, "agents", principal, page)
+
+    async def agent_versions(
+        self, principal: Principal, agent_id: str, *, limit: int, before_version: int | None
+    ) -> Sequence[Agent]:
+        await self.agent(principal, agent_id)
+        rows = await self._database.fetch("agent_versions", agent_id, principal.organisation, before_version, limit)
+        return [records.agent(row) for row in rows]
+
+    async def environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord:
+        return await self._one(
+            records.environment, "environment", environment_id, "environment", environment_id, principal.organisation
+        )
+
+    async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
+        return await self._page(records.environment, "environments", principal, page)
+
+    async def session(self, principal: Principal, session_id: str) -> Session:
+        return await self._one(records.session, "session", session_id, "session", session_id, principal.organisation)
+
+    async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]:
+        filters: dict[str, Any] = {}
+        if where.agent_id is not None:
+            filters["s.agent_id"] = where.agent_id
+        if where.agent_version is not None:
+            filters["s.agent_version"] = where.agent_version
+        if where.statuses:
+            filters["h.status"] = [str(status) for status in where.statuses]
+        return await self._page(records.session, "sessions", principal, page, filters)
+
+    async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
+        await self._session_exists(principal, session_id)
+        rows = await self._database.fetch(
+            "events_ascending" if page.order == "asc" else "events_descending",
+            session_id,
+            principal.organisation,
+            page.after_seq,
+            page.limit,
+            list(page.types) or None,
+            page.created_gt,
+            page.created_gte,
+            page.created_lt,
+            page.created_lte,
+        )
+        return [records.position(row) for row in rows]
+
+    async def turn(self, principal: Principal, session_id: str, turn_id: str) -> Turn:
+        await self._session_exists(principal, session_id)
+        return await self._one(records.turn, "turn", turn_id, "turn", session_id, principal.organisation, turn_id)
+
+    async def turns(self, principal: Principal, session_id: str, *, limit: int, before: str | None) -> Sequence[Turn]:
+        await self._session_exists(principal, session_id)
+        rows = await self._database.fetch("turns", session_id, principal.organisation, before, limit)
+        return [records.turn(row) for row in rows]
+
+    async def positions(self, organisation: str, session_id: str, after_seq: int, limit: int) -> Sequence[Position]:
+        """For the tail: log positions, second positions of queued inputs included."""
+        rows = await self._database.fetch("positions", session_id, organisation, after_seq, limit)
+        return [records.position(row) for row in rows]
+
+    async def heads(self, session_ids: Sequence[str]) -> Mapping[str, int]:
+        """For the tail: the last position of each session that still exists."""
+        rows = await self._database.fetch("heads", list(session_ids))
+        return {row["session_id"]: row["seq"] for row in rows}
+
+    async def _session_exists(self, principal: Principal, session_id: str) -> None:
+        if await self._database.fetchrow("head_seq", session_id, principal.organisation) is None:
+            raise NotFound("session", session_id)
+
+    async def _one(self, make: Callable[[records.Row], T], noun: str, item_id: str, query: str, *args: Any) -> T:
+        row = await self._database.fetchrow(query, *args)
+        if row is None:
+            raise NotFound(noun, item_id)
+        return make(row)
+
+    async def _page(
+        self,
+        make: Callable[[records.Row], T],
+        table: str,
+        principal: Principal,
+        page: Page,
+        filters: Mapping[str, Any] | None = None,
+    ) -> Sequence[T]:
+        sql, args = page_query(table, principal.organisation, page, filters or {})
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(sql, *args)
+        values = [make(row) for row in rows]
+        return values if page.before is None else values[::-1]

@@ -1,0 +1,79 @@
+"""Rows to values."""
+
+from typing import Any
+
+import asyncpg
+
+from footplate.domain.agents import Agent, EnvironmentRecord
+from footplate.domain.events import Event, Position, Usage
+from footplate.domain.turns import Session, SessionStatus, Turn, TurnStatus
+
+Row = asyncpg.Record
+
+
+def position(row: Row) -> Position:
+    return Position(
+        seq=row["seq"],
+        event=Event(row["type"], row["body"] or {}, row["event_id"]),
+        created_at=row["created_at"],
+        processed_at=row["processed_at"],
+        turn_id=row["turn_id"],
+    )
+
+
+def usage(row: Row) -> Usage:
+    return Usage(
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        cache_read_tokens=row["cache_read"],
+        cache_write_tokens=row["cache_write"],
+        requests=row["requests"],
+        cost_microusd=row["cost_microusd"],
+    )
+
+
+def turn(row: Row) -> Turn:
+    return Turn(
+        id=row["id"],
+        session_id=row["session_id"],
+        status=TurnStatus(row["status"]),
+        attempt=row["attempt"],
+        input_event_id=row["input_event_id"],
+        first_seq=row["first_seq"],
+        config=row["config"],
+        usage=usage(row),
+        result=row["result"],
+        created_at=row["created_at"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+    )
+
+
+def session(row: Row) -> Session:
+    return Session(
+        id=row["id"],
+        organisation=row["organisation"],
+        agent=row["agent"],
+        environment_id=row["environment_id"],
+        status=SessionStatus(row["status"]),
+        title=row["title"],
+        metadata=row["metadata"],
+        context=row["context"],
+        usage=usage(row),
+        active_seconds=row["active_seconds"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        archived_at=row["archived_at"],
+    )
+
+
+def agent(row: Row) -> Agent:
+    return Agent(**_fields(row, Agent))
+
+
+def environment(row: Row) -> EnvironmentRecord:
+    return EnvironmentRecord(**_fields(row, EnvironmentRecord))
+
+
+def _fields(row: Row, noun: type) -> dict[str, Any]:
+    return {name: row[name] for name in noun.__dataclass_fields__}  # type: ignore[attr-defined]

@@ -1,0 +1,107 @@
+-- The log: the two ways to append, and how positions are read.
+
+-- name: lock_head
+-- The head's lock orders everything that happens to a session.
+select h.*, s.archived_at
+from session_heads h join sessions s on s.id = h.session_id
+where h.session_id = $1 and h.organisation = $2
+for update of h
+
+-- name: append_input
+-- By the api: inputs and control only, no epoch. The caller holds the head's lock.
+with head as (
+    update session_heads
+    set seq = seq + cardinality($3::text[]),
+        wake = wake or $7,
+        wake_at = case when $7 and not wake then now() else wake_at end,
+        control_seq = case when $8 then seq + cardinality($3::text[]) else control_seq end
+    where session_id = $1
+    returning seq
+), batch as (
+    select n, event_id, type, body, processed from
+    unnest($3::text[], $4::text[], $5::text[], $6::boolean[]) with ordinality as b (event_id, type, body, processed, n)
+)
+insert into events (session_id, seq, organisation, event_id, type, principal, processed_at, body, object_key)
+select $1, head.seq - cardinality($3::text[]) + n, $2, event_id, type, $9,
+       case when processed then now() end, body::json, objects.key
+from head, batch left join unnest($10::text[], $11::text[]) as objects (id, key) on objects.id = batch.event_id
+returning seq, event_id, created_at, processed_at
+
+-- name: append_turn
+-- By a worker: only while its epoch is the session's. One statement: events, entries, usage, all or nothing.
+with head as (
+    update session_heads
+    set seq = seq + cardinality($5::text[]),
+        entries = entries + cardinality($9::text[]),
+        input_tokens = input_tokens + $13, output_tokens = output_tokens + $14,
+        cache_read = cache_read + $15, cache_write = cache_write + $16, requests = requests + $17,
+        cost_microusd = case when $18::bigint is null then cost_microusd else coalesce(cost_microusd, 0) + $18 end
+    where session_id = $1 and organisation = $2 and epoch = $3
+    returning seq, entries
+), new_events as (
+    insert into events (session_id, seq, organisation, turn_id, event_id, type, body, ref_seq, object_key, processed_at)
+    select $1, head.seq - cardinality($5::text[]) + n, $2, $4, event_id, type, body::json, nullif(ref, 0), nullif(object_key, ''), now()
+    from head, unnest($5::text[], $6::text[], $7::text[], $8::bigint[], $12::text[])
+        with ordinality as b (event_id, type, body, ref, object_key, n)
+), new_entries as (
+    insert into entries (session_id, idx, organisation, turn_id, kind, body, object_key)
+    select $1, head.entries - cardinality($9::text[]) + n - 1, $2, $4, kind, body::json, nullif(object_key, '')
+    from head, unnest($9::text[], $10::text[], $11::text[]) with ordinality as b (kind, body, object_key, n)
+), new_usage as (
+    update turns
+    set input_tokens = input_tokens + $13, output_tokens = output_tokens + $14,
+        cache_read = cache_read + $15, cache_write = cache_write + $16, requests = requests + $17,
+        cost_microusd = case when $18::bigint is null then cost_microusd else coalesce(cost_microusd, 0) + $18 end
+    where $17 > 0 and session_id = $1 and id = $4
+)
+select seq, entries, now() as created_at from head
+
+-- name: appended
+-- After a lost acknowledgement: did the append take effect?
+select event_id, seq, created_at from events where session_id = $1 and event_id = any($2::text[]) and ref_seq is null
+
+-- name: positions
+-- A second position shows the body of the first. An input that was queued shows no `processed_at` at its first.
+select e.seq, e.event_id, e.type, e.turn_id, e.created_at, e.processed_at, coalesce(o.body, e.body) as body
+from events e
+left join events o on e.ref_seq is not null and o.session_id = e.session_id and o.seq = e.ref_seq
+where e.session_id = $1 and e.organisation = $2 and e.seq > $3
+order by e.seq
+limit $4
+
+-- name: turn_positions
+select e.seq, e.event_id, e.type, e.turn_id, e.created_at, e.processed_at, e.body, e.object_key
+from events e
+where e.session_id = $1 and e.seq >= $2 and e.ref_seq is null
+order by e.seq
+
+-- name: heads
+select session_id, seq from session_heads where session_id = any($1::text[])
+
+-- name: head_seq
+select seq from session_heads where session_id = $1 and organisation = $2
+
+-- name: events_ascending
+select e.seq, e.event_id, e.type, e.turn_id, e.created_at, coalesce(t.processed_at, e.processed_at) as processed_at, e.body
+from events e
+left join events t on t.session_id = e.session_id and t.ref_seq = e.seq
+where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and e.seq > coalesce($3, 0)
+  and ($5::text[] is null or e.type = any($5))
+  and ($6::timestamptz is null or e.created_at > $6) and ($7::timestamptz is null or e.created_at >= $7)
+  and ($8::timestamptz is null or e.created_at < $8) and ($9::timestamptz is null or e.created_at <= $9)
+order by e.seq
+limit $4
+
+-- name: events_descending
+select e.seq, e.event_id, e.type, e.turn_id, e.created_at, coalesce(t.processed_at, e.processed_at) as processed_at, e.body
+from events e
+left join events t on t.session_id = e.session_id and t.ref_seq = e.seq
+where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and ($3::bigint is null or e.seq < $3)
+  and ($5::text[] is null or e.type = any($5))
+  and ($6::timestamptz is null or e.created_at > $6) and ($7::timestamptz is null or e.created_at >= $7)
+  and ($8::timestamptz is null or e.created_at < $8) and ($9::timestamptz is null or e.created_at <= $9)
+order by e.seq desc
+limit $4
+
+-- name: entries
+select kind, body, object_key from entries where session_id = $1 and idx >= $2 order by idx

@@ -1,0 +1,131 @@
+-- Agents, environments, sessions, keys, answers.
+
+-- name: insert_agent
+with head as (
+    insert into agents (id, organisation, version, name, definition, metadata)
+    values ($1, $2, 1, $3, $4, $5) returning *
+), version as (
+    insert into agent_versions (agent_id, version, organisation, name, definition, metadata, updated_at)
+    select id, version, organisation, name, definition, metadata, updated_at from head
+)
+select * from head
+
+-- name: agent
+select * from agents where id = $1 and organisation = $2
+
+-- name: agent_version
+select a.id, a.organisation, v.version, v.name, v.definition, v.metadata, a.created_at, v.updated_at, a.archived_at
+from agents a join agent_versions v on v.agent_id = a.id and v.version = $3
+where a.id = $1 and a.organisation = $2
+
+-- name: agent_versions
+select a.id, a.organisation, v.version, v.name, v.definition, v.metadata, a.created_at, v.updated_at, a.archived_at
+from agents a join agent_versions v on v.agent_id = a.id
+where a.id = $1 and a.organisation = $2 and ($3::integer is null or v.version < $3)
+order by v.version desc
+limit $4
+
+-- name: lock_agent
+select * from agents where id = $1 and organisation = $2 for update
+
+-- name: update_agent
+with head as (
+    update agents set version = version + 1, name = $2, definition = $3, metadata = $4, updated_at = now()
+    where id = $1 returning *
+), version as (
+    insert into agent_versions (agent_id, version, organisation, name, definition, metadata, updated_at)
+    select id, version, organisation, name, definition, metadata, updated_at from head
+)
+select * from head
+
+-- name: archive_agent
+update agents set archived_at = coalesce(archived_at, now()), updated_at = now()
+where id = $1 and organisation = $2 returning *
+
+-- name: insert_environment
+insert into environments (id, organisation, name, description, config, metadata)
+values ($1, $2, $3, $4, $5, $6) returning *
+
+-- name: environment
+select * from environments where id = $1 and organisation = $2
+
+-- name: lock_environment
+select * from environments where id = $1 and organisation = $2 for update
+
+-- name: update_environment
+update environments set name = $2, description = $3, config = $4, metadata = $5, updated_at = now()
+where id = $1 returning *
+
+-- name: archive_environment
+update environments set archived_at = coalesce(archived_at, now()), updated_at = now()
+where id = $1 and organisation = $2 returning *
+
+-- name: delete_environment
+delete from environments where id = $1 and organisation = $2 returning id
+
+-- name: insert_session
+with session as (
+    insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, title, metadata, context, principal)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning *
+), head as (
+    insert into session_heads (session_id, organisation) select id, organisation from session returning *
+)
+select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds
+from session s, head h
+
+-- name: session
+select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds
+from sessions s join session_heads h on h.session_id = s.id
+where s.id = $1 and s.organisation = $2
+
+-- name: update_session
+update sessions set title = $2, metadata = $3, updated_at = now() where id = $1
+
+-- name: archive_session
+update sessions set archived_at = coalesce(archived_at, now()), updated_at = now() where id = $1
+
+-- name: delete_session
+with a as (delete from events where session_id = $1), b as (delete from entries where session_id = $1),
+     c as (delete from steps where session_id = $1), d as (delete from turns where session_id = $1),
+     e as (delete from session_heads where session_id = $1)
+delete from sessions where id = $1
+
+-- name: insert_step
+insert into steps (session_id, position, organisation, kind, event_id, when_busy, overrides, context)
+values ($1, $2, $3, 'prompt', $4, $5, $6, $7)
+
+-- name: pending_custom
+-- The custom tool calls that the parked turn waits for.
+select result -> 'pending' as pending from turns where session_id = $1 and id = $2 and status = 'awaiting_tool_results'
+
+-- name: key_principal
+select id, organisation, name, roles from api_keys where secret_hash = $1 and revoked_at is null
+
+-- name: insert_organisation
+insert into organisations (id, name) values ($1, $2) on conflict (id) do nothing
+
+-- name: insert_key
+insert into api_keys (id, organisation, name, secret_hash, roles) values ($1, $2, $3, $4, $5)
+
+-- name: any_key
+select id from api_keys where organisation = $1 and revoked_at is null limit 1
+
+-- name: lock_answer
+-- A retry waits here for its first try, if that still runs.
+select pg_advisory_xact_lock($1)
+
+-- name: answer_by_key
+select id, body_hash, status, body from answers where fingerprint = $1 order by id desc limit 1
+
+-- name: answer_by_retry
+-- Each stored answer serves one retry of each number, so that the same text sent twice on purpose stays two messages.
+update answers set last_retry = $2
+where id = (
+    select id from answers
+    where fingerprint = $1 and last_retry < $2 and created_at > now() - interval '2 minutes'
+    order by id desc limit 1
+)
+returning status, body
+
+-- name: insert_answer
+insert into answers (organisation, fingerprint, body_hash, last_retry, status, body) values ($1, $2, $3, $4, $5, $6)

@@ -1,0 +1,132 @@
+-- A turn from its claim to its commit.
+
+-- name: claim_head
+-- Raises the epoch: from here on every older writer is refused. Clears the wake flag in the same statement.
+with old as (
+    select session_id, holder, status from session_heads where session_id = $1 and organisation = $2 for update
+)
+update session_heads h
+set epoch = h.epoch + 1, wake = false, wake_at = null, holder = $3, claimed_at = now()
+from old
+where h.session_id = old.session_id
+returning h.epoch, h.seq, h.entries, h.turn_id, h.control_seq, old.status as old_status, old.holder as old_holder
+
+-- name: lease_lives
+select lease_until > clock_timestamp() from workers where id = $1
+
+-- name: release_head
+update session_heads set holder = null where session_id = $1 and epoch = $2
+
+-- name: turn_of_head
+select t.*, s.agent, s.context as session_context, e.body as input_body, e.object_key as input_object
+from turns t
+join sessions s on s.id = t.session_id
+join events e on e.session_id = t.session_id and e.seq = t.position
+where t.session_id = $1 and t.id = $2
+
+-- name: next_step
+select s.position, s.event_id, s.overrides, s.context, e.body as input_body, e.object_key as input_object,
+       se.agent, se.context as session_context
+from steps s
+join events e on e.session_id = s.session_id and e.seq = s.position
+join sessions se on se.id = s.session_id
+where s.session_id = $1 and s.state = 'queued'
+order by s.position
+limit 1
+
+-- name: begin_turn
+-- The input is taken up (its second position), the session runs, the turn exists: one statement.
+with head as (
+    update session_heads set seq = seq + 2, status = 'running', turn_id = $4
+    where session_id = $1 and epoch = $3
+    returning seq
+), step as (
+    update steps set state = 'running', turn_id = $4 where session_id = $1 and position = $5
+), turn as (
+    insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, config, context, started_at)
+    select $1, $4, $2, $5, $6, 'running', head.seq - 1, $7, $8, now() from head
+), new_events as (
+    insert into events (session_id, seq, organisation, turn_id, event_id, type, ref_seq, processed_at, body)
+    select $1, head.seq - 1, $2, $4, $6, 'user.message', $5::bigint, now(), null::json from head
+    union all
+    select $1, head.seq, $2, $4, $9, 'session.status_running', null, now(), '{}'::json from head
+)
+select seq, now() as created_at from head
+
+-- name: resume_turn
+update turns set attempt = attempt + 1, status = 'running' where session_id = $1 and id = $2 returning attempt, failures
+
+-- name: set_head_status
+update session_heads set status = $3 where session_id = $1 and epoch = $2
+
+-- name: end_turn
+-- The caller holds the head's lock and has appended the last events in the same transaction.
+with turn as (
+    update turns set status = $4, result = $5, ended_at = case when $6 then now() end
+    where session_id = $1 and id = $3
+    returning position, started_at
+), step as (
+    update steps s set state = case when $6 then 'done' else 'parked' end
+    from turn where s.session_id = $1 and s.position = turn.position
+)
+update session_heads h
+set status = 'idle', holder = null, turn_id = case when $6 then null else turn_id end,
+    active_seconds = active_seconds + extract(epoch from now() - h.claimed_at)
+from turn
+where h.session_id = $1 and h.epoch = $2
+returning h.wake
+
+-- name: any_queued
+select exists (select from steps where session_id = $1 and state = 'queued') as queued
+
+-- name: fail_once
+update turns set failures = failures + 1 where session_id = $1 and id = $2 returning failures
+
+-- name: set_turn_result
+update turns set result = $3 where session_id = $1 and id = $2
+
+-- name: park_head
+update session_heads
+set status = 'rescheduling', holder = null, active_seconds = active_seconds + extract(epoch from now() - claimed_at)
+where session_id = $1 and epoch = $2
+
+-- name: steering
+-- Messages that may join the running turn: only from the front of the queue, so that no input overtakes another.
+select s.position, s.event_id, e.body, e.object_key
+from steps s
+join events e on e.session_id = s.session_id and e.seq = s.position
+where s.session_id = $1 and s.state = 'queued' and s.when_busy = 'steer'
+  and s.position < coalesce(
+      (select min(q.position) from steps q where q.session_id = $1 and q.state = 'queued' and q.when_busy <> 'steer'),
+      9223372036854775807)
+order by s.position
+
+-- name: steered
+update steps set state = 'done', turn_id = $3 where session_id = $1 and position = any($2::bigint[])
+
+-- name: interrupts
+-- Interrupts not yet taken up, and queued messages that want the running turn to stop.
+select e.seq, e.event_id, e.body
+from events e
+where e.session_id = $1 and e.seq >= $2 and e.type = 'user.interrupt' and e.ref_seq is null and e.processed_at is null
+  and not exists (select from events t where t.session_id = e.session_id and t.ref_seq = e.seq)
+order by e.seq
+
+-- name: wants_interrupt
+select exists (
+    select from steps where session_id = $1 and state = 'queued' and when_busy = 'interrupt' and position >= $2
+) as wanted
+
+-- name: custom_answers
+select body ->> 'custom_tool_use_id' as id
+from events
+where session_id = $1 and seq >= $2 and type = 'user.custom_tool_result' and ref_seq is null
+
+-- name: turn
+select t.* from turns t where t.session_id = $1 and t.organisation = $2 and t.id = $3
+
+-- name: turns
+select t.* from turns t
+where t.session_id = $1 and t.organisation = $2 and ($3::text is null or t.id < $3)
+order by t.id desc
+limit $4

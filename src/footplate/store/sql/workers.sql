@@ -1,0 +1,31 @@
+-- Workers' leases, and what a worker must know of its turns.
+
+-- name: renew_lease
+-- One statement for all turns of a worker. Returns its sessions' epochs (one that moved is lost to it) and controls.
+with lease as (
+    insert into workers (id, host, lease_until)
+    values ($1, $2, clock_timestamp() + $3 * interval '1 second')
+    on conflict (id) do update set lease_until = excluded.lease_until
+)
+select session_id, epoch, control_seq from session_heads where session_id = any($4::text[])
+
+-- name: end_lease
+delete from workers where id = $1
+
+-- name: to_wake
+-- What the api could not signal, or was lost between commit and signal; and turns whose worker is long gone.
+select organisation, session_id from session_heads where wake and wake_at < now() - $1 * interval '1 second'
+union all
+select h.organisation, h.session_id
+from session_heads h left join workers w on w.id = h.holder
+where h.status = 'running' and h.claimed_at < now() - $2 * interval '1 second'
+  and (w.id is null or w.lease_until < now() - $2 * interval '1 second')
+limit $3
+
+-- name: forget_answers
+delete from answers where id in (
+    select id from answers where created_at < now() - interval '24 hours' order by created_at limit 5000
+)
+
+-- name: forget_workers
+delete from workers where lease_until < now() - interval '1 day'

@@ -1,0 +1,171 @@
+"""The worker's side of the log: claim a turn, append to it, end it. Every write is fenced by the epoch.
+
+The race that this file prevents: a worker that was cut off (paused, partitioned, slow) goes on writing after
+another one took its turn over. The claim raises the epoch under the head's lock; each later write names the epoch it
+belongs to in the same statement, so a stale one changes nothing and raises `Fenced`.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import asyncpg
+import stamina
+
+from footplate.domain import events
+from footplate.domain.errors import Unavailable
+from footplate.domain.events import Event, Position, Usage
+from footplate.domain.json import JsonObject
+from footplate.domain.ports import Entry, SteerMessage
+from footplate.domain.running import Claim
+from footplate.domain.turns import Outcome, TurnStatus
+from footplate.store.appends import Batch, append
+from footplate.store.claims import content_of
+from footplate.store.database import SQL, Connection, Database
+from footplate.store.objects import Objects
+
+_NO_USAGE = Usage()
+
+
+class _Commit(Protocol):
+    async def __call__(self, connection: Connection) -> Sequence[Position]: ...
+
+
+class Turns:
+    def __init__(self, database: Database, objects: Objects) -> None:
+        self._database = database
+        self._objects = objects
+
+    async def append(
+        self,
+        claim: Claim,
+        new_events: Sequence[Event],
+        *,
+        entries: Sequence[Entry] = (),
+        usage: Usage | None = None,
+        refs: Sequence[int] = (),
+    ) -> Sequence[Position]:
+        """Retried until the database answers; a retry after a lost acknowledgement finds its events by their ids."""
+        batch = Batch(new_events, refs, entries, usage or Usage())
+
+        async def commit(connection: Connection) -> Sequence[Position]:
+            return await append(connection, self._objects, claim, batch)
+
+        return await self._patiently(commit, claim, () if refs else new_events)
+
+    async def finish(self, claim: Claim, outcome: Outcome) -> tuple[Sequence[Position], bool]:
+        """The turn's one last commit. Also says whether there is more to do for the session."""
+        last = []
+        if outcome.error_type is not None:
+            status: events.RetryStatus = "terminal" if outcome.status is TurnStatus.FAILED else "exhausted"
+            last.append(events.session_error(outcome.error_type, outcome.error_message or "", status))
+        last.append(events.status_idle(outcome.stop_reason))
+        more = False
+
+        async def commit(connection: Connection) -> Sequence[Position]:
+            nonlocal more
+            async with connection.transaction():
+                positions = await append(connection, self._objects, claim, Batch(last))
+                ended = outcome.status is not TurnStatus.AWAITING
+                wake = await connection.fetchval(
+                    SQL["end_turn"],
+                    claim.session_id,
+                    claim.epoch,
+                    claim.turn_id,
+                    outcome.status,
+                    _result(outcome),
+                    ended,
+                )
+                queued = await connection.fetchval(SQL["any_queued"], claim.session_id)
+                more = bool(wake or queued)
+                return positions
+
+        return await self._patiently(commit, claim, last), more
+
+    async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]:
+        """The turn waits for its next try."""
+        new = [events.session_error(error_type, message, "retrying"), events.status_rescheduled()]
+
+        async def commit(connection: Connection) -> Sequence[Position]:
+            async with connection.transaction():
+                positions = await append(connection, self._objects, claim, Batch(new))
+                await connection.execute(SQL["fail_once"], claim.session_id, claim.turn_id)
+                await connection.execute(SQL["park_head"], claim.session_id, claim.epoch)
+                return positions
+
+        return await self._patiently(commit, claim, new)
+
+    async def turn_events(self, claim: Claim) -> Sequence[Event]:
+        rows = await self._database.fetch("turn_positions", claim.session_id, claim.first_seq)
+        return [Event(row["type"], await self._body(row["body"], row["object_key"]), row["event_id"]) for row in rows]
+
+    async def entries(self, claim: Claim, after: int) -> list[Entry]:
+        """Conversation entries from index `after` on."""
+        rows = await self._database.fetch("entries", claim.session_id, after)
+        return [Entry(row["kind"], await self._body(row["body"], row["object_key"])) for row in rows]
+
+    async def take_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]:
+        async with self._database.transaction() as connection:
+            rows = await connection.fetch(SQL["steering"], claim.session_id)
+            if not rows:
+                return (), ()
+            taken = [Event(events.USER_MESSAGE, row["body"], row["event_id"]) for row in rows]
+            at = [row["position"] for row in rows]
+            positions = await append(connection, self._objects, claim, Batch(taken, refs=at))
+            await connection.execute(SQL["steered"], claim.session_id, at, claim.turn_id)
+        bodies = [await self._body(row["body"], row["object_key"]) for row in rows]
+        return [
+            SteerMessage(row["event_id"], content_of(body)) for row, body in zip(rows, bodies, strict=True)
+        ], positions
+
+    async def take_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]:
+        """Is the turn asked to stop? Interrupts are marked as taken up."""
+        rows = await self._database.fetch("interrupts", claim.session_id, claim.first_seq)
+        if rows:
+            taken = [Event(events.USER_INTERRUPT, row["body"], row["event_id"]) for row in rows]
+            return True, await self.append(claim, taken, refs=[row["seq"] for row in rows])
+        wanted = await self._database.fetchrow("wants_interrupt", claim.session_id, claim.first_seq)
+        return bool(wanted and wanted["wanted"]), ()
+
+    async def _patiently(self, commit: _Commit, claim: Claim, new_events: Sequence[Event]) -> Sequence[Position]:
+        async for attempt in stamina.retry_context(
+            on=Unavailable, timeout=30, attempts=None, wait_initial=0.05, wait_max=1
+        ):
+            with attempt:
+                try:
+                    async with self._database.connection() as connection:
+                        return await commit(connection)
+                except asyncpg.UniqueViolationError:
+                    positions = await self._already(claim, new_events)
+                    if len(positions) != len(new_events):
+                        raise
+                    return positions
+        raise AssertionError
+
+    async def _already(self, claim: Claim, new_events: Sequence[Event]) -> Sequence[Position]:
+        rows = await self._database.fetch("appended", claim.session_id, [event.id for event in new_events])
+        found = {row["event_id"]: row for row in rows}
+        if len(found) != len(new_events):
+            return ()
+        return [
+            Position(
+                found[event.id]["seq"],
+                event,
+                found[event.id]["created_at"],
+                found[event.id]["created_at"],
+                claim.turn_id,
+            )
+            for event in new_events
+        ]
+
+    async def _body(self, inline: JsonObject, key: str | None) -> JsonObject:
+        return await self._objects.load(key) if key else inline
+
+
+def _result(outcome: Outcome) -> JsonObject:
+    return {
+        "success": outcome.status is TurnStatus.COMPLETED,
+        "text": outcome.text,
+        "error": outcome.error_message,
+        "pending": list(outcome.pending),
+        "data": outcome.data,
+    }

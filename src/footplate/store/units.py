@@ -1,0 +1,253 @@
+"""One request, one transaction: everything the api changes, de-duplicated when the request is tried again."""
+
+import hashlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import asyncpg
+
+from footplate.domain import events, ids
+from footplate.domain.agents import Agent, EnvironmentRecord
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound
+from footplate.domain.events import Event
+from footplate.domain.json import JsonObject, clean_object
+from footplate.domain.principals import Principal
+from footplate.domain.services import Accepted, Answer, Attempt, Input
+from footplate.domain.turns import Session
+from footplate.store import records
+from footplate.store.database import SQL, Connection, Database
+from footplate.store.inputs import append_inputs, append_notice
+from footplate.store.objects import Objects
+
+
+class Units:
+    def __init__(self, database: Database, objects: Objects) -> None:
+        self._database = database
+        self._objects = objects
+
+    @asynccontextmanager
+    async def unit(self, principal: Principal, attempt: Attempt | None) -> AsyncIterator["Unit"]:
+        async with self._database.transaction() as connection:
+            unit = Unit(connection, self._objects, principal, attempt)
+            await unit.look_back()
+            yield unit
+
+
+class Unit:
+    def __init__(self, connection: Connection, objects: Objects, principal: Principal, attempt: Attempt | None) -> None:
+        self._connection = connection
+        self._objects = objects
+        self._principal = principal
+        self._attempt = attempt
+        self._fingerprint = _fingerprint(principal, attempt) if attempt else b""
+        self.replay: Answer | None = None
+
+    async def look_back(self) -> None:
+        """Was this request answered before? Waits for a first try that is still at work."""
+        attempt = self._attempt
+        if attempt is None:
+            return
+        lock = int.from_bytes(self._fingerprint[:8], "big", signed=True)
+        await self._connection.execute(SQL["lock_answer"], lock)
+        if attempt.idempotency_key is not None:
+            row = await self._connection.fetchrow(SQL["answer_by_key"], self._fingerprint)
+            if row is not None and row["body_hash"] != attempt.body_hash:
+                raise InvalidRequest(
+                    f"The idempotency key {attempt.idempotency_key!r} was used before, with another body.",
+                    field="Idempotency-Key",
+                    help_text="Use a new key for a new request, and the same body when you try again.",
+                )
+        elif attempt.retry_count > 0:
+            row = await self._connection.fetchrow(SQL["answer_by_retry"], self._fingerprint, attempt.retry_count)
+        else:
+            return
+        if row is not None:
+            self.replay = Answer(row["status"], row["body"])
+
+    async def remember(self, answer: Answer) -> None:
+        if self._attempt is None:
+            return
+        await self._connection.execute(
+            SQL["insert_answer"],
+            self._principal.organisation,
+            self._fingerprint,
+            self._attempt.body_hash,
+            self._attempt.retry_count,
+            answer.status,
+            answer.body,
+        )
+
+    async def create_agent(
+        self, principal: Principal, *, name: str, definition: JsonObject, metadata: dict[str, str]
+    ) -> Agent:
+        row = await self._connection.fetchrow(
+            SQL["insert_agent"],
+            ids.new_id(ids.AGENT),
+            principal.organisation,
+            name,
+            clean_object(definition),
+            metadata,
+        )
+        return records.agent(_found(row, "agent", ""))
+
+    async def update_agent(
+        self, principal: Principal, agent_id: str, *, expected_version: int | None, change: Callable[[Agent], Agent]
+    ) -> Agent:
+        row = await self._connection.fetchrow(SQL["lock_agent"], agent_id, principal.organisation)
+        old = records.agent(_found(row, "agent", agent_id))
+        if old.archived_at is not None:
+            raise InvalidRequest(f"Agent {agent_id!r} is archived.", help_text="Create a new agent.")
+        if expected_version is not None and expected_version != old.version:
+            raise Conflict(
+                f"Agent {agent_id!r} is at version {old.version}, not {expected_version}.",
+                help_text="Retrieve the agent, apply your change to its newest version, and send that version.",
+            )
+        new = change(old)
+        if (new.name, new.definition, new.metadata) == (old.name, old.definition, old.metadata):
+            return old
+        row = await self._connection.fetchrow(
+            SQL["update_agent"], agent_id, new.name, clean_object(new.definition), new.metadata
+        )
+        return records.agent(_found(row, "agent", agent_id))
+
+    async def archive_agent(self, principal: Principal, agent_id: str) -> Agent:
+        row = await self._connection.fetchrow(SQL["archive_agent"], agent_id, principal.organisation)
+        return records.agent(_found(row, "agent", agent_id))
+
+    async def create_environment(
+        self,
+        principal: Principal,
+        *,
+        name: str,
+        description: str | None,
+        config: JsonObject,
+        metadata: dict[str, str],
+    ) -> EnvironmentRecord:
+        with _unique_name(name):
+            row = await self._connection.fetchrow(
+                SQL["insert_environment"],
+                ids.new_id(ids.ENVIRONMENT),
+                principal.organisation,
+                name,
+                description,
+                config,
+                metadata,
+            )
+        return records.environment(_found(row, "environment", ""))
+
+    async def update_environment(
+        self, principal: Principal, environment_id: str, change: Callable[[EnvironmentRecord], EnvironmentRecord]
+    ) -> EnvironmentRecord:
+        row = await self._connection.fetchrow(SQL["lock_environment"], environment_id, principal.organisation)
+        new = change(records.environment(_found(row, "environment", environment_id)))
+        with _unique_name(new.name):
+            row = await self._connection.fetchrow(
+                SQL["update_environment"], environment_id, new.name, new.description, new.config, new.metadata
+            )
+        return records.environment(_found(row, "environment", environment_id))
+
+    async def archive_environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord:
+        row = await self._connection.fetchrow(SQL["archive_environment"], environment_id, principal.organisation)
+        return records.environment(_found(row, "environment", environment_id))
+
+    async def delete_environment(self, principal: Principal, environment_id: str) -> None:
+        row = await self._connection.fetchrow(SQL["delete_environment"], environment_id, principal.organisation)
+        _found(row, "environment", environment_id)
+
+    async def create_session(
+        self,
+        principal: Principal,
+        *,
+        agent: JsonObject,
+        environment_id: str,
+        title: str | None,
+        metadata: dict[str, str],
+        context: JsonObject,
+        inputs: Sequence[Input],
+    ) -> tuple[Session, Accepted]:
+        session_id = ids.new_id(ids.SESSION)
+        row = await self._connection.fetchrow(
+            SQL["insert_session"],
+            session_id,
+            principal.organisation,
+            agent["id"],
+            agent["version"],
+            clean_object(agent),
+            environment_id,
+            title,
+            metadata,
+            clean_object(context),
+            principal.id,
+        )
+        session = records.session(_found(row, "session", session_id))
+        if inputs:
+            return session, await append_inputs(self._connection, self._objects, principal, session_id, inputs)
+        return session, Accepted(organisation=principal.organisation, session_id=session_id)
+
+    async def update_session(
+        self, principal: Principal, session_id: str, change: Callable[[Session], Session]
+    ) -> tuple[Session, Accepted]:
+        old = await self._lock_session(principal, session_id)
+        new = change(old)
+        await self._connection.execute(SQL["update_session"], session_id, new.title, new.metadata)
+        notice = Event(events.SESSION_UPDATED, {"title": new.title, "metadata": {**new.metadata}})
+        accepted = await append_notice(self._connection, principal, session_id, notice)
+        return await self._session(principal, session_id), accepted
+
+    async def archive_session(self, principal: Principal, session_id: str) -> Session:
+        _refuse_running(await self._lock_session(principal, session_id), "archived")
+        await self._connection.execute(SQL["archive_session"], session_id)
+        return await self._session(principal, session_id)
+
+    async def delete_session(self, principal: Principal, session_id: str) -> None:
+        _refuse_running(await self._lock_session(principal, session_id), "deleted")
+        await self._connection.execute(SQL["delete_session"], session_id)
+        await self._objects.delete_session(principal.organisation, session_id)
+
+    async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> Accepted:
+        return await append_inputs(self._connection, self._objects, principal, session_id, inputs)
+
+    async def _lock_session(self, principal: Principal, session_id: str) -> Session:
+        row = await self._connection.fetchrow(SQL["lock_head"], session_id, principal.organisation)
+        _found(row, "session", session_id)
+        return await self._session(principal, session_id)
+
+    async def _session(self, principal: Principal, session_id: str) -> Session:
+        row = await self._connection.fetchrow(SQL["session"], session_id, principal.organisation)
+        return records.session(_found(row, "session", session_id))
+
+
+def _fingerprint(principal: Principal, attempt: Attempt) -> bytes:
+    parts = (principal.organisation, principal.id, attempt.method, attempt.path)
+    text = "\n".join(parts).encode()
+    if attempt.idempotency_key is not None:
+        return hashlib.sha256(b"key\n" + text + b"\n" + attempt.idempotency_key.encode()).digest()
+    return hashlib.sha256(b"retry\n" + text + b"\n" + attempt.body_hash).digest()
+
+
+def _found(row: records.Row | None, noun: str, item_id: str) -> records.Row:
+    if row is None:
+        raise NotFound(noun, item_id)
+    return row
+
+
+def _refuse_running(session: Session, done: str) -> None:
+    if session.status != "idle":
+        raise Conflict(
+            f"Session {session.id!r} is {session.status} and cannot be {done}.",
+            help_text="Send a user.interrupt event and wait for session.status_idle first.",
+        )
+
+
+class _unique_name:  # noqa: N801 - reads as a statement where it is used
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, asyncpg.UniqueViolationError):
+            raise Conflict(
+                f"There is an environment named {self._name!r} already.", help_text="Choose another name."
+            ) from error

@@ -1,0 +1,264 @@
+"""One watched session in one api process: live entries in, one gap-free order of frames out.
+
+The race that this file prevents: an entry may arrive before what it follows (a publish was lost), after it was
+already read from the log, or while a read of the log is under way. So everything is judged by its number. What
+follows directly is delivered; what is old is dropped; what leaves a gap starts a *repair*, which reads the log (or
+the open preview's list), and until it is done all that arrives waits in `_waiting`.
+
+Previews are shown only while they are known to be open. One whose writer had not seen all positions that we have
+may be over already: then the log decides, so that no preview follows the event that finishes it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from footplate.domain import events
+from footplate.stream import entries, sse
+from footplate.stream.entries import Body, Delta, Durable, Start
+from footplate.stream.ports import LogReader
+from footplate.stream.tail import Frame, PreviewText, Subscriber
+
+log = structlog.get_logger(__name__)
+
+Snapshot = Callable[[str, str], Awaitable[tuple[Start, str] | None]]
+"""Reads the open preview of (organisation, session)."""
+
+PAGE: Final = 200
+_MOST_WAITING: Final = 2000
+
+
+@dataclass(slots=True)
+class _Waiting:
+    body: Body
+    repaired: bool = False
+
+
+class Channel:
+    def __init__(self, organisation: str, session_id: str, log_reader: LogReader, snapshot: Snapshot) -> None:
+        self.organisation = organisation
+        self.session_id = session_id
+        self.seq: int | None = None
+        """The last position that was fanned out; None until the head of the log is known."""
+        self.subscribers: set[Subscriber] = set()
+        self.users = 0
+        self._log = log_reader
+        self._snapshot = snapshot
+        self._preview: PreviewText | None = None
+        self._over: deque[str] = deque(maxlen=64)
+        self._waiting: deque[_Waiting] = deque()
+        self._repair: asyncio.Task[None] | None = None
+        self._want_log = False
+        self._want_snapshot = False
+        self._needed: Delta | None = None
+        """A piece of a preview that nothing known leads up to; its text does not matter here."""
+
+    def anchor(self, head: int) -> None:
+        """Start from `head`, unless started already."""
+        if self.seq is None:
+            self.seq = head
+            self._start_repair()
+            self._go_on()
+
+    def attach(self, subscriber: Subscriber) -> None:
+        """The subscriber has all positions up to ours: from here on it is served from here."""
+        assert self.seq is not None
+        subscriber.behind = False
+        if subscriber.seq > self.seq:
+            self.catch_up()
+        elif self._preview is not None:
+            subscriber.preview(self.seq, self._preview)
+
+    def receive(self, body: Body) -> None:
+        if self.seq is not None and self._repair is None:
+            if not self._apply(body):
+                self._wait(body)
+            self._start_repair()
+        else:
+            self._wait(body)
+
+    def catch_up(self) -> None:
+        """The log may be ahead of us."""
+        self._want_log = True
+        self._start_repair()
+
+    def look_for_preview(self) -> None:
+        self._want_snapshot = True
+        self._start_repair()
+
+    def refresh(self) -> None:
+        """Entries may have been missed, previews included."""
+        self._want_log = True
+        self.look_for_preview()
+
+    def end(self) -> None:
+        for subscriber in self.subscribers:
+            subscriber.end()
+
+    def _end_those_who_know(self) -> None:
+        """One that is behind has yet to read of the end."""
+        for subscriber in self.subscribers:
+            if not subscriber.behind:
+                subscriber.end()
+
+    def close(self) -> None:
+        if self._repair is not None:
+            self._repair.cancel()
+
+    def _wait(self, body: Body) -> None:
+        if len(self._waiting) >= _MOST_WAITING:
+            self._waiting.clear()
+            self._want_log = self._want_snapshot = True
+        self._waiting.append(_Waiting(body))
+
+    def _apply(self, body: Body) -> bool:
+        """False: positions before it are missing."""
+        if isinstance(body, Delta):
+            self._apply_delta(body)
+            return True
+        return self._apply_start(body) if isinstance(body, Start) else self._apply_events(body)
+
+    def _apply_events(self, items: Sequence[Durable]) -> bool:
+        assert self.seq is not None
+        fresh = [item for item in items if item.seq > self.seq]
+        if not fresh:
+            return True
+        if fresh[0].seq != self.seq + 1:
+            self._want_log = True
+            return False
+        self._deliver([Frame(item.seq, item.id, item.type, sse.durable(item.seq, item.event)) for item in fresh])
+        return True
+
+    def _apply_start(self, start: Start) -> bool:
+        assert self.seq is not None
+        if start.id in self._over or (self._preview is not None and self._preview.id == start.id):
+            return True
+        if start.after_seq > self.seq:
+            self._want_log = True
+            return False
+        if start.after_seq < self.seq:
+            self._need(Delta(start.id, 0, ""))
+        else:
+            self._show(PreviewText(start.id, start.type))
+        return True
+
+    def _apply_delta(self, delta: Delta) -> None:
+        preview = self._preview
+        if delta.id in self._over:
+            return
+        if preview is None or preview.id != delta.id or delta.offset > preview.length:
+            self._need(delta)
+        elif delta.offset + len(delta.text) > preview.length:
+            self._grow(preview, delta.text[preview.length - delta.offset :])
+
+    def _deliver(self, frames: Sequence[Frame]) -> None:
+        """Fan out positions that follow ours without a gap."""
+        assert self.seq is not None
+        before = self.seq
+        for frame in frames:
+            if frame.event_type in entries.PREVIEWED:
+                self._give_up(frame.event_id)
+            elif frame.event_type in entries.CLOSERS and self._preview is not None:
+                self._give_up(self._preview.id)
+        joined = b"".join(frame.data for frame in frames)
+        self.seq = frames[-1].seq
+        for subscriber in self.subscribers:
+            subscriber.positions(before, frames, joined)
+        if any(frame.event_type == events.SESSION_DELETED for frame in frames):
+            self._end_those_who_know()
+
+    def _show(self, preview: PreviewText) -> None:
+        assert self.seq is not None
+        self._preview = preview
+        for subscriber in self.subscribers:
+            subscriber.preview(self.seq, preview)
+
+    def _grow(self, preview: PreviewText, text: str) -> None:
+        assert self.seq is not None
+        before = preview.length
+        preview.extend(text)
+        frame = sse.preview_delta(self.seq, preview.id, text, offset=preview.length)
+        for subscriber in self.subscribers:
+            subscriber.delta(self.seq, preview, before, frame)
+
+    def _give_up(self, preview_id: str) -> None:
+        self._over.append(preview_id)
+        if self._preview is not None and self._preview.id == preview_id:
+            self._preview = None
+
+    def _need(self, delta: Delta) -> None:
+        self._needed = delta
+        self._want_snapshot = True
+
+    def _start_repair(self) -> None:
+        if self.seq is not None and self._repair is None and (self._want_log or self._want_snapshot):
+            self._repair = asyncio.create_task(self._run_repair(), name=f"repair {self.session_id}")
+
+    async def _run_repair(self) -> None:
+        try:
+            while self._want_log or self._want_snapshot:
+                if self._want_log:
+                    self._want_log = False
+                    await self._read_log()
+                if self._want_snapshot:
+                    self._want_snapshot = False
+                    await self._read_snapshot()
+        except Exception as error:  # noqa: BLE001 - whatever the store raises, the next look at the heads tries again
+            self._want_log = self._want_snapshot = False
+            self._waiting.clear()
+            log.warning("a tail cannot catch up yet", action="tail.repair_failed", reason=repr(error))
+        finally:
+            self._repair = None
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Judge what has waited. What a repair could not lead up to is dropped: the next look at the heads heals."""
+        while self._waiting and self._repair is None:
+            waiting = self._waiting.popleft()
+            if not self._apply(waiting.body) and not waiting.repaired:
+                waiting.repaired = True
+                self._waiting.appendleft(waiting)
+            self._start_repair()
+
+    async def _read_log(self) -> None:
+        assert self.seq is not None
+        while True:
+            page = await self._log.positions(self.organisation, self.session_id, self.seq, PAGE)
+            if page:
+                self._deliver([Frame(item.seq, item.event.id, item.event.type, sse.position(item)) for item in page])
+            if len(page) < PAGE:
+                return
+
+    async def _read_snapshot(self) -> None:
+        needed, self._needed = self._needed, None
+        found = await self._snapshot(self.organisation, self.session_id)
+        if found is not None:
+            await self._adopt(*found)
+        preview = self._preview
+        if needed is not None and (preview is None or preview.id != needed.id or preview.length < needed.offset):
+            self._give_up(needed.id)
+
+    async def _adopt(self, start: Start, text: str) -> None:
+        assert self.seq is not None
+        if start.after_seq > self.seq:
+            await self._read_log()
+        if start.id in self._over:
+            return
+        if self._preview is not None and self._preview.id == start.id:
+            if len(text) > self._preview.length:
+                self._grow(self._preview, text[self._preview.length :])
+        elif start.after_seq < self.seq and await self._finished(start):
+            self._give_up(start.id)
+        else:
+            self._show(PreviewText(start.id, start.type, text))
+
+    async def _finished(self, start: Start) -> bool:
+        """Whether the log has gone past the preview; also if it has gone too far to tell in one page."""
+        assert self.seq is not None
+        page = await self._log.positions(self.organisation, self.session_id, start.after_seq, PAGE)
+        closed = any(item.event.id == start.id or item.event.type in entries.CLOSERS for item in page)
+        return closed or not page or page[-1].seq < self.seq

@@ -1,0 +1,228 @@
+"""The tails of one api process: one reader, one look at the log's heads per second, fan-out in memory.
+
+Implements the `Tails` port. Everything that a client gets comes from its session's `Channel`, or, while it is
+behind, straight from the log.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Final, Self, cast
+
+import stamina
+import structlog
+from redis.exceptions import RedisError
+
+from footplate.domain import events
+from footplate.domain.errors import NotFound, Temporary
+from footplate.domain.events import Position
+from footplate.domain.services import Cursor
+from footplate.stream import connections, entries, keys, sse
+from footplate.stream.channel import Channel
+from footplate.stream.entries import Start
+from footplate.stream.ports import LogReader
+from footplate.stream.reader import Entry, ShardReader
+from footplate.stream.tail import QUEUE_BYTES, Subscriber
+
+log = structlog.get_logger(__name__)
+
+_CHUNK_BYTES: Final = 256 * 1024
+_LOG_PATIENCE_SECONDS: Final = 60.0
+_REPLICA_SECONDS: Final = 0.05
+
+
+class Hub:
+    def __init__(
+        self,
+        url: str,
+        log_reader: LogReader,
+        *,
+        keepalive: float = 15.0,
+        heads_interval: float = 1.0,
+        queue_bytes: int = QUEUE_BYTES,
+    ) -> None:
+        self._log = log_reader
+        self._keepalive = keepalive
+        self._heads_interval = heads_interval
+        self._queue_bytes = queue_bytes
+        self._commands = connections.short(url)
+        self._blocking = connections.patient(url)
+        self._reader = ShardReader(self._blocking, received=self._received, started=self._started)
+        self._channels: dict[tuple[bytes, bytes], Channel] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [
+            asyncio.create_task(self._reader.run(), name="live reader"),
+            asyncio.create_task(self._watch_heads(), name="live heads"),
+        ]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+        self.end()
+        for channel in self._channels.values():
+            channel.close()
+        await self._commands.aclose()
+        await self._blocking.aclose()
+
+    def end(self) -> None:
+        """End every stream after what is queued: a server that stops would wait for them otherwise."""
+        for channel in self._channels.values():
+            channel.end()
+
+    async def frames(
+        self, organisation: str, session_id: str, *, cursor: Cursor | None = None, deltas: frozenset[str] = frozenset()
+    ) -> AsyncIterator[bytes]:
+        """The first item is empty and comes as soon as the place to start from is fixed.
+
+        Await it *before* sending the headers of the answer: a client that has seen them may at once send an
+        event, which must then be in its stream.
+        """
+        with self._watched(organisation, session_id) as channel:
+            start = await self._place(channel, cursor)
+            subscriber = Subscriber(
+                start, cursor=cursor, deltas=deltas, keepalive=self._keepalive, limit=self._queue_bytes
+            )
+            channel.subscribers.add(subscriber)
+            try:
+                if channel.seq is not None and subscriber.seq >= channel.seq:
+                    channel.attach(subscriber)
+                yield b""
+                while (chunk := await self._next(channel, subscriber)) is not None:
+                    yield chunk
+            finally:
+                channel.subscribers.discard(subscriber)
+                subscriber.close()
+
+    @contextmanager
+    def _watched(self, organisation: str, session_id: str) -> Iterator[Channel]:
+        key = organisation.encode(), session_id.encode()
+        shard = keys.shard_of(session_id)
+        channel = self._channels.get(key)
+        if channel is None:
+            channel = self._channels[key] = Channel(organisation, session_id, self._log, self._open_preview)
+            if self._reader.watch(shard):
+                channel.look_for_preview()
+        channel.users += 1
+        try:
+            yield channel
+        finally:
+            channel.users -= 1
+            if channel.users == 0:
+                del self._channels[key]
+                channel.close()
+                self._reader.unwatch(shard)
+
+    async def _place(self, channel: Channel, cursor: Cursor | None) -> int:
+        if cursor is not None and channel.seq is not None:
+            return cursor.seq
+        head = (await self._log.heads([channel.session_id])).get(channel.session_id)
+        if head is None:
+            raise NotFound("session", channel.session_id)
+        channel.anchor(head)
+        return head if cursor is None else cursor.seq
+
+    async def _next(self, channel: Channel, subscriber: Subscriber) -> bytes | None:
+        """The next chunk, empty after a long silence, None at the end."""
+        while True:
+            if subscriber.behind and not subscriber.ended and (chunk := await self._catch_up(channel, subscriber)):
+                return chunk
+            subscriber.wake.clear()
+            if chunk := subscriber.take():
+                return chunk
+            if subscriber.ended:
+                return None
+            if subscriber.silent:
+                subscriber.touch()
+                return b""
+            if not subscriber.behind:
+                await subscriber.wake.wait()
+
+    async def _catch_up(self, channel: Channel, subscriber: Subscriber) -> bytes:
+        """One chunk of the log, or nothing once the subscriber has joined the channel."""
+        if channel.seq is not None and subscriber.seq >= channel.seq:
+            channel.attach(subscriber)
+            return b""
+        page = await self._positions(channel, subscriber.seq, subscriber.page)
+        if not page:  # it was published, so it is committed; a replica of the database may lag
+            await asyncio.sleep(_REPLICA_SECONDS)
+            return b""
+        chunk, last = _chunk(page)
+        subscriber.took(last.seq)
+        if last.event.type == events.SESSION_DELETED:
+            subscriber.end()
+        return chunk
+
+    async def _positions(self, channel: Channel, after_seq: int, limit: int) -> Sequence[Position]:
+        async for attempt in stamina.retry_context(
+            on=(Temporary, OSError), attempts=None, timeout=_LOG_PATIENCE_SECONDS, wait_max=1.0
+        ):
+            with attempt:
+                return await self._log.positions(channel.organisation, channel.session_id, after_seq, limit)
+        raise AssertionError("the retries end with a result or an error")
+
+    async def _open_preview(self, organisation: str, session_id: str) -> tuple[Start, str] | None:
+        try:
+            bodies = await self._commands.lrange(keys.open_preview(organisation, session_id), 0, -1)
+            return entries.decode_open([cast("bytes", body) for body in bodies])
+        except (RedisError, OSError, ValueError, LookupError, TypeError) as error:
+            log.warning("no preview for those who join", action="tail.no_preview", reason=repr(error))
+            return None
+
+    def _received(self, entry: Entry) -> None:
+        channel = self._channels.get((entry.get(b"o", b""), entry.get(b"s", b"")))
+        if channel is None:
+            return
+        try:
+            body = entries.decode(entry[b"k"], entry[b"b"])
+        except (ValueError, LookupError, TypeError) as error:
+            log.warning("a live entry cannot be read", action="tail.bad_entry", reason=repr(error))
+            return
+        if body is not None:
+            channel.receive(body)
+
+    def _started(self, shard: int) -> None:
+        for channel in self._channels.values():
+            if keys.shard_of(channel.session_id) == shard:
+                channel.refresh()
+
+    async def _watch_heads(self) -> None:
+        """A publish that was lost heals here: the log is asked whether it is ahead."""
+        while True:
+            await asyncio.sleep(self._heads_interval)
+            watched = [channel for channel in self._channels.values() if channel.seq is not None]
+            if not watched:
+                continue
+            try:
+                heads = await self._log.heads([channel.session_id for channel in watched])
+            except Exception as error:  # noqa: BLE001 - whatever the store raises, the next second tries again
+                log.warning("the log's heads cannot be read", action="tail.log_down", reason=repr(error))
+                continue
+            for channel in watched:
+                self._compare(channel, heads.get(channel.session_id))
+
+    def _compare(self, channel: Channel, head: int | None) -> None:
+        if head is None:
+            channel.end()
+        elif channel.seq is not None and head > channel.seq:
+            self._reader.doubt(keys.shard_of(channel.session_id))
+            channel.catch_up()
+
+
+def _chunk(page: Sequence[Position]) -> tuple[bytes, Position]:
+    """As many frames as fit a chunk, one at least, and the last position among them."""
+    frames = [sse.position(page[0])]
+    size = len(frames[0])
+    for item in page[1:]:
+        frame = sse.position(item)
+        if size + len(frame) > _CHUNK_BYTES:
+            break
+        frames.append(frame)
+        size += len(frame)
+    return b"".join(frames), page[len(frames) - 1]

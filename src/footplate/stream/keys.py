@@ -1,0 +1,22 @@
+"""Names of Redis keys and channels: 64 shards by session id, each behind one hash tag."""
+
+import zlib
+from typing import Final
+
+SHARDS: Final = 64
+
+
+def shard_of(session_id: str) -> int:
+    return zlib.crc32(session_id.encode()) % SHARDS
+
+
+def stream(shard: int) -> str:
+    return f"footplate:live:{{{shard:02}}}"
+
+
+def open_preview(organisation: str, session_id: str) -> str:
+    return f"footplate:open:{{{shard_of(session_id):02}}}:{organisation}:{session_id}"
+
+
+def nudges(session_id: str) -> str:
+    return f"footplate:nudge:{session_id}"

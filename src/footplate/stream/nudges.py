@@ -1,0 +1,109 @@
+"""Nudges: tell the worker that runs a session to look at its inputs now.
+
+Only an accelerator. A nudge that is lost costs the wait until the turn's next look at the log, nothing else; so
+sending never fails and listening never holds up a turn. Each session has a channel of its own, because the api
+does not know which worker runs it.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Final, Self
+
+import structlog
+from redis.asyncio.client import PubSub
+from redis.exceptions import RedisError
+
+from footplate.domain import ids
+from footplate.stream import connections, keys
+
+log = structlog.get_logger(__name__)
+
+Callback = Callable[[], None]
+
+_POLL_SECONDS: Final = 0.1
+_PAUSE_SECONDS: Final = 1.0
+
+
+class Nudger:
+    """The sending side."""
+
+    def __init__(self, url: str) -> None:
+        self._redis = connections.short(url)
+
+    async def nudge(self, session_id: str) -> None:
+        try:
+            await self._redis.publish(keys.nudges(session_id), b"")
+        except (RedisError, OSError) as error:
+            log.warning("nudge lost; the turn looks by itself", action="nudge.lost", reason=repr(error))
+
+    async def aclose(self) -> None:
+        await self._redis.aclose()
+
+
+class NudgeListener:
+    """The worker's side: one connection, however many turns it runs."""
+
+    def __init__(self, url: str) -> None:
+        self._redis = connections.patient(url)
+        self._callbacks: dict[str, list[Callback]] = {}
+        self._subscribed: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._run(), name="nudge listener")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        await self._redis.aclose()
+
+    @contextmanager
+    def watch(self, session_id: str, callback: Callback) -> Iterator[None]:
+        """Call `callback` (quick, not raising) for each nudge. Takes effect within a tenth of a second."""
+        callbacks = self._callbacks.setdefault(keys.nudges(session_id), [])
+        callbacks.append(callback)
+        try:
+            yield
+        finally:
+            callbacks.remove(callback)
+            if not callbacks:
+                self._callbacks.pop(keys.nudges(session_id), None)
+
+    async def _run(self) -> None:
+        """redis-py reconnects and subscribes again by itself; what else may go wrong must not end the listener."""
+        while True:
+            try:
+                await self._listen()
+            except (RedisError, OSError) as error:
+                log.warning("nudges do not arrive", action="nudge.down", reason=repr(error))
+                await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _listen(self) -> None:
+        self._subscribed.clear()
+        async with self._redis.pubsub() as pubsub:
+            # A connection without any subscription cannot be read; this one nobody ever publishes to.
+            await pubsub.subscribe(keys.nudges(ids.new_id(ids.WORKER)))
+            while True:
+                await self._subscribe(pubsub)
+                message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=_POLL_SECONDS)
+                if message is not None:
+                    self._call(message["channel"].decode())
+
+    async def _subscribe(self, pubsub: PubSub) -> None:
+        """Only the task that reads may do it: redis-py's reconnecting is not made for two."""
+        wanted = set(self._callbacks)
+        if fresh := wanted - self._subscribed:
+            await pubsub.subscribe(*fresh)
+        if stale := self._subscribed - wanted:
+            await pubsub.unsubscribe(*stale)
+        self._subscribed = wanted
+
+    def _call(self, channel: str) -> None:
+        for callback in tuple(self._callbacks.get(channel, ())):
+            callback()

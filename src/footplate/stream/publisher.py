@@ -1,0 +1,131 @@
+"""Publishing to the live stream, in order and on the side: nothing here ever fails or delays its caller.
+
+Callers put commands into one bounded queue per process and go on; a background task sends what is queued in one
+pipeline. What does not fit, or does not get through, is dropped: every tail notices and reads the log instead.
+`entries.py` says what the entries look like; `turn_live.py` adds the previews of a running turn.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Self
+
+import structlog
+from redis.exceptions import RedisError
+
+from footplate.domain.events import Position
+from footplate.stream import connections, entries, keys
+from footplate.stream.entries import Command
+
+log = structlog.get_logger(__name__)
+
+_QUEUE_BYTES: Final = 8 * 1024 * 1024
+_BATCH: Final = 200
+_SEND_SECONDS: Final = 2 * connections.COMMAND_SECONDS
+
+
+class Live:
+    """One per process. Order is kept for all that goes through it."""
+
+    def __init__(self, url: str, *, max_bytes: int = _QUEUE_BYTES) -> None:
+        self._redis = connections.short(url)
+        self._max_bytes = max_bytes
+        self._queue: deque[tuple[Sequence[Command], int]] = deque()
+        self._bytes = 0
+        self._ready = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._sender: asyncio.Task[None] | None = None
+        self._failing = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def publish(self, organisation: str, session_id: str, positions: Sequence[Position]) -> None:
+        """Tell the tails what was committed. Returns at once."""
+        if positions:
+            closes = any(item.event.type in entries.CLOSERS | entries.PREVIEWED for item in positions)
+            self.offer(durable(organisation, session_id, positions, closes_preview=closes))
+
+    def offer(self, commands: Sequence[Command]) -> bool:
+        """Queue commands that belong together; False if there is no room."""
+        size = sum(len(part) for command in commands for part in command if isinstance(part, bytes))
+        if self._bytes + size > self._max_bytes:
+            self._note(failing=True, reason="the queue is full")
+            return False
+        self._queue.append((commands, size))
+        self._bytes += size
+        self._idle.clear()
+        self._ready.set()
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.create_task(self._send_all(), name="live publisher")
+        return True
+
+    async def drained(self, *, seconds: float = _SEND_SECONDS) -> bool:
+        """Wait until all that is queued was sent or dropped."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def aclose(self) -> None:
+        await self.drained()
+        if self._sender is not None:
+            self._sender.cancel()
+            await asyncio.wait({self._sender})
+        await self._redis.aclose()
+
+    async def _send_all(self) -> None:
+        while True:
+            await self._ready.wait()
+            self._ready.clear()
+            try:
+                while self._queue:
+                    await self._send(self._take())
+            finally:
+                self._idle.set()
+
+    def _take(self) -> list[Command]:
+        batch: list[Command] = []
+        while self._queue and len(batch) < _BATCH:
+            commands, size = self._queue.popleft()
+            batch.extend(commands)
+            self._bytes -= size
+        return batch
+
+    async def _send(self, batch: Sequence[Command]) -> None:
+        try:
+            async with asyncio.timeout(_SEND_SECONDS), self._redis.pipeline(transaction=False) as pipeline:
+                for command in batch:
+                    pipeline.execute_command(*command)
+                await pipeline.execute()
+        except (RedisError, OSError, TimeoutError) as error:
+            self._note(failing=True, reason=repr(error))
+        else:
+            self._note(failing=False)
+
+    def _note(self, *, failing: bool, reason: str = "") -> None:
+        """Log the change, not every one of the thousand entries that are lost meanwhile."""
+        if failing and not self._failing:
+            log.warning("live events are dropped; tails read the log", action="live.down", reason=reason)
+        elif self._failing and not failing:
+            log.info("live events flow again", action="live.up")
+        self._failing = failing
+
+
+def durable(
+    organisation: str, session_id: str, positions: Sequence[Position], *, closes_preview: bool
+) -> Sequence[Command]:
+    stream = keys.stream(keys.shard_of(session_id))
+    entry = entries.add(stream, session_id, organisation, entries.EVENTS, entries.encode_events(positions))
+    if closes_preview:
+        return (("DEL", keys.open_preview(organisation, session_id)), entry)
+    return (entry,)

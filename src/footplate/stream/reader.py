@@ -1,0 +1,117 @@
+"""The one reader of live streams in an api process: one `XREAD` over the shards that somebody watches.
+
+A shard is read from the last entry that it has when the reading begins. That moment is reported, because whatever
+was published before it has to be looked up in the log. redis-py reconnects by itself, for as long as it takes.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, cast
+
+import structlog
+from redis.asyncio import Redis
+
+from footplate.stream import connections, keys
+
+log = structlog.get_logger(__name__)
+
+Entry = dict[bytes, bytes]
+
+_COUNT: Final = 500
+_PAUSE_SECONDS: Final = 1.0
+
+
+class ShardReader:
+    def __init__(self, redis: Redis, *, received: Callable[[Entry], None], started: Callable[[int], None]) -> None:
+        self._redis = redis
+        self._received = received
+        self._started = started
+        self._watched: Counter[int] = Counter()
+        self._ids: dict[int, bytes] = {}
+        self._doubtful: set[int] = set()
+        self._reading: asyncio.Task[object] | None = None
+        self._changed = asyncio.Event()
+
+    def watch(self, shard: int) -> bool:
+        """True if the shard is being read already; else `started` will be called for it."""
+        self._watched[shard] += 1
+        if shard in self._ids:
+            return True
+        self._changed.set()
+        if self._reading is not None:
+            self._reading.cancel()
+        return False
+
+    def unwatch(self, shard: int) -> None:
+        """Takes effect with the next read: nothing is gained by interrupting one."""
+        self._watched[shard] -= 1
+        if self._watched[shard] <= 0:
+            del self._watched[shard]
+            self._ids.pop(shard, None)
+
+    def doubt(self, shard: int) -> None:
+        """An entry did not come. If Redis lost its data and its clock went back, our place lies in its future."""
+        if shard in self._ids:
+            self._doubtful.add(shard)
+
+    async def run(self) -> None:
+        try:
+            while True:
+                try:
+                    await self._round()
+                except Exception:
+                    # Connections come back by themselves; whatever else it is, tails live off the log meanwhile.
+                    log.exception("the live stream cannot be read", action="reader.failed")
+                    await asyncio.sleep(_PAUSE_SECONDS)
+        finally:
+            if self._reading is not None:
+                self._reading.cancel()
+
+    async def _round(self) -> None:
+        self._changed.clear()
+        await self._find_places()
+        if not self._ids:
+            await self._changed.wait()
+            return
+        self._reading = asyncio.create_task(self._read(dict(self._ids)), name="live read")
+        if self._changed.is_set():
+            self._reading.cancel()
+        await asyncio.wait({self._reading})
+        if not self._reading.cancelled():
+            self._reading.result()
+
+    async def _find_places(self) -> None:
+        for shard in [shard for shard in self._watched if shard not in self._ids]:
+            last = await self._last_id(shard)
+            if shard in self._watched:
+                self._ids[shard] = last
+                self._started(shard)
+        while self._doubtful:
+            shard = self._doubtful.pop()
+            last = await self._last_id(shard)
+            if shard in self._ids and _order(last) < _order(self._ids[shard]):
+                self._ids[shard] = last
+
+    async def _last_id(self, shard: int) -> bytes:
+        newest = await self._redis.xrevrange(keys.stream(shard), count=1)
+        return cast("bytes", newest[0][0]) if newest else b"0-0"
+
+    async def _read(self, places: dict[int, bytes]) -> None:
+        streams = {keys.stream(shard).encode(): shard for shard in places}
+        answer = await self._redis.xread(
+            {stream: places[shard] for stream, shard in streams.items()},
+            count=_COUNT,
+            block=connections.BLOCK_MILLISECONDS,
+        )
+        for stream, batch in cast("list[tuple[bytes, list[tuple[bytes, Entry]]]]", answer or []):
+            shard = streams[stream]
+            for entry_id, entry in batch:
+                if shard in self._ids:
+                    self._ids[shard] = entry_id
+                self._received(entry)
+
+
+def _order(entry_id: bytes) -> tuple[int, int]:
+    milliseconds, _, number = entry_id.partition(b"-")
+    return int(milliseconds), int(number)

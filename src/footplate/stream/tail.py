@@ -1,0 +1,186 @@
+"""One connection's side of the tail: what it has, what it wants, and a bounded queue of what it is to get.
+
+The channel appends shared bytes and never waits. A client that does not read fills its queue, loses it and is
+marked as behind; when it reads again, it goes on from the log at the last position that it was given.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from footplate.domain.services import Cursor
+from footplate.stream import sse
+
+QUEUE_BYTES: Final = 512 * 1024
+PAGE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    seq: int
+    event_id: str
+    event_type: str
+    data: bytes
+
+
+class PreviewText:
+    """A preview that is open, as far as it is known here: always from its beginning, without gaps."""
+
+    __slots__ = ("_pieces", "id", "length", "type")
+
+    def __init__(self, preview_id: str, event_type: str, text: str = "") -> None:
+        self.id = preview_id
+        self.type = event_type
+        self.length = len(text)
+        self._pieces = [text]
+
+    @property
+    def text(self) -> str:
+        """Joined only when somebody needs the whole: adding to a string copies all of it each time."""
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0]
+
+    def extend(self, text: str) -> None:
+        self._pieces.append(text)
+        self.length += len(text)
+
+
+class Subscriber:
+    __slots__ = (
+        "_buffer",
+        "_delivered",
+        "_given_up",
+        "_keepalive",
+        "_last_taken",
+        "_limit",
+        "_loop",
+        "_offset",
+        "_preview_id",
+        "_resume",
+        "_size",
+        "_timer",
+        "behind",
+        "deltas",
+        "ended",
+        "page",
+        "seq",
+        "silent",
+        "wake",
+    )
+
+    def __init__(
+        self, seq: int, *, cursor: Cursor | None, deltas: frozenset[str], keepalive: float, limit: int = QUEUE_BYTES
+    ) -> None:
+        self.seq = seq
+        """The last position that was queued or delivered."""
+        self.deltas = deltas
+        self.behind = True
+        """It reads the log by itself; the channel leaves it alone until it has caught up."""
+        self.page = PAGE
+        """How many positions to read at once: fewer when they are large."""
+        self.ended = False
+        self.silent = False
+        self.wake = asyncio.Event()
+        self._delivered = seq
+        self._buffer: list[bytes] = []
+        self._size = 0
+        self._limit = limit
+        self._resume = cursor
+        self._preview_id: str | None = None
+        self._offset = 0
+        self._given_up: str | None = None
+        self._keepalive = keepalive
+        self._loop = asyncio.get_running_loop()
+        self._last_taken = self._loop.time()
+        self._timer = self._loop.call_later(keepalive, self._check_silence)
+
+    def close(self) -> None:
+        self._timer.cancel()
+
+    def positions(self, before: int, frames: Sequence[Frame], joined: bytes) -> None:
+        """`frames` are the positions after `before`; `joined` is all of them as bytes, shared by everybody."""
+        last = frames[-1].seq
+        if self.behind or self.seq >= last:
+            return
+        fresh = joined if self.seq <= before else b"".join(frame.data for frame in frames if frame.seq > self.seq)
+        if self._push(fresh):
+            self.seq = last
+
+    def delta(self, seq: int, preview: PreviewText, before: int, frame: bytes) -> None:
+        """The preview grew from `before` characters; `frame` says so to all who had those."""
+        if self.behind or self.seq != seq or preview.type not in self.deltas:
+            return
+        if self._preview_id == preview.id and self._offset == before:
+            if self._push(frame):
+                self._offset = preview.length
+        else:
+            self.preview(seq, preview)
+
+    def preview(self, seq: int, preview: PreviewText) -> None:
+        """Give what is missing of an open preview: its start if it is new to this connection, then its text."""
+        if self.behind or self.seq != seq or preview.type not in self.deltas or preview.id == self._given_up:
+            return
+        if self._preview_id != preview.id:
+            resume = self._resume
+            offset = resume.offset if resume is not None and resume.preview_id == preview.id else 0
+            if not self._push(sse.preview_start(seq, preview.id, preview.type, offset=offset)):
+                return
+            self._preview_id, self._offset = preview.id, offset
+        if preview.length > self._offset and self._push(
+            sse.preview_delta(seq, preview.id, preview.text[self._offset :], offset=preview.length)
+        ):
+            self._offset = preview.length
+
+    def end(self) -> None:
+        self.ended = True
+        self.wake.set()
+
+    def take(self) -> bytes:
+        """All that is queued, as one chunk."""
+        if not self._buffer:
+            return b""
+        chunk = self._buffer[0] if len(self._buffer) == 1 else b"".join(self._buffer)
+        self._buffer.clear()
+        self._size = 0
+        self._delivered = self.seq
+        self.touch()
+        return chunk
+
+    def took(self, seq: int) -> None:
+        """Positions up to `seq` were read from the log and delivered past the queue."""
+        self.page = max(1, min(PAGE, 2 * (seq - self.seq)))
+        self.seq = self._delivered = seq
+        self.touch()
+
+    def touch(self) -> None:
+        self._last_taken = self._loop.time()
+        self.silent = False
+
+    def _push(self, data: bytes) -> bool:
+        if self._size + len(data) > self._limit:
+            self._fall_behind()
+            return False
+        self._buffer.append(data)
+        self._size += len(data)
+        self.wake.set()
+        return True
+
+    def _fall_behind(self) -> None:
+        """Drop the queue. The preview in it stays cut off: a start must not be sent twice on one connection."""
+        self._buffer.clear()
+        self._size = 0
+        self.seq = self._delivered
+        self.behind = True
+        if self._preview_id is not None:
+            self._given_up, self._preview_id = self._preview_id, None
+        self.wake.set()
+
+    def _check_silence(self) -> None:
+        left = self._last_taken + self._keepalive - self._loop.time()
+        if left <= 0:
+            self.silent = True
+            self.wake.set()
+            left = self._keepalive
+        self._timer = self._loop.call_later(left, self._check_silence)

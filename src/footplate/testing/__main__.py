@@ -1,0 +1,68 @@
+"""The scripted model as a process: `python -m footplate.testing --script FILE`.
+
+Its first line on stdout is `{"url": …, "pid": …}`. It ends on SIGTERM or SIGINT and, with `--exit-with-stdin`, when its
+stdin is closed, which happens by itself when the process that started it is killed.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import orjson
+import uvloop
+
+from footplate.testing import script_json
+from footplate.testing.journal import KEEP_BYTES
+from footplate.testing.model import ScriptedModel
+from footplate.testing.scripts import Script, ScriptError
+
+
+class _UntilClosed(asyncio.Protocol):
+    def __init__(self, closed: asyncio.Event) -> None:
+        self._closed = closed
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
+        self._closed.set()
+
+
+def main() -> None:
+    options = _options().parse_args()
+    scripts: dict[str, Script] = {}
+    try:
+        for path in options.script:
+            scripts.update(script_json.load_file(path))
+    except (OSError, ScriptError) as error:
+        sys.exit(f"footplate.testing: {error}")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(scripts, options))
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m footplate.testing", description="A scripted model on loopback.")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0, the default, takes a free one")
+    parser.add_argument("--script", type=Path, action="append", default=[], help="a JSON file; may be repeated")
+    parser.add_argument("--keep-bytes", type=int, default=KEEP_BYTES, help="how much of the bodies to remember")
+    parser.add_argument("--exit-with-stdin", action="store_true", help="end when stdin, a pipe, is closed")
+    return parser
+
+
+async def _serve(scripts: dict[str, Script], options: argparse.Namespace) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if options.exit_with_stdin:
+        await loop.connect_read_pipe(lambda: _UntilClosed(stop), sys.stdin)
+    model = ScriptedModel(scripts, host=options.host, port=options.port, keep_bytes=options.keep_bytes)
+    async with model:
+        sys.stdout.buffer.write(orjson.dumps({"url": model.url, "pid": os.getpid()}) + b"\n")
+        sys.stdout.buffer.flush()
+        await stop.wait()
+
+
+if __name__ == "__main__":
+    main()

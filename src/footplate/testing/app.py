@@ -1,0 +1,141 @@
+"""The Anthropic Messages API as far as agents use it, answered from scripts: an ASGI application without a framework.
+
+A framework's response classes would cost more than the whole answer, and the server must never be what a
+measurement of its clients measures.
+"""
+
+import inspect
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from footplate.domain.json import JsonObject
+from footplate.testing import control, encoding, selection
+from footplate.testing import steps as s
+from footplate.testing.exchange import Exchange, Gone, Receive, Scope, Send, read_body
+from footplate.testing.journal import Journal, Record
+from footplate.testing.scripts import DEFAULT, Request, Script, ScriptError, echo
+
+MODELS: Final = ("claude-opus-5", "claude-sonnet-5", "claude-haiku-5")
+
+
+class ModelApp:
+    def __init__(self, scripts: Mapping[str, Script], journal: Journal) -> None:
+        self.scripts: dict[str, Script] = {DEFAULT: echo, **scripts}
+        self.journal = journal
+        self._attempts: Counter[tuple[bytes, str, int]] = Counter()
+        self._open: set[Exchange] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        try:
+            record = _record(scope, await read_body(receive))
+        except Gone:
+            return
+        exchange = Exchange(receive, send, record)
+        self._open.add(exchange)
+        try:
+            if record.path.startswith(control.PREFIX):
+                await control.handle(self, exchange, record)
+            else:
+                self.journal.add(record)
+                await self._route(exchange, record)
+        except Gone:
+            pass
+        finally:
+            self._open.discard(exchange)
+            exchange.close()
+
+    def clear(self) -> None:
+        """Forget all requests, and with them which ones were retries."""
+        self.journal.clear()
+        self._attempts.clear()
+
+    def abort(self) -> None:
+        """End every answer that is waiting, so that closing does not wait for one that hangs."""
+        for exchange in tuple(self._open):
+            exchange.abort()
+
+    async def _route(self, exchange: Exchange, record: Record) -> None:
+        if record.path == "/v1/messages" and record.method == "POST":
+            await self._messages(exchange, record)
+        elif record.path == "/v1/messages/count_tokens" and record.method == "POST":
+            await exchange.answer_json(200, {"input_tokens": max(1, len(record.raw or b"") // 4)})
+        elif record.path == "/v1/models" and record.method == "GET":
+            data = [_model(name) for name in MODELS]
+            page = {"data": data, "has_more": False, "first_id": MODELS[0], "last_id": MODELS[-1]}
+            await exchange.answer_json(200, page)
+        elif record.path.startswith("/v1/models/") and record.method == "GET":
+            await exchange.answer_json(200, _model(record.path.removeprefix("/v1/models/")))
+        else:
+            await exchange.fail(s.http_error(404, message=f"{record.method} {record.path} is not scripted"))
+
+    async def _messages(self, exchange: Exchange, record: Record) -> None:
+        body = record.body
+        if body is None or not isinstance(body.get("messages"), list):
+            await exchange.fail(s.http_error(400, message="messages: Field required"))
+            return
+        request = self._request(record, body)
+        try:
+            steps = encoding.with_call_ids(await self._steps(request))
+        except ScriptError as error:
+            await exchange.fail(s.http_error(400, message=str(error)))
+            return
+        envelope = encoding.Envelope.of(steps, model=str(body.get("model")))
+        pieces = encoding.play(steps, envelope)
+        if body.get("stream"):
+            await exchange.stream(pieces)
+        else:
+            await exchange.whole(pieces, encoding.message(steps, envelope))
+
+    def _request(self, record: Record, body: JsonObject) -> Request:
+        chosen = selection.select(record.headers, body, self.scripts)
+        key = (chosen.conversation, chosen.script, chosen.n)
+        attempt = self._attempts[key]
+        self._attempts[key] += 1
+        record.script, record.n, record.session, record.attempt = chosen.script, chosen.n, chosen.session, attempt
+        return Request(
+            script=chosen.script,
+            n=chosen.n,
+            attempt=attempt,
+            session=chosen.session,
+            prompt=chosen.prompt,
+            headers=record.headers,
+            body=body,
+        )
+
+    async def _steps(self, request: Request) -> Sequence[s.Step]:
+        script = self.scripts.get(request.script)
+        if script is None:
+            raise ScriptError(f"there is no script {request.script!r}; there are {sorted(self.scripts)}")
+        try:
+            steps = script(request)
+            return await steps if inspect.isawaitable(steps) else steps
+        except ScriptError:
+            raise
+        except Exception as error:
+            raise ScriptError(f"script {request.script!r} failed: {error!r}") from error
+
+
+def _record(scope: Scope, raw: bytes) -> Record:
+    return Record(
+        time=time.time(),
+        method=scope["method"],
+        path=scope["path"],
+        query=scope["query_string"].decode("latin-1"),
+        headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]},
+        raw=raw,
+        request_id=encoding.new_id("req"),
+    )
+
+
+def _model(name: str) -> dict[str, str]:
+    return {
+        "type": "model",
+        "id": name,
+        "display_name": name,
+        "created_at": "2026-01-01T00:00:00Z",
+        "lifecycle": "active",
+    }

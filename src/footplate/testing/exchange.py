@@ -1,0 +1,162 @@
+"""One request and its answer over ASGI: reading, answering, waiting without outliving the client."""
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from typing import Any, Final, TypeAlias
+
+import orjson
+
+from footplate.domain.json import JsonObject
+from footplate.testing import encoding
+from footplate.testing import steps as s
+from footplate.testing.journal import Outcome, Record
+
+Message: TypeAlias = MutableMapping[str, Any]
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+
+_FLUSH_BYTES: Final = 64 * 1024
+_JSON: Final = (b"content-type", b"application/json")
+_EVENTS: Final[Headers] = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+
+
+class Gone(Exception):
+    """The client left, or the server closes."""
+
+
+async def read_body(receive: Receive) -> bytes:
+    parts = []
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise Gone
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+class Exchange:
+    def __init__(self, receive: Receive, send: Send, record: Record) -> None:
+        self._receive = receive
+        self._send = send
+        self._record = record
+        self._gone: asyncio.Task[None] | None = None
+        self._buffer: list[bytes] = []
+        self._buffered = 0
+        self._started = False
+
+    def abort(self) -> None:
+        if self._gone is not None:
+            self._gone.cancel()
+
+    def close(self) -> None:
+        self.abort()
+        if self._record.outcome == "open":
+            self._end("gone")
+
+    async def answer_json(self, status: int, body: object) -> None:
+        await self.answer(status, orjson.dumps(body))
+
+    async def answer(self, status: int, body: bytes, headers: Headers | None = None) -> None:
+        await self._start(status, [_JSON, (b"content-length", str(len(body)).encode()), *(headers or [])])
+        await self._send({"type": "http.response.body", "body": body})
+        self._end("complete" if status < 400 else "error")  # noqa: PLR2004 - HTTP's own boundary
+
+    async def fail(self, error: s.HttpError) -> None:
+        headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
+        if error.retry_after is not None:
+            headers.append((b"retry-after", f"{error.retry_after:g}".encode()))
+        body: JsonObject = encoding.error_body(error, self._record.request_id)
+        await self.answer(error.http_error, orjson.dumps(body), headers)
+
+    async def stream(self, pieces: Iterator[encoding.Piece]) -> None:
+        """Send what is due in as few writes as can be: frames without a pause between them travel together."""
+        due = time.monotonic()
+        for piece in pieces:
+            if isinstance(piece, bytes):
+                await self._write(piece)
+            elif isinstance(piece, encoding.Pause):
+                due = time.monotonic() + piece.seconds
+                await self._until(due)
+            elif isinstance(piece, encoding.Pace):
+                due += piece.seconds
+                await self._until(due)
+            elif isinstance(piece, s.Cut):
+                await self._flush()
+                self._end("cut")
+                return
+            elif self._started or self._buffer:
+                await self._write(encoding.error_frame(piece, self._record.request_id))
+                await self._finish("error")
+                return
+            else:
+                await self.fail(piece)
+                return
+        await self._finish("complete")
+
+    async def whole(self, pieces: Iterator[encoding.Piece], message: bytes) -> None:
+        """The same timing and the same faults as `stream`, then the message in one piece."""
+        for piece in pieces:
+            if isinstance(piece, encoding.Pause | encoding.Pace):
+                await self._until(time.monotonic() + piece.seconds)
+            elif isinstance(piece, s.Cut):
+                await self._start(200, [_JSON, (b"content-length", str(len(message)).encode())])
+                await self._send(
+                    {"type": "http.response.body", "body": message[: len(message) // 2], "more_body": True}
+                )
+                self._end("cut")
+                return
+            elif isinstance(piece, s.HttpError):
+                await self.fail(piece)
+                return
+        await self.answer(200, message)
+
+    async def _until(self, due: float) -> None:
+        seconds = due - time.monotonic()
+        if seconds <= 0:
+            return
+        await self._flush()
+        if self._gone is None:
+            self._gone = asyncio.create_task(self._disconnected())
+        done, _ = await asyncio.wait({self._gone}, timeout=None if math.isinf(seconds) else seconds)
+        if done:
+            raise Gone
+
+    async def _disconnected(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    async def _write(self, frame: bytes) -> None:
+        self._buffer.append(frame)
+        self._buffered += len(frame)
+        if self._buffered >= _FLUSH_BYTES:
+            await self._flush()
+
+    async def _flush(self, *, last: bool = False) -> None:
+        if not self._buffer and not last:
+            return
+        if not self._started:
+            await self._start(200, _EVENTS)
+        body = b"".join(self._buffer)
+        self._buffer.clear()
+        self._buffered = 0
+        await self._send({"type": "http.response.body", "body": body, "more_body": not last})
+
+    async def _finish(self, outcome: Outcome) -> None:
+        await self._flush(last=True)
+        self._end(outcome)
+
+    async def _start(self, status: int, headers: Headers) -> None:
+        self._started = True
+        self._record.status = status
+        self._record.answered_at = time.time()
+        named = [(b"request-id", self._record.request_id.encode()), *headers]
+        await self._send({"type": "http.response.start", "status": status, "headers": named})
+
+    def _end(self, outcome: Outcome) -> None:
+        self._record.outcome = outcome
+        self._record.ended_at = time.time()

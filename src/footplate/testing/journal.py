@@ -1,0 +1,94 @@
+"""The record of every request that reached the server, in order of arrival.
+
+Bodies are kept as the bytes that came, and only the newest of them: a conversation that is sent again with every
+request would otherwise fill the memory with copies of itself.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import orjson
+
+from footplate.domain.json import JsonObject
+
+Outcome = Literal["open", "complete", "cut", "gone", "error"]
+"""`gone`: the client left before the answer was complete. `error`: an error was the answer, scripted or not."""
+
+KEEP_BYTES: Final = 64 * 1024 * 1024
+_KEEP_RECORDS: Final = 100_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    time: float
+    """Seconds since the epoch, as all times here."""
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    raw: bytes | None = field(repr=False)
+    """None once it made room for newer ones."""
+    script: str | None = None
+    n: int | None = None
+    attempt: int = 0
+    session: str | None = None
+    request_id: str = ""
+    status: int | None = None
+    outcome: Outcome = "open"
+    answered_at: float | None = None
+    """When the answer's first byte was sent."""
+    ended_at: float | None = None
+
+    @property
+    def body(self) -> JsonObject | None:
+        """The body if it was a JSON object."""
+        try:
+            value = orjson.loads(self.raw or b"null")
+        except orjson.JSONDecodeError:
+            return None
+        return value if isinstance(value, dict) else None
+
+    def to_json(self, *, bodies: bool) -> JsonObject:
+        line: JsonObject = {
+            "time": self.time,
+            "method": self.method,
+            "path": self.path,
+            "query": self.query,
+            "headers": dict(self.headers),
+            "script": self.script,
+            "n": self.n,
+            "attempt": self.attempt,
+            "session": self.session,
+            "request_id": self.request_id,
+            "status": self.status,
+            "outcome": self.outcome,
+            "answered_at": self.answered_at,
+            "ended_at": self.ended_at,
+        }
+        return {**line, "body": self.body} if bodies else line
+
+
+class Journal:
+    def __init__(self, *, keep_bytes: int = KEEP_BYTES) -> None:
+        self._records: deque[Record] = deque(maxlen=_KEEP_RECORDS)
+        self._with_body: deque[Record] = deque()
+        self._kept = 0
+        self._keep_bytes = keep_bytes
+
+    def add(self, record: Record) -> None:
+        self._records.append(record)
+        self._with_body.append(record)
+        self._kept += len(record.raw or b"")
+        while self._kept > self._keep_bytes:
+            oldest = self._with_body.popleft()
+            self._kept -= len(oldest.raw or b"")
+            oldest.raw = None
+
+    def list(self, *, script: str | None = None) -> list[Record]:
+        return [record for record in self._records if script is None or record.script == script]
+
+    def clear(self) -> None:
+        self._records.clear()
+        self._with_body.clear()
+        self._kept = 0

@@ -1,0 +1,1 @@
+"""The live side against a real Redis."""

@@ -1,0 +1,54 @@
+"""A real Redis, a log in memory, a publisher and a hub for each test."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from footplate.domain import ids
+from footplate.stream.hub import Hub
+from footplate.stream.publisher import Live
+
+from .memory_log import MemoryLog
+from .redis_server import RedisServer
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def shared_redis() -> AsyncIterator[RedisServer]:
+    server = RedisServer()
+    await server.start()
+    yield server
+    await server.remove()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def own_redis() -> AsyncIterator[RedisServer]:
+    """For tests that stop it."""
+    server = RedisServer()
+    await server.start()
+    yield server
+    await server.remove()
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    return MemoryLog()
+
+
+@pytest.fixture
+def session_id(log: MemoryLog) -> str:
+    session = ids.new_id(ids.SESSION)
+    log.append(session)
+    return session
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def live(shared_redis: RedisServer) -> AsyncIterator[Live]:
+    async with Live(shared_redis.url) as publisher:
+        yield publisher
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def hub(shared_redis: RedisServer, log: MemoryLog) -> AsyncIterator[Hub]:
+    async with Hub(shared_redis.url, log) as running:
+        yield running

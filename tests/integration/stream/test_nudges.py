@@ -1,0 +1,65 @@
+"""Nudges reach the worker that runs the session, and only that; without Redis nothing fails."""
+
+import asyncio
+import time
+
+from footplate.domain import ids
+from footplate.stream.nudges import NudgeListener, Nudger
+
+from .redis_server import RedisServer
+
+
+async def wait_for(counts: dict[str, int], session_id: str, least: int, nudger: Nudger) -> None:
+    async with asyncio.timeout(5):
+        while counts.get(session_id, 0) < least:
+            await nudger.nudge(session_id)
+            await asyncio.sleep(0.02)
+
+
+async def test_a_nudge_arrives_where_the_session_is_watched(shared_redis: RedisServer) -> None:
+    session, other = ids.new_id(ids.SESSION), ids.new_id(ids.SESSION)
+    nudged = asyncio.Event()
+    strays: list[str] = []
+    nudger = Nudger(shared_redis.url)
+    async with NudgeListener(shared_redis.url) as listener, NudgeListener(shared_redis.url) as elsewhere:
+        with listener.watch(session, nudged.set), elsewhere.watch(other, lambda: strays.append("stray")):
+            await asyncio.sleep(0.3)
+            began = time.monotonic()
+            await nudger.nudge(session)
+            await asyncio.wait_for(nudged.wait(), 1)
+            assert time.monotonic() - began < 0.1
+        nudged.clear()
+        await asyncio.sleep(0.3)
+        await nudger.nudge(session)
+        await asyncio.sleep(0.1)
+        assert not nudged.is_set()
+        assert not listener._callbacks
+    assert not strays
+    await nudger.aclose()
+
+
+async def test_listening_survives_a_restart_and_sending_never_fails(own_redis: RedisServer) -> None:
+    session = ids.new_id(ids.SESSION)
+    counts: dict[str, int] = {}
+
+    def count() -> None:
+        counts[session] = counts.get(session, 0) + 1
+
+    nudger = Nudger(own_redis.url)
+    async with NudgeListener(own_redis.url) as listener:
+        with listener.watch(session, count):
+            await wait_for(counts, session, 1, nudger)
+            await own_redis.stop()
+            await nudger.nudge(session)
+            await own_redis.start()
+            await wait_for(counts, session, counts[session] + 1, nudger)
+    await nudger.aclose()
+
+
+async def test_a_listener_without_redis_holds_up_nobody(own_redis: RedisServer) -> None:
+    await own_redis.stop()
+    began = time.monotonic()
+    async with NudgeListener(own_redis.url) as listener:
+        with listener.watch(ids.new_id(ids.SESSION), lambda: None):
+            await asyncio.sleep(0.2)
+    assert time.monotonic() - began < 1

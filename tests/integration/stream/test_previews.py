@@ -1,0 +1,237 @@
+"""Previews: joining in the middle, going on after a cut, and never anything after the event that finishes one."""
+
+import asyncio
+from collections.abc import Sequence
+
+from anthropic.lib.sessions import AccumulatedEvent, accumulate_managed_agents_event
+from anthropic.types.beta.sessions import BetaManagedAgentsStreamSessionEvents
+from pydantic import TypeAdapter
+
+from footplate.domain import events
+from footplate.domain.events import Event
+from footplate.domain.ports import Preview
+from footplate.domain.services import Cursor
+from footplate.stream import keys
+from footplate.stream.hub import Hub
+from footplate.stream.publisher import Live
+from footplate.stream.turn_live import TurnLive
+
+from .client import ALL, ORGANISATION, Client, Received
+from .memory_log import MemoryLog
+
+STREAM_EVENT: TypeAdapter[BetaManagedAgentsStreamSessionEvents] = TypeAdapter(BetaManagedAgentsStreamSessionEvents)
+
+
+def accumulate(received: Sequence[Received]) -> AccumulatedEvent | None:
+    """What a client of the official SDK makes of it; raises where the SDK does."""
+    accumulated = None
+    for item in received:
+        accumulated = accumulate_managed_agents_event(accumulated, STREAM_EVENT.validate_python(item.data))
+    return accumulated
+
+
+def text_of(received: Sequence[Received]) -> str:
+    accumulated = accumulate(received)
+    assert accumulated is not None
+    return "".join(block.text for block in accumulated.content if block.type == "text")
+
+
+async def test_who_joins_in_mid_message_gets_all_of_it(hub: Hub, live: Live, log: MemoryLog, session_id: str) -> None:
+    """Twenty clients, each at another moment of the message, on the SDK's own accumulator."""
+    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    await turn.publish(log.append(session_id, events.status_running(), events.model_request_start()))
+    preview = turn.preview("agent.message")
+    clients: list[Client] = []
+    words = [f"word{number} é\u2028" for number in range(100)]
+    for number, word in enumerate(words):
+        preview.write(word)
+        await asyncio.sleep(0.002)
+        if number % 5 == 2:
+            clients.append(await Client(hub, session_id).open())
+    await turn.publish(log.append(session_id, events.message("".join(words), event_id=preview.event_id)))
+    for client in clients:
+        received = await client.until("agent.message")
+        assert [item.event for item in received].count("event_start") == 1
+        assert received[0].event == "event_start"
+        assert text_of(received[:-1]) == text_of(received) == "".join(words)
+        await client.close()
+
+
+async def test_who_joins_a_message_that_is_too_long_to_replay_gets_its_event(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    await turn.publish(log.append(session_id, events.status_running()))
+    preview: Preview = turn.preview("agent.message")
+    preview.write("x" * 600_000)
+    await asyncio.sleep(0.05)
+    client = await Client(hub, session_id).open()
+    preview.write("more")
+    await asyncio.sleep(0.1)
+    await turn.publish(log.append(session_id, events.message("all", event_id=preview.event_id)))
+    assert [item.event for item in await client.until("agent.message")] == ["agent.message"]
+    await client.close()
+
+
+async def test_a_cut_in_mid_message_goes_on_at_the_offset(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    first = await Client(hub, session_id).open()
+    await turn.publish(log.append(session_id, events.status_running()))
+    preview = turn.preview("agent.message")
+    preview.write("Hello ")
+    cut = (await first.until("event_delta"))[-1]
+    await first.close()
+    preview.write("wor")
+    await asyncio.sleep(0.05)
+    second = await Client(hub, session_id, cursor=cut.cursor).open()
+    rest = await second.until("event_delta")
+    preview.write("ld")
+    rest += await second.until("event_delta")
+    assert [item.event for item in rest] == ["event_start", "event_delta", "event_delta"]
+    assert text_of(rest) == "world"
+    assert rest[0].cursor == cut.cursor
+    await turn.publish(log.append(session_id, events.message("Hello world", event_id=preview.event_id)))
+    assert (await second.next()).event == "agent.message"
+    await second.close()
+
+
+async def test_only_what_was_asked_for_is_previewed(hub: Hub, live: Live, log: MemoryLog, session_id: str) -> None:
+    selections = [frozenset[str](), frozenset({"agent.message"}), frozenset({"agent.thinking"}), ALL]
+    clients = [await Client(hub, session_id, deltas=selection).open() for selection in selections]
+    turn = TurnLive(live, ORGANISATION, session_id)
+    await turn.publish(log.append(session_id, events.status_running()))
+    for client in clients:
+        await client.next()
+    thought = turn.preview("agent.thinking")
+    thought.write("never shown: the reference's thinking is a start and nothing more")
+    await turn.publish(log.append(session_id, events.thinking("hm", event_id=thought.event_id)))
+    preview = turn.preview("agent.message")
+    preview.write("hi")
+    await turn.publish(log.append(session_id, events.message("hi", event_id=preview.event_id)))
+    kinds = [[item.event for item in await client.until("agent.message")] for client in clients]
+    assert kinds == [
+        ["agent.thinking", "agent.message"],
+        ["agent.thinking", "event_start", "event_delta", "agent.message"],
+        ["event_start", "agent.thinking", "agent.message"],
+        ["event_start", "agent.thinking", "event_start", "event_delta", "agent.message"],
+    ]
+    for client in clients:
+        accumulate(client.seen)
+        await client.close()
+
+
+async def test_inputs_that_arrive_in_mid_message_do_not_disturb_it(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    """The turn does not know of them, so who joins later has to look into the log to trust the preview."""
+    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    early = await Client(hub, session_id).open()
+    await turn.publish(log.append(session_id, events.status_running()))
+    preview = turn.preview("agent.message")
+    preview.write("one ")
+    await early.until("event_delta")
+    await live.publish(ORGANISATION, session_id, log.append(session_id, Event(events.USER_MESSAGE, {"content": []})))
+    await early.until(events.USER_MESSAGE)
+    late = await Client(hub, session_id).open()
+    preview.write("two")
+    await early.until("event_delta")
+    await turn.publish(log.append(session_id, events.message("one two", event_id=preview.event_id)))
+    for client in (early, late):
+        await client.until("agent.message")
+        assert text_of(client.seen[:-1]) == "one two"
+        await client.close()
+
+
+async def test_a_preview_left_by_a_dead_worker_is_not_shown_again(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    """Its event was committed, the publish lost, and the list of the open preview is still there."""
+    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    await turn.publish(log.append(session_id, events.status_running()))
+    preview = turn.preview("agent.message")
+    preview.write("half")
+    await live.drained()
+    log.append(session_id, events.message("half and half", event_id=preview.event_id))
+    client = await Client(hub, session_id).open()
+    preview.write(" and half")
+    await asyncio.sleep(0.1)
+    idle = log.append(session_id, events.status_idle({"type": "end_turn"}))
+    await live.publish(ORGANISATION, session_id, idle)
+    assert [item.event for item in await client.until("session.status_idle")] == ["session.status_idle"]
+    await client.close()
+
+
+async def test_an_orphan_is_closed_by_the_end_of_its_request(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    dead = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    early = await Client(hub, session_id).open()
+    await dead.publish(log.append(session_id, events.model_request_start()))
+    orphan = dead.preview("agent.message")
+    orphan.write("half")
+    await early.until("event_delta")
+    recovery = TurnLive(live, ORGANISATION, session_id, after_seq=1)
+    end = events.model_request_end("sevt_start", events.Usage(), is_error=True)
+    await recovery.publish(log.append(session_id, end))
+    orphan.write(" a zombie's text")
+    await early.until("span.model_request_end")
+    late = await Client(hub, session_id).open()
+    again = recovery.preview("agent.message")
+    again.write("whole")
+    await recovery.publish(log.append(session_id, events.message("whole", event_id=again.event_id)))
+    for client in (early, late):
+        received = await client.until("agent.message")
+        assert [item.event for item in received] == ["event_start", "event_delta", "agent.message"]
+        assert text_of(received[:-1]) == "whole"
+        await client.close()
+
+
+async def test_a_lost_piece_is_found_again_in_the_open_preview(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    client = await Client(hub, session_id).open()
+    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    await turn.publish(log.append(session_id, events.status_running()))
+    preview = turn.preview("agent.message")
+    preview.write("one ")
+    await client.until("event_delta")
+    hub._reader._received = lambda _: None  # the reader loses entries
+    preview.write("two ")
+    await asyncio.sleep(0.05)
+    hub._reader._received = hub._received
+    preview.write("three")
+    await client.until("event_delta")
+    assert text_of(client.seen) == "one two three"
+    await client.close()
+
+
+async def test_a_piece_that_is_nowhere_ends_the_preview_but_not_the_stream(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    client = await Client(hub, session_id).open()
+    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    await turn.publish(log.append(session_id, events.status_running()))
+    preview = turn.preview("agent.message")
+    preview.write("one ")
+    await client.until("event_delta")
+    await hub._commands.delete(keys.open_preview(ORGANISATION, session_id))
+    turn._sent += 4  # as if a piece had been dropped on the way
+    preview.write("three")
+    await asyncio.sleep(0.05)
+    preview.write(" four")
+    await turn.publish(log.append(session_id, events.message("one two three four", event_id=preview.event_id)))
+    assert (await client.next()).event == "agent.message"
+    await client.close()
+
+
+async def test_a_cursor_inside_a_preview_that_is_finished_gets_its_event(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    log.append(session_id, events.status_running())
+    finished = log.append(session_id, events.message("all of it"))[0]
+    client = await Client(hub, session_id, cursor=Cursor(1, finished.event.id, 3)).open()
+    received = await client.next()
+    assert (received.event, received.id) == ("agent.message", "2")
+    await client.close()

@@ -1,0 +1,84 @@
+"""A client that does not read costs bounded memory and slows nobody; when it reads again it has lost nothing."""
+
+import asyncio
+import time
+
+from footplate.domain import events
+from footplate.stream.hub import Hub
+from footplate.stream.publisher import Live
+from footplate.stream.tail import QUEUE_BYTES
+from footplate.stream.turn_live import TurnLive
+
+from .client import ORGANISATION, Client
+from .memory_log import MemoryLog
+
+
+async def test_a_client_that_never_reads_is_bounded_and_catches_up(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    stuck = await Client(hub, session_id).open()
+    reader = await Client(hub, session_id).open()
+    subscribers = next(iter(hub._channels.values())).subscribers
+    most = 0
+    for _ in range(60):
+        await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("x" * 30_000)))
+        await reader.until_seq(len(log.sessions[session_id]))
+        most = max(most, *(subscriber._size for subscriber in subscribers))
+    assert QUEUE_BYTES // 2 < most <= QUEUE_BYTES
+    await stuck.until_seq(60)
+    await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("small")))
+    await stuck.until_seq(61)
+    await reader.until_seq(61)
+    assert stuck.seqs == reader.seqs == list(range(1, 62))
+    await stuck.close()
+    await reader.close()
+
+
+async def test_no_chunk_is_large_however_much_there_is_to_catch_up(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    stuck = await Client(hub, session_id).open()
+    log.append(session_id, *(events.message("x" * 60_000) for _ in range(60)))
+    await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("gap")))
+    await asyncio.sleep(0.2)
+    received = 0
+    while received < 60 * 60_000:
+        chunk = await stuck.chunk()
+        assert len(chunk) <= QUEUE_BYTES
+        received += len(chunk)
+    await stuck.close()
+
+
+async def test_a_preview_that_was_cut_off_is_not_begun_again(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    stuck = await Client(hub, session_id).open()
+    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    await turn.publish(log.append(session_id, events.status_running()))
+    preview = turn.preview("agent.message")
+    preview.write("seen ")
+    await stuck.until("event_delta")
+    for _ in range(30):
+        preview.write("x" * 30_000)
+        await asyncio.sleep(0.005)
+    await asyncio.sleep(0.1)
+    preview.write("more")
+    await turn.publish(log.append(session_id, events.message("all", event_id=preview.event_id)))
+    assert [item.event for item in await stuck.until("agent.message")] == ["agent.message"]
+    await stuck.close()
+
+
+async def test_a_hundred_stuck_clients_do_not_delay_a_reader(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    stuck = [await Client(hub, session_id).open() for _ in range(100)]
+    reader = await Client(hub, session_id).open()
+    slowest = 0.0
+    for _ in range(100):
+        began = time.monotonic()
+        await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("x" * 10_000)))
+        await reader.until_seq(len(log.sessions[session_id]))
+        slowest = max(slowest, time.monotonic() - began)
+    assert slowest < 0.25
+    for client in [*stuck, reader]:
+        await client.close()

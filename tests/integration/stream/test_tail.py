@@ -1,0 +1,169 @@
+"""The tail in good weather: from now on, from a cursor, each position once, in order, and to the end."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from footplate.domain import events, ids
+from footplate.domain.errors import NotFound
+from footplate.domain.events import Position
+from footplate.domain.services import Cursor
+from footplate.stream.hub import Hub
+from footplate.stream.publisher import Live
+from footplate.stream.turn_live import TurnLive
+
+from .client import ORGANISATION, Client
+from .memory_log import MemoryLog
+from .redis_server import RedisServer
+
+
+async def test_without_a_cursor_the_stream_starts_now(hub: Hub, live: Live, log: MemoryLog, session_id: str) -> None:
+    log.append(session_id, events.status_running(), events.message("old"))
+    client = await Client(hub, session_id).open()
+    await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("new")))
+    received = await client.next()
+    assert (received.event, received.id) == ("agent.message", "3")
+    assert received.data["content"] == [{"type": "text", "text": "new"}]
+    await client.close()
+
+
+async def test_an_event_committed_right_after_the_stream_is_open_is_in_it(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    """The reader has not begun when the first event is published: the quickstart's own race."""
+    client = await Client(hub, session_id).open()
+    await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("at once")))
+    await live.drained()
+    assert (await client.next(seconds=0.5)).id == "1"
+    await client.close()
+
+
+async def test_a_cursor_reads_the_log_and_then_goes_on_live(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    log.append(session_id, *(events.message(str(number)) for number in range(1000)))
+    client = await Client(hub, session_id, cursor=Cursor(10)).open()
+    await client.until_seq(1000)
+    await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("live")))
+    await client.until_seq(1001)
+    assert client.seqs == list(range(11, 1002))
+    await client.close()
+
+
+async def test_the_second_position_of_an_input_is_delivered_too(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    event = events.Event(events.USER_MESSAGE, {"content": []})
+    now = datetime.now(UTC)
+    client = await Client(hub, session_id).open()
+    accepted, taken = Position(1, event, now, None), Position(2, event, now, now)
+    log.sessions[session_id] += [accepted, taken]
+    await live.publish(ORGANISATION, session_id, [accepted])
+    await live.publish(ORGANISATION, session_id, [taken])
+    first, second = await client.next(), await client.next()
+    assert first.data["id"] == second.data["id"] == event.id
+    assert first.data["processed_at"] is None
+    assert second.data["processed_at"] is not None
+    await client.close()
+
+
+async def test_lost_repeated_and_disordered_publishes_are_put_right(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    client = await Client(hub, session_id).open()
+    batches = [log.append(session_id, events.message(str(number)), events.status_running()) for number in range(6)]
+    for batch in (batches[0], batches[0], batches[3], batches[1], batches[5]):
+        await live.publish(ORGANISATION, session_id, batch)
+    await client.until_seq(12, seconds=0.9)
+    assert client.seqs == list(range(1, 13))
+    await client.close()
+
+
+async def test_the_stream_ends_after_the_session_was_deleted(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    client = await Client(hub, session_id).open()
+    deleted = log.append(session_id, events.message("bye"), events.Event(events.SESSION_DELETED))
+    await live.publish(ORGANISATION, session_id, deleted)
+    assert [received.event for received in await client.until("session.deleted")] == [
+        "agent.message",
+        "session.deleted",
+    ]
+    with pytest.raises(StopAsyncIteration):
+        await client.next()
+
+
+async def test_the_stream_ends_when_the_session_is_gone_from_the_log(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    client = await Client(hub, session_id).open()
+    del log.sessions[session_id]
+    with pytest.raises(StopAsyncIteration):
+        await client.next(seconds=2)
+
+
+async def test_an_unknown_session_is_refused_before_anything_is_sent(hub: Hub) -> None:
+    with pytest.raises(NotFound):
+        await Client(hub, ids.new_id(ids.SESSION)).open()
+
+
+async def test_another_organisation_sees_nothing_live(hub: Hub, live: Live, log: MemoryLog, session_id: str) -> None:
+    client = await Client(hub, session_id).open()
+    await live.publish("org_2", session_id, [Position(1, events.message("foreign"), datetime.now(UTC), None)])
+    await live.drained()
+    await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("own")))
+    assert (await client.next()).data["content"][0]["text"] == "own"
+    await client.close()
+
+
+async def test_silence_is_told(shared_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
+    async with Hub(shared_redis.url, log, keepalive=0.1) as hub:
+        client = await Client(hub, session_id).open()
+        async with asyncio.timeout(1):
+            assert [await client.chunk() for _ in range(3)] == [b"", b"", b""]
+        await client.close()
+
+
+async def test_a_server_that_stops_ends_its_streams(shared_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
+    async with Hub(shared_redis.url, log) as hub:
+        client = await Client(hub, session_id).open()
+        hub.end()
+        with pytest.raises(StopAsyncIteration):
+            await client.next(seconds=0.5)
+
+
+async def test_nothing_is_kept_of_a_session_that_nobody_watches(hub: Hub, log: MemoryLog, session_id: str) -> None:
+    clients = [await Client(hub, session_id).open() for _ in range(3)]
+    for client in clients:
+        await client.close()
+    assert not hub._channels
+    assert not hub._reader._watched
+
+
+async def test_events_of_a_turn_come_in_the_order_they_were_written(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    client = await Client(hub, session_id).open()
+    turn = TurnLive(live, ORGANISATION, session_id)
+    await turn.publish(log.append(session_id, events.status_running(), events.model_request_start()))
+    preview = turn.preview("agent.message")
+    for word in ("one ", "two ", "three"):
+        preview.write(word)
+        await client.until("event_delta")
+    await turn.publish(log.append(session_id, events.message("one two three", event_id=preview.event_id)))
+    await turn.publish(log.append(session_id, events.status_idle({"type": "end_turn"})))
+    await client.until("session.status_idle")
+    received = client.seen
+    assert [item.event for item in received] == [
+        "session.status_running",
+        "span.model_request_start",
+        "event_start",
+        "event_delta",
+        "event_delta",
+        "event_delta",
+        "agent.message",
+        "session.status_idle",
+    ]
+    assert [item.id for item in received[2:6]] == [f"2.{preview.event_id}.{offset}" for offset in (0, 4, 8, 13)]
+    await client.close()

@@ -1,0 +1,73 @@
+"""How much one process delivers to a hundred clients of one session, against the barest broadcast there is."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+
+from footplate.domain import events
+from footplate.stream import sse
+from footplate.stream.hub import Hub
+from footplate.stream.publisher import Live
+from footplate.stream.turn_live import TurnLive
+
+from .client import ALL, ORGANISATION
+from .memory_log import MemoryLog
+
+CLIENTS = 100
+DELTAS = 1500
+
+
+async def count(frames: AsyncIterator[bytes], deltas: int) -> int:
+    """Frames until all deltas are there."""
+    seen = 0
+    async for chunk in frames:
+        seen += chunk.count(b"event: event_delta")
+        if seen >= deltas:
+            return seen
+    return seen
+
+
+async def bare(queue: asyncio.Queue[bytes]) -> AsyncIterator[bytes]:
+    while True:
+        yield await queue.get()
+
+
+async def measure_bare() -> float:
+    """One queue per client and one message at a time, as SSE examples do it."""
+    queues = [asyncio.Queue[bytes]() for _ in range(CLIENTS)]
+    counting = [asyncio.create_task(count(bare(queue), DELTAS)) for queue in queues]
+    began = time.perf_counter()
+    for number in range(DELTAS):
+        frame = sse.preview_delta(1, "sevt_1", "word ", offset=number)
+        for queue in queues:
+            queue.put_nowait(frame)
+        await asyncio.sleep(0)
+    await asyncio.gather(*counting)
+    return CLIENTS * DELTAS / (time.perf_counter() - began)
+
+
+async def measure(streams: Sequence[AsyncIterator[bytes]], turn: TurnLive) -> float:
+    """From the model's piece through Redis to every client, no piece merged with another."""
+    preview = turn.preview("agent.message")
+    counting = [asyncio.create_task(count(stream, DELTAS)) for stream in streams]
+    await asyncio.sleep(0.1)
+    began = time.perf_counter()
+    for _ in range(DELTAS):
+        preview.write("word ")
+        turn._flush()
+        await asyncio.sleep(0)
+    assert set(await asyncio.gather(*counting)) == {DELTAS}
+    return CLIENTS * DELTAS / (time.perf_counter() - began)
+
+
+async def test_a_hundred_clients_get_at_least_half_of_a_bare_broadcast(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    log.append(session_id, events.status_running())
+    streams = [hub.frames(ORGANISATION, session_id, cursor=None, deltas=ALL) for _ in range(CLIENTS)]
+    for stream in streams:
+        await anext(stream)
+    turn = TurnLive(live, ORGANISATION, session_id, after_seq=1)
+    ours, theirs = await measure(streams, turn), await measure_bare()
+    print(f"deliveries a second: {ours:,.0f}, bare broadcast {theirs:,.0f}, ratio {ours / theirs:.2f}")  # noqa: T201
+    assert ours > theirs / 2

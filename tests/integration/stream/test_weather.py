@@ -1,0 +1,175 @@
+"""The tail in bad weather: cuts, a Redis that forgets or goes away, publishes that are lost, a log that is down."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+from redis.asyncio import Redis
+
+from footplate.domain import events
+from footplate.domain.services import Cursor
+from footplate.stream.hub import Hub
+from footplate.stream.publisher import Live
+from footplate.stream.turn_live import TurnLive
+
+from .client import ORGANISATION, Client
+from .memory_log import MemoryLog
+from .redis_server import RedisServer
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def replica(shared_redis: RedisServer, log: MemoryLog) -> AsyncIterator[Hub]:
+    async with Hub(shared_redis.url, log) as running:
+        yield running
+
+
+async def write_messages(live: Live, log: MemoryLog, session_id: str, stop: asyncio.Event) -> None:
+    """A turn after the other, some publishes lost, until told to stop."""
+    rng = random.Random(1)
+    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001, after_seq=len(log.sessions[session_id]))
+    while not stop.is_set():
+        preview = turn.preview("agent.message")
+        for _ in range(rng.randrange(8)):
+            preview.write("word ")
+            await asyncio.sleep(0.001)
+        batch = log.append(session_id, events.message("word", event_id=preview.event_id), events.status_running())
+        if rng.random() < 0.9:
+            await turn.publish(batch)
+    await turn.aclose()
+
+
+async def test_300_cuts_each_position_once_in_order(
+    hub: Hub, replica: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    rng = random.Random(2)
+    stop = asyncio.Event()
+    writer = asyncio.create_task(write_messages(live, log, session_id, stop))
+    cursor = Cursor(0)
+    seqs: list[int] = []
+    for _ in range(300):
+        client = await Client(rng.choice([hub, replica]), session_id, cursor=cursor).open()
+        started: set[str] = set()
+        for _ in range(rng.randrange(1, 12)):
+            received = await client.next()
+            cursor = received.cursor
+            if received.event == "event_start":
+                assert received.data["event"]["id"] not in started
+                started.add(received.data["event"]["id"])
+            if received.event == "event_delta":
+                assert received.data["event_id"] in started
+            if received.durable:
+                assert cursor.seq == (seqs[-1] if seqs else 0) + 1
+                seqs.append(cursor.seq)
+            else:
+                assert cursor.seq == (seqs[-1] if seqs else 0)
+        await client.close()
+    stop.set()
+    await writer
+    client = await Client(hub, session_id, cursor=cursor).open()
+    if cursor.seq < len(log.sessions[session_id]):
+        await client.until_seq(len(log.sessions[session_id]))
+    await client.close()
+    assert seqs + client.seqs == list(range(1, len(log.sessions[session_id]) + 1))
+
+
+async def test_a_lost_publish_heals_within_two_seconds(hub: Hub, log: MemoryLog, session_id: str) -> None:
+    client = await Client(hub, session_id).open()
+    for _ in range(3):
+        log.append(session_id, events.message("never published"))
+        began = time.monotonic()
+        await client.next()
+        assert time.monotonic() - began < 2
+    await client.close()
+
+
+async def test_redis_flushed_and_restarted_in_the_middle(
+    own_redis: RedisServer, log: MemoryLog, session_id: str
+) -> None:
+    async with Live(own_redis.url) as live, Hub(own_redis.url, log) as hub:
+        client = await Client(hub, session_id).open()
+
+        async def say_and_hear(seconds: float) -> None:
+            await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("x")))
+            await client.until_seq(len(log.sessions[session_id]), seconds)
+
+        await say_and_hear(0.5)
+        async with Redis.from_url(own_redis.url) as redis:
+            for _ in range(3):
+                await redis.flushall()
+                await asyncio.sleep(0.005)
+                await say_and_hear(0.5)  # ids go on with the clock, a millisecond later at least: nothing has to heal
+                await redis.flushall()
+                await say_and_hear(2)  # within the same millisecond the id may repeat, and the log heals
+        for _ in range(2):
+            await own_redis.stop()
+            await say_and_hear(2)
+            await own_redis.start()
+            await say_and_hear(2)
+            await asyncio.sleep(1.5)  # the reader's longest wait between two tries
+            await say_and_hear(0.5)
+        assert client.seqs == list(range(1, len(log.sessions[session_id]) + 1))
+        await client.close()
+
+
+async def test_a_redis_whose_clock_went_back_is_read_again(
+    own_redis: RedisServer, log: MemoryLog, session_id: str
+) -> None:
+    async with Live(own_redis.url) as live, Hub(own_redis.url, log) as hub:
+        client = await Client(hub, session_id).open()
+        await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("x")))
+        await client.until_seq(1)
+        shard = next(iter(hub._reader._ids))
+        hub._reader._ids[shard] = b"99999999999999-0"
+        await asyncio.sleep(1.1)  # until the read that still has the old place is over
+        await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("lost")))
+        await client.until_seq(2, seconds=2)
+        await asyncio.sleep(1.1)
+        await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("found")))
+        await client.until_seq(3, seconds=0.5)
+        await client.close()
+
+
+async def test_no_redis_at_all(own_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
+    """Publishing costs a turn nothing, and tails live off the log."""
+    await own_redis.stop()
+    async with Live(own_redis.url) as live, Hub(own_redis.url, log) as hub:
+        client = await Client(hub, session_id).open()
+        turn = TurnLive(live, ORGANISATION, session_id)
+        began = time.monotonic()
+        for _ in range(200):
+            preview = turn.preview("agent.message")
+            preview.write("text")
+            await turn.publish(log.append(session_id, events.message("text", event_id=preview.event_id)))
+        assert time.monotonic() - began < 0.2  # a millisecond each
+        await client.until_seq(200, seconds=2)
+        assert client.seqs == list(range(1, 201))
+        await client.close()
+
+
+async def test_a_full_queue_drops_and_the_tail_heals(
+    shared_redis: RedisServer, log: MemoryLog, hub: Hub, session_id: str
+) -> None:
+    async with Live(shared_redis.url, max_bytes=2000) as live:
+        client = await Client(hub, session_id).open()
+        for _ in range(50):
+            await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("x" * 100)))
+        assert live._bytes <= 2000
+        await client.until_seq(50, seconds=2)
+        assert client.seqs == list(range(1, 51))
+        await client.close()
+
+
+async def test_a_log_that_is_down_for_a_while_loses_nothing(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    client = await Client(hub, session_id).open()
+    log.append(session_id, events.message("not published"))
+    log.down = True
+    await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("published: a gap")))
+    await asyncio.sleep(1.2)
+    log.down = False
+    await client.until_seq(2, seconds=2)
+    assert client.seqs == [1, 2]
+    await client.close()

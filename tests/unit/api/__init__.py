@@ -1,0 +1,1 @@
+"""The HTTP side on in-memory twins of its ports."""

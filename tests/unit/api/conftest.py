@@ -1,0 +1,66 @@
+"""The api on twins, reached by the official SDK and by plain HTTP, both without a socket."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import httpx2
+import pytest
+from anthropic import AsyncAnthropic
+from fastapi import FastAPI
+
+from footplate.api.app import create_app
+from footplate.api.services import ApiServices
+
+from .twins import TwinHealth, TwinKeys, TwinNotifier, TwinReads, TwinTails, TwinUnits, World
+
+BASE = "http://footplate.test"
+
+
+@dataclass
+class Api:
+    world: World = field(default_factory=World)
+    tails: TwinTails = field(default_factory=TwinTails)
+    health: TwinHealth = field(default_factory=TwinHealth)
+    keys: TwinKeys = field(default_factory=TwinKeys)
+
+    def __post_init__(self) -> None:
+        self.notifier = TwinNotifier(self.world)
+        self.app = self.build()
+
+    def build(self, *, ignore_unknown_fields: bool = False, max_body: int = 1_000_000) -> FastAPI:
+        return create_app(
+            ApiServices(
+                reads=TwinReads(self.world),
+                units=TwinUnits(self.world),
+                notifier=self.notifier,
+                tails=self.tails,
+                keys=self.keys,
+                health=self.health,
+                harnesses=frozenset({"native"}),
+                ignore_unknown_fields=ignore_unknown_fields,
+                max_body=max_body,
+            )
+        )
+
+
+def client_of(app: FastAPI, secret: str | None = "secret-a") -> httpx2.AsyncClient:
+    headers = {"authorization": f"Bearer {secret}"} if secret else {}
+    return httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=BASE, headers=headers)
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api()
+
+
+@pytest.fixture
+async def http(api: Api) -> AsyncIterator[httpx2.AsyncClient]:
+    async with client_of(api.app) as client:
+        yield client
+
+
+@pytest.fixture
+async def sdk(api: Api) -> AsyncIterator[AsyncAnthropic]:
+    transport = httpx2.AsyncClient(transport=httpx2.ASGITransport(api.app))
+    async with AsyncAnthropic(api_key="secret-a", base_url=BASE, http_client=transport) as client:
+        yield client

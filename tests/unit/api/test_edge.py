@@ -1,0 +1,228 @@
+"""What holds for every route: keys, the envelope, request ids, sizes, unknown fields, cursors, health."""
+
+from typing import Any
+
+import anthropic
+import httpx2
+import pytest
+from anthropic import AsyncAnthropic
+from structlog.testing import capture_logs
+
+from footplate.api.wire.answers import Error
+from footplate.domain.errors import Fenced, Forbidden, Overloaded, RateLimited, Unavailable
+
+from .conftest import BASE, Api, client_of
+
+TYPES = set(anthropic.types.shared.ErrorType.__args__)  # type: ignore[attr-defined]
+
+
+def judge(answer: httpx2.Response, status: int, retry: str | None) -> dict[str, Any]:
+    """The envelope, whole: a known type, the id in body and header, and whether a retry can help."""
+    body: dict[str, Any] = answer.json()
+    assert answer.status_code == status, answer.text
+    Error.model_validate(body)
+    assert body["error"]["type"] in TYPES
+    assert body["request_id"] == answer.headers["request-id"]
+    assert body["request_id"].startswith("req_")
+    assert answer.headers.get("x-should-retry") == retry
+    error: dict[str, Any] = body["error"]
+    return error
+
+
+async def test_both_kinds_of_key(api: Api) -> None:
+    async with client_of(api.app, None) as client:
+        for headers in ({"x-api-key": "secret-a"}, {"authorization": "bearer secret-a"}):
+            answer = await client.get("/v1/agents", headers=headers)
+            assert answer.status_code == 200
+            assert answer.headers["request-id"].startswith("req_")
+
+
+async def test_every_route_wants_a_key(api: Api) -> None:
+    schema = api.app.openapi()
+    open_routes = set()
+    async with client_of(api.app, None) as client:
+        for path, operations in schema["paths"].items():
+            for method, operation in operations.items():
+                answer = await client.request(method.upper(), path.replace("{", "x_").replace("}", ""))
+                if operation.get("security") == []:
+                    open_routes.add(path)
+                else:
+                    assert judge(answer, 401, "false")["type"] == "authentication_error"
+    assert open_routes == {"/livez", "/readyz"}
+
+
+async def test_another_organisation_finds_nothing(api: Api, sdk: AsyncAnthropic) -> None:
+    agent = await sdk.beta.agents.create(name="A", model="m")
+    environment = await sdk.beta.environments.create(name="E")
+    session = await sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id)
+    async with client_of(api.app, "secret-b") as stranger:
+        for path in (f"agents/{agent.id}", f"environments/{environment.id}", f"sessions/{session.id}"):
+            judge(await stranger.get(f"/v1/{path}"), 404, "false")
+            judge(await stranger.post(f"/v1/{path}", json={}), 404, "false")
+            judge(await stranger.post(f"/v1/{path}/archive"), 404, "false")
+        for list_path in ("agents", "environments", "sessions"):
+            assert (await stranger.get(f"/v1/{list_path}")).json()["data"] == []
+
+
+async def test_typed_exceptions(sdk: AsyncAnthropic, api: Api) -> None:
+    with pytest.raises(anthropic.NotFoundError) as missing:
+        await sdk.beta.agents.retrieve("agent_none")
+    assert missing.value.type == "not_found_error"
+    assert (missing.value.request_id or "").startswith("req_")
+    with pytest.raises(anthropic.BadRequestError):
+        await sdk.beta.agents.create(name="", model="m")
+    with pytest.raises(anthropic.AuthenticationError):
+        await sdk.with_options(api_key="wrong").beta.agents.retrieve("agent_none")
+    api.keys.failure = Forbidden("Not with this key.")
+    with pytest.raises(anthropic.PermissionDeniedError):
+        await sdk.beta.agents.retrieve("agent_none")
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "kind", "wait"),
+    [
+        (Unavailable("The database does not answer."), 503, "api_error", "1"),
+        (Unavailable("The database does not answer.", retry_after=2.5), 503, "api_error", "3"),
+        (RateLimited("Slow down.", retry_after=30), 429, "rate_limit_error", "30"),
+        (Overloaded("Busy."), 529, "overloaded_error", "1"),
+    ],
+)
+async def test_what_may_be_tried_again(
+    http: httpx2.AsyncClient, api: Api, failure: Exception, status: int, kind: str, wait: str
+) -> None:
+    api.keys.failure = failure
+    answer = await http.get("/v1/agents")
+    assert judge(answer, status, "true")["type"] == kind
+    assert answer.headers["retry-after"] == wait
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("password=hunter2"), Fenced("epoch 7")])
+async def test_a_failure_inside_is_logged_and_not_told(http: httpx2.AsyncClient, api: Api, failure: Exception) -> None:
+    api.keys.failure = failure
+    with capture_logs() as logs:
+        answer = await http.get("/v1/agents")
+    assert judge(answer, 500, None)["type"] == "api_error"
+    assert str(failure) not in answer.text
+    failed = [line for line in logs if line["action"] == "api.failed"]
+    assert failed[0]["request_id"] == answer.headers["request-id"]
+
+
+async def test_unknown_routes_and_methods(http: httpx2.AsyncClient) -> None:
+    for path in ("/v1/nonsense", "/v1/agents/", "/v1/agents/x%00y", "/docs"):
+        assert judge(await http.get(path), 404, "false")["type"] == "not_found_error"
+    answer = await http.put("/v1/agents", json={})
+    assert judge(answer, 405, "false")["type"] == "invalid_request_error"
+    assert answer.headers["allow"]
+
+
+async def test_large_bodies(api: Api) -> None:
+    async def chunks() -> Any:
+        for _ in range(20):
+            yield b" " * 100_000
+
+    async with client_of(api.app) as client:
+        judge(await client.post("/v1/agents", content=b" " * 1_000_001), 413, "false")
+        judge(await client.post("/v1/agents", content=chunks()), 413, "false")
+        judge(await client.post("/v1/agents", content=b" " * 1_000_000), 400, "false")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'"\\ud800"',
+        b'{"a":"\\ud800", "b":NaN}',
+        b"\xff",
+        b'{"name":"A","model":"m","model_parameters":' + b'{"a":' * 200 + b"1" + b"}" * 200 + b"}",
+        b'{"a":' * 5000 + b"1" + b"}" * 5000,
+        b'{"a":"\\ud800","b":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    ],
+)
+async def test_what_is_not_a_json_object(http: httpx2.AsyncClient, raw: bytes) -> None:
+    assert judge(await http.post("/v1/agents", content=raw), 400, "false")["field"] == "body"
+
+
+async def test_compressed_bodies(http: httpx2.AsyncClient) -> None:
+    answer = await http.post("/v1/agents", content=b"x", headers={"content-encoding": "gzip"})
+    assert judge(answer, 400, "false")["field"] == "content-encoding"
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "field"),
+    [
+        ("/v1/agents", "limit=0", "limit"),
+        ("/v1/agents", "limit=101", "limit"),
+        ("/v1/agents", "limit=ten", "limit"),
+        ("/v1/agents", "limit=1&limit=2", "limit"),
+        ("/v1/agents", "order=asc", "order"),
+        ("/v1/agents", "created_at[gte]=yesterday", "created_at[gte]"),
+        ("/v1/agents", "created_at[gte]=0001-01-01T00:00:00%2B14:00", "created_at[gte]"),
+        ("/v1/agents/agent_1", "version=0", "version"),
+        ("/v1/agents/agent_1", "version=99999999999999999999", "version"),
+        ("/v1/agents/agent_1/versions", "page=x", "page"),
+        ("/v1/environments", "page=%00", "page"),
+        ("/v1/sessions", "statuses[]=sleeping", "statuses[].0"),
+        ("/v1/sessions", "agent_id=%00", "agent_id"),
+        ("/v1/sessions", "order=up", "order"),
+        ("/v1/sessions/sesn_1/events", "limit=1001", "limit"),
+        ("/v1/sessions/sesn_1/events", "types[]=user.dance", "types[].0"),
+        ("/v1/sessions/sesn_1/turns", "page=W10", "page"),
+        ("/v1/sessions/sesn_1", "expand=all", "expand"),
+    ],
+)
+async def test_queries_are_refused_by_name(http: httpx2.AsyncClient, path: str, query: str, field: str) -> None:
+    assert judge(await http.get(f"{path}?{query}"), 400, "false")["field"] == field
+
+
+async def test_query_of_a_post(http: httpx2.AsyncClient) -> None:
+    body = {"name": "A", "model": "m"}
+    assert judge(await http.post("/v1/agents?dry_run=true", json=body), 400, "false")["field"] == "dry_run"
+    assert (await http.post("/v1/agents?beta=true", json=body)).status_code == 200
+
+
+async def test_cursors_keep_their_order_and_list(http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
+    agent = await sdk.beta.agents.create(name="A", model="m")
+    await sdk.beta.agents.create(name="B", model="m")
+    environment = await sdk.beta.environments.create(name="E")
+    for _ in range(2):
+        await sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id)
+    cursor = (await http.get("/v1/sessions", params={"limit": "1", "order": "asc"})).json()["next_page"]
+    assert (await http.get("/v1/sessions", params={"page": cursor})).status_code == 200
+    wrong = await http.get("/v1/sessions", params={"page": cursor, "order": "desc"})
+    assert judge(wrong, 400, "false")["field"] == "page"
+    foreign = (await http.get("/v1/agents", params={"limit": "1"})).json()["next_page"]
+    judge(await http.get("/v1/sessions", params={"page": foreign}), 400, "false")
+
+
+async def test_an_operator_may_ignore_what_is_unknown(api: Api) -> None:
+    async with client_of(api.build(ignore_unknown_fields=True)) as client:
+        body = {"name": "A", "model": {"id": "m", "warp": 9}, "from_the_future": True}
+        made = await client.post("/v1/agents?hint=1", json=body)
+        assert made.status_code == 200, made.text
+        assert "warp" not in made.text
+        still = await client.post("/v1/agents", json={"name": "A", "model": "m", "skills": ["x"]})
+        assert judge(still, 400, "false")["field"] == "skills"
+
+
+async def test_health(api: Api) -> None:
+    async with client_of(api.app, None) as client:
+        assert (await client.get("/livez")).json() == {"status": "ok"}
+        assert (await client.get("/readyz")).json() == {"status": "ok", "parts": {"database": "ok"}}
+        api.health.parts = {"database": "ok", "engine": "does not answer"}
+        answer = await client.get("/readyz")
+        assert answer.status_code == 503
+        assert answer.json()["parts"]["engine"] == "does not answer"
+
+
+async def test_openapi_describes_bodies_and_queries(api: Api) -> None:
+    async with client_of(api.app, None) as client:
+        schema = (await client.get("/openapi.json")).json()
+    create = schema["paths"]["/v1/agents"]["post"]
+    reference = create["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+    assert reference.rsplit("/", 1)[1] in schema["components"]["schemas"]
+    names = [parameter["name"] for parameter in schema["paths"]["/v1/sessions"]["get"]["parameters"]]
+    assert {"statuses[]", "created_at[gte]", "page"} <= set(names)
+    assert BASE not in str(schema)

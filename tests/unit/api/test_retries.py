@@ -1,0 +1,86 @@
+"""A request that is tried again takes effect once, whether by key or by the SDK's own retries."""
+
+import httpx2
+import pytest
+from anthropic import AsyncAnthropic
+
+from .conftest import BASE, Api
+
+BODY = {"name": "A", "model": "m"}
+
+
+async def test_same_key_same_answer(http: httpx2.AsyncClient, api: Api) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    first = await http.post("/v1/agents", json=BODY, headers=headers)
+    second = await http.post("/v1/agents", json=BODY, headers=headers)
+    assert first.json() == second.json()
+    assert first.headers["request-id"] != second.headers["request-id"]
+    assert len(api.world.agents) == 1
+
+
+async def test_same_key_other_body(http: httpx2.AsyncClient) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    await http.post("/v1/agents", json=BODY, headers=headers)
+    answer = await http.post("/v1/agents", json={**BODY, "name": "B"}, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["field"] == "Idempotency-Key"
+
+
+async def test_without_headers_every_request_counts(http: httpx2.AsyncClient, api: Api) -> None:
+    for _ in range(2):
+        await http.post("/v1/agents", json=BODY)
+    assert len(api.world.agents) == 2
+    assert api.world.answers == {}
+
+
+@pytest.mark.parametrize("count", ["", "soon", "-1", "99999"])
+async def test_a_strange_retry_count_is_no_retry_count(http: httpx2.AsyncClient, api: Api, count: str) -> None:
+    await http.post("/v1/agents", json=BODY, headers={"x-stainless-retry-count": count})
+    assert api.world.answers == {}
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256])
+async def test_a_key_has_a_length(http: httpx2.AsyncClient, key: str) -> None:
+    answer = await http.post("/v1/agents", json=BODY, headers={"Idempotency-Key": key})
+    assert answer.status_code == 400
+
+
+class Lossy(httpx2.AsyncBaseTransport):
+    """Does the request, and loses the answer of every first try."""
+
+    def __init__(self, api: Api) -> None:
+        self._inner = httpx2.ASGITransport(api.app)
+        self.lost = 0
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        answer = await self._inner.handle_async_request(request)
+        if request.headers["x-stainless-retry-count"] == "0":
+            self.lost += 1
+            raise httpx2.ReadError("connection reset")
+        return answer
+
+
+async def test_the_sdks_own_retries_run_nothing_twice(api: Api) -> None:
+    transport = Lossy(api)
+    client = httpx2.AsyncClient(transport=transport)
+    async with AsyncAnthropic(api_key="secret-a", base_url=BASE, http_client=client, max_retries=1) as sdk:
+        agent = await sdk.beta.agents.create(name="A", model="m")
+        environment = await sdk.beta.environments.create(name="E")
+        session = await sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id)
+        sent = await sdk.beta.sessions.events.send(
+            session.id, events=[{"type": "user.message", "content": [{"type": "text", "text": "once"}]}]
+        )
+        await sdk.beta.sessions.delete(session.id)
+    assert transport.lost == 5
+    assert (len(api.world.agents), len(api.world.environments), len(api.world.inputs)) == (1, 1, 1)
+    assert sent.data is not None
+    assert [event.id for event in sent.data] == [row.event.id for row in api.world.log[session.id]]
+
+
+async def test_a_notifier_that_fails_fails_nothing(http: httpx2.AsyncClient, sdk: AsyncAnthropic, api: Api) -> None:
+    agent = await sdk.beta.agents.create(name="A", model="m")
+    environment = await sdk.beta.environments.create(name="E")
+    api.notifier.failure = ConnectionError("no engine")
+    answer = await http.post("/v1/sessions", json={"agent": agent.id, "environment_id": environment.id})
+    assert answer.status_code == 200
+    assert answer.json()["id"] in api.world.sessions

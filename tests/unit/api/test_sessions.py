@@ -1,0 +1,176 @@
+"""Sessions: creation from each way to name an agent, updates, lists in both directions, deletion."""
+
+from dataclasses import replace
+from typing import Any
+
+import anthropic
+import httpx2
+import pytest
+from anthropic import AsyncAnthropic
+from anthropic.types.beta import BetaManagedAgentsDeletedSession, BetaManagedAgentsSession
+
+from footplate.api.wire.answers import Session
+from footplate.domain.agents import resolve
+from footplate.domain.turns import SessionStatus
+
+from .conftest import Api
+from .strict import strictly
+
+
+@pytest.fixture
+async def ids(sdk: AsyncAnthropic) -> tuple[str, str]:
+    agent = await sdk.beta.agents.create(
+        name="Coder", model="m-1", system="S", tools=[{"type": "agent_toolset_20260401"}]
+    )
+    environment = await sdk.beta.environments.create(name="env")
+    return agent.id, environment.id
+
+
+async def test_create_and_retrieve(http: httpx2.AsyncClient, ids: tuple[str, str], api: Api) -> None:
+    answer = await http.post(
+        "/v1/sessions",
+        json={
+            "agent": ids[0],
+            "environment_id": ids[1],
+            "title": "T",
+            "metadata": {"k": "v"},
+            "context": {"customer": {"id": 7}},
+            "vault_ids": [],
+            "resources": [],
+            "initial_events": [{"type": "user.message", "content": [{"type": "text", "text": "hi"}]}],
+        },
+    )
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    session = strictly(BetaManagedAgentsSession, body)
+    Session.model_validate(body)
+    assert session.agent.name == "Coder"
+    assert session.usage.list_cost is not None
+    assert session.usage.list_cost.amount == "2"
+    assert body["context"] == {"customer": {"id": 7}}
+    assert [accepted.session_id for accepted in api.world.accepted] == [session.id]
+    assert api.world.accepted[0].wake
+    assert [item.type for item in api.world.inputs] == ["user.message"]
+    retrieved = (await http.get(f"/v1/sessions/{session.id}")).json()
+    strictly(BetaManagedAgentsSession, retrieved)
+    assert retrieved["agent"] == body["agent"]
+
+
+async def test_agent_by_version_and_with_overrides(sdk: AsyncAnthropic, ids: tuple[str, str], api: Api) -> None:
+    await sdk.beta.agents.update(ids[0], system="S2")
+    old = await sdk.beta.sessions.create(agent={"type": "agent", "id": ids[0], "version": 1}, environment_id=ids[1])
+    assert (old.agent.version, old.agent.system) == (1, "S")
+    new = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
+    assert (new.agent.version, new.agent.system) == (2, "S2")
+    other = await sdk.beta.sessions.create(
+        agent={"type": "agent_with_overrides", "id": ids[0], "model": "m-2", "system": None, "tools": []},
+        environment_id=ids[1],
+    )
+    assert (other.agent.model.id, other.agent.system, other.agent.tools) == ("m-2", None, [])
+    config = resolve(api.world.sessions[other.id].agent, {}, default_harness="native")
+    assert (config.model, config.tools, config.agent_version) == ("m-2", (), 2)
+
+
+async def test_an_archived_agent_starts_nothing(sdk: AsyncAnthropic, ids: tuple[str, str]) -> None:
+    await sdk.beta.agents.archive(ids[0])
+    with pytest.raises(anthropic.BadRequestError):
+        await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
+
+
+async def test_update(sdk: AsyncAnthropic, ids: tuple[str, str], api: Api) -> None:
+    session = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1], metadata={"a": "1"}, title="T")
+    changed = await sdk.beta.sessions.update(session.id, metadata={"b": "2", "a": None})
+    assert (changed.title, changed.metadata) == ("T", {"b": "2"})
+    assert (await sdk.beta.sessions.update(session.id, title=None)).title is None
+    assert api.world.accepted[-1].positions[0].event.type == "session.updated"
+
+
+async def test_archive_and_delete(
+    sdk: AsyncAnthropic, http: httpx2.AsyncClient, ids: tuple[str, str], api: Api
+) -> None:
+    session = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
+    api.world.sessions[session.id] = replace(api.world.sessions[session.id], status=SessionStatus.RUNNING)
+    with pytest.raises(anthropic.ConflictError) as caught:
+        await sdk.beta.sessions.delete(session.id)
+    assert caught.value.response.headers["x-should-retry"] == "false"
+    api.world.sessions[session.id] = replace(api.world.sessions[session.id], status=SessionStatus.IDLE)
+    assert (await sdk.beta.sessions.archive(session.id)).archived_at is not None
+    deleted = (await http.delete(f"/v1/sessions/{session.id}")).json()
+    strictly(BetaManagedAgentsDeletedSession, deleted)
+    with pytest.raises(anthropic.NotFoundError):
+        await sdk.beta.sessions.retrieve(session.id)
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+async def test_pages_forward_and_back(
+    sdk: AsyncAnthropic, http: httpx2.AsyncClient, ids: tuple[str, str], order: Any
+) -> None:
+    made = [(await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])).id for _ in range(7)]
+    expected = made if order == "asc" else made[::-1]
+    assert [row.id async for row in sdk.beta.sessions.list(order=order, limit=3)] == expected
+
+    async def page(cursor: str | None) -> dict[str, Any]:
+        parameters = {"limit": "3", "order": order} | ({"page": cursor} if cursor else {})
+        body: dict[str, Any] = (await http.get("/v1/sessions", params=parameters)).json()
+        return body
+
+    pages = [await page(None)]
+    while pages[-1]["next_page"]:
+        pages.append(await page(pages[-1]["next_page"]))
+    assert [len(one["data"]) for one in pages] == [3, 3, 1]
+    assert pages[0]["prev_page"] is None
+    back = [pages[-1]]
+    while back[-1]["prev_page"]:
+        back.append(await page(back[-1]["prev_page"]))
+    ids_back = [[row["id"] for row in one["data"]] for one in back]
+    assert ids_back == [[row["id"] for row in one["data"]] for one in reversed(pages)]
+    assert back[-1]["next_page"] is not None
+
+
+async def test_filters(sdk: AsyncAnthropic, http: httpx2.AsyncClient, ids: tuple[str, str], api: Api) -> None:
+    other = await sdk.beta.agents.create(name="Other", model="m")
+    first = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
+    second = await sdk.beta.sessions.create(agent=other.id, environment_id=ids[1])
+    api.world.sessions[second.id] = replace(api.world.sessions[second.id], status=SessionStatus.RUNNING)
+    assert [row.id async for row in sdk.beta.sessions.list(agent_id=ids[0])] == [first.id]
+    assert [row.id async for row in sdk.beta.sessions.list(statuses=["running", "rescheduling"])] == [second.id]
+    assert [row.id async for row in sdk.beta.sessions.list(created_at_gt=first.created_at)] == [second.id]
+    assert [row.id async for row in sdk.beta.sessions.list(created_at_lte=first.created_at)] == [first.id]
+    assert [row.id async for row in sdk.beta.sessions.list(agent_version=9)] == [second.id, first.id]
+    assert (await http.get("/v1/sessions", params={"deployment_id": "depl_1"})).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"budget": {"type": "limit", "max_list_cost": {"amount": "1", "currency": "USD"}}}, "budget"),
+        ({"vault_ids": ["vlt_1"]}, "vault_ids"),
+        ({"resources": [{"type": "file", "file_id": "file_1"}]}, "resources"),
+        ({"mode": "background"}, "mode"),
+        ({"agent": {"id": "agent_1"}}, "agent.type"),
+        ({"agent": {"type": "robot", "id": "x"}}, "agent.type"),
+        ({"agent": {"type": "agent_with_overrides", "id": "A", "harness": "steam"}}, "agent.harness"),
+        ({"agent": {"type": "agent_with_overrides", "id": "A", "skills": [1]}}, "agent.skills"),
+        ({"initial_events": [{"type": "user.define_outcome", "content": []}]}, "initial_events.0.type"),
+        ({"initial_events": [{"type": "user.message", "content": []}]}, "initial_events.0.content"),
+        ({"context": [1]}, "context"),
+    ],
+)
+async def test_refused_with_the_name_of_the_field(
+    http: httpx2.AsyncClient, ids: tuple[str, str], fields: dict[str, Any], field: str
+) -> None:
+    agent = fields.get("agent", ids[0])
+    if isinstance(agent, dict) and agent["id"] == "A":
+        agent = {**agent, "id": ids[0]}
+    answer = await http.post("/v1/sessions", json={"environment_id": ids[1], **fields, "agent": agent})
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["field"] == field
+
+
+async def test_update_refuses_what_is_not_enforced(
+    http: httpx2.AsyncClient, sdk: AsyncAnthropic, ids: tuple[str, str]
+) -> None:
+    session = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
+    for field, value in (("agent", {"tools": []}), ("vault_ids", ["v"]), ("budget", {"type": "limit"})):
+        answer = await http.post(f"/v1/sessions/{session.id}", json={field: value})
+        assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)

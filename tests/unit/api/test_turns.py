@@ -1,0 +1,54 @@
+"""Turns: newest first, page by page, one by one."""
+
+from datetime import timedelta
+
+import httpx2
+from anthropic import AsyncAnthropic
+
+from footplate.api.wire.answers import Listing
+from footplate.api.wire.answers import Turn as TurnAnswer
+from footplate.domain import ids
+from footplate.domain.events import Usage
+from footplate.domain.turns import Turn, TurnStatus
+
+from .conftest import Api
+from .twins import START
+
+
+async def test_turns(http: httpx2.AsyncClient, sdk: AsyncAnthropic, api: Api) -> None:
+    agent = await sdk.beta.agents.create(name="A", model="m")
+    environment = await sdk.beta.environments.create(name="E")
+    session = await sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id)
+    made = [
+        Turn(
+            id=f"{ids.TURN}_{number}",
+            session_id=session.id,
+            status=TurnStatus.COMPLETED,
+            attempt=1,
+            input_event_id=f"sevt_{number}",
+            first_seq=number,
+            config={"model": "m"},
+            usage=Usage(output_tokens=3),
+            result={"text": "done"},
+            created_at=START + timedelta(seconds=number),
+            started_at=START,
+            ended_at=None,
+        )
+        for number in range(5)
+    ]
+    api.world.turns[session.id] = made
+    path = f"/v1/sessions/{session.id}/turns"
+    seen: list[str] = []
+    page: str | None = None
+    while True:
+        answer = await http.get(path, params={"limit": "2"} | ({"page": page} if page else {}))
+        Listing[TurnAnswer].model_validate(answer.json())
+        seen.extend(turn["id"] for turn in answer.json()["data"])
+        page = answer.json()["next_page"]
+        if page is None:
+            break
+    assert seen == [turn.id for turn in reversed(made)]
+    one = (await http.get(f"{path}/{made[1].id}")).json()
+    assert one["usage"]["output_tokens"] == 3
+    assert "cost_microusd" not in one["usage"]
+    assert (await http.get(f"{path}/turn_none")).status_code == 404

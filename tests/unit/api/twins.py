@@ -1,0 +1,384 @@
+"""In-memory twins of the ports behind the api: dictionaries that keep the contract of `domain.services`."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from footplate.domain import events, ids
+from footplate.domain.agents import Agent, EnvironmentRecord
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
+from footplate.domain.events import Event, Position, Usage
+from footplate.domain.json import JsonObject
+from footplate.domain.principals import Principal
+from footplate.domain.services import (
+    Accepted,
+    Answer,
+    Attempt,
+    Cursor,
+    EventPage,
+    Input,
+    Page,
+    SessionFilter,
+)
+from footplate.domain.turns import Session, SessionStatus, Turn
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+ALICE = Principal("org_a", "key_a", "alice", frozenset({"admin"}))
+BOB = Principal("org_b", "key_b", "bob", frozenset({"admin"}))
+KEYS = {"secret-a": ALICE, "secret-b": BOB}
+
+Row = TypeVar("Row", Agent, EnvironmentRecord, Session)
+
+
+@dataclass
+class World:
+    """All that is stored. The clock moves a second with each write, so that every order is certain."""
+
+    agents: dict[str, list[Agent]] = field(default_factory=dict)
+    environments: dict[str, EnvironmentRecord] = field(default_factory=dict)
+    sessions: dict[str, Session] = field(default_factory=dict)
+    log: dict[str, list[Position]] = field(default_factory=dict)
+    turns: dict[str, list[Turn]] = field(default_factory=dict)
+    answers: dict[tuple[object, ...], tuple[bytes, Answer]] = field(default_factory=dict)
+    accepted: list[Accepted] = field(default_factory=list)
+    inputs: list[Input] = field(default_factory=list)
+    writes: int = 0
+
+    def now(self) -> datetime:
+        self.writes += 1
+        return START + timedelta(seconds=self.writes)
+
+
+def _key(row: Row) -> tuple[datetime, str]:
+    return row.created_at, row.id
+
+
+def _inside(moment: datetime, page: Page) -> bool:
+    return (
+        (page.created_gt is None or moment > page.created_gt)
+        and (page.created_gte is None or moment >= page.created_gte)
+        and (page.created_lt is None or moment < page.created_lt)
+        and (page.created_lte is None or moment <= page.created_lte)
+    )
+
+
+def _page(rows: list[Row], principal: Principal, page: Page) -> list[Row]:
+    kept = [row for row in rows if row.organisation == principal.organisation and _inside(row.created_at, page)]
+    kept = [row for row in kept if page.include_archived or row.archived_at is None]
+    kept.sort(key=_key, reverse=page.order == "desc")
+    keys = [_key(row) for row in kept]
+    if page.before is not None:
+        return kept[: keys.index(page.before)][-page.limit :]
+    start = keys.index(page.after) + 1 if page.after is not None else 0
+    return kept[start : start + page.limit]
+
+
+class TwinReads:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent:
+        versions = self._world.agents.get(agent_id, [])
+        if not versions or versions[0].organisation != principal.organisation:
+            raise NotFound("agent", agent_id)
+        if version is None:
+            return versions[-1]
+        if version > len(versions):
+            raise NotFound("agent version", f"{agent_id}@{version}")
+        return versions[version - 1]
+
+    async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]:
+        return _page([versions[-1] for versions in self._world.agents.values()], principal, page)
+
+    async def agent_versions(
+        self, principal: Principal, agent_id: str, *, limit: int, before_version: int | None
+    ) -> Sequence[Agent]:
+        await self.agent(principal, agent_id)
+        newest_first = self._world.agents[agent_id][::-1]
+        return [row for row in newest_first if before_version is None or row.version < before_version][:limit]
+
+    async def environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord:
+        record = self._world.environments.get(environment_id)
+        if record is None or record.organisation != principal.organisation:
+            raise NotFound("environment", environment_id)
+        return record
+
+    async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
+        return _page(list(self._world.environments.values()), principal, page)
+
+    async def session(self, principal: Principal, session_id: str) -> Session:
+        session = self._world.sessions.get(session_id)
+        if session is None or session.organisation != principal.organisation:
+            raise NotFound("session", session_id)
+        return session
+
+    async def sessions(self, principal: Principal, page: Page, where: SessionFilter) -> Sequence[Session]:
+        rows = list(self._world.sessions.values())
+        if where.agent_id is not None:
+            rows = [row for row in rows if row.agent["id"] == where.agent_id]
+        if where.agent_version is not None:
+            rows = [row for row in rows if row.agent["version"] == where.agent_version]
+        if where.statuses:
+            rows = [row for row in rows if row.status in where.statuses]
+        return _page(rows, principal, page)
+
+    async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
+        await self.session(principal, session_id)
+        rows = [row for row in self._world.log[session_id] if not page.types or row.event.type in page.types]
+        if page.order == "desc":
+            rows = [row for row in rows[::-1] if page.after_seq is None or row.seq < page.after_seq]
+        elif page.after_seq is not None:
+            rows = [row for row in rows if row.seq > page.after_seq]
+        return rows[: page.limit]
+
+    async def turn(self, principal: Principal, session_id: str, turn_id: str) -> Turn:
+        await self.session(principal, session_id)
+        for turn in self._world.turns.get(session_id, []):
+            if turn.id == turn_id:
+                return turn
+        raise NotFound("turn", turn_id)
+
+    async def turns(self, principal: Principal, session_id: str, *, limit: int, before: str | None) -> Sequence[Turn]:
+        await self.session(principal, session_id)
+        rows = sorted(self._world.turns.get(session_id, []), key=lambda turn: turn.id, reverse=True)
+        return [turn for turn in rows if before is None or turn.id < before][:limit]
+
+
+class TwinUnit:
+    def __init__(self, world: World, principal: Principal, attempt: Attempt | None) -> None:
+        self._world = world
+        self._reads = TwinReads(world)
+        self._attempt = attempt
+        self._key: tuple[object, ...] = ()
+        self._replay: Answer | None = None
+        if attempt is not None:
+            self._key = (principal.id, attempt.method, attempt.path, attempt.idempotency_key or attempt.body_hash)
+            self._look_back(attempt)
+
+    def _look_back(self, attempt: Attempt) -> None:
+        known = self._world.answers.get(self._key)
+        if known is None or (attempt.idempotency_key is None and attempt.retry_count == 0):
+            return
+        if known[0] != attempt.body_hash:
+            raise InvalidRequest("The key was used before, with another body.", field="Idempotency-Key")
+        self._replay = known[1]
+
+    @property
+    def replay(self) -> Answer | None:
+        return self._replay
+
+    async def remember(self, answer: Answer) -> None:
+        assert self._attempt is not None
+        self._world.answers[self._key] = (self._attempt.body_hash, answer)
+
+    async def create_agent(
+        self, principal: Principal, *, name: str, definition: JsonObject, metadata: dict[str, str]
+    ) -> Agent:
+        now = self._world.now()
+        agent = Agent(
+            id=ids.new_id(ids.AGENT),
+            organisation=principal.organisation,
+            version=1,
+            name=name,
+            definition=definition,
+            metadata=metadata,
+            created_at=now,
+            updated_at=now,
+        )
+        self._world.agents[agent.id] = [agent]
+        return agent
+
+    async def update_agent(
+        self, principal: Principal, agent_id: str, *, expected_version: int | None, change: Callable[[Agent], Agent]
+    ) -> Agent:
+        newest = await self._reads.agent(principal, agent_id)
+        if expected_version is not None and expected_version != newest.version:
+            raise Conflict(f"Agent {agent_id!r} is at version {newest.version}.")
+        changed = change(newest)
+        if changed == newest:
+            return newest
+        agent = replace(changed, version=newest.version + 1, updated_at=self._world.now())
+        self._world.agents[agent_id].append(agent)
+        return agent
+
+    async def archive_agent(self, principal: Principal, agent_id: str) -> Agent:
+        agent = replace(await self._reads.agent(principal, agent_id), archived_at=self._world.now())
+        self._world.agents[agent_id][-1] = agent
+        return agent
+
+    async def create_environment(
+        self,
+        principal: Principal,
+        *,
+        name: str,
+        description: str | None,
+        config: JsonObject,
+        metadata: dict[str, str],
+    ) -> EnvironmentRecord:
+        if any(record.name == name for record in self._world.environments.values()):
+            raise Conflict(f"There is an environment named {name!r} already.")
+        now = self._world.now()
+        record = EnvironmentRecord(
+            id=ids.new_id(ids.ENVIRONMENT),
+            organisation=principal.organisation,
+            name=name,
+            description=description,
+            config=config,
+            metadata=metadata,
+            created_at=now,
+            updated_at=now,
+        )
+        self._world.environments[record.id] = record
+        return record
+
+    async def update_environment(
+        self, principal: Principal, environment_id: str, change: Callable[[EnvironmentRecord], EnvironmentRecord]
+    ) -> EnvironmentRecord:
+        record = change(await self._reads.environment(principal, environment_id))
+        self._world.environments[record.id] = record
+        return record
+
+    async def archive_environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord:
+        now = self._world.now()
+        return await self.update_environment(principal, environment_id, lambda record: replace(record, archived_at=now))
+
+    async def delete_environment(self, principal: Principal, environment_id: str) -> None:
+        del self._world.environments[(await self._reads.environment(principal, environment_id)).id]
+
+    async def create_session(
+        self,
+        principal: Principal,
+        *,
+        agent: JsonObject,
+        environment_id: str,
+        title: str | None,
+        metadata: dict[str, str],
+        context: JsonObject,
+        inputs: Sequence[Input],
+    ) -> tuple[Session, Accepted]:
+        await self._reads.environment(principal, environment_id)
+        now = self._world.now()
+        session = Session(
+            id=ids.new_id(ids.SESSION),
+            organisation=principal.organisation,
+            agent=agent,
+            environment_id=environment_id,
+            status=SessionStatus.IDLE,
+            title=title,
+            metadata=metadata,
+            context=context,
+            usage=Usage(input_tokens=7, requests=1, cost_microusd=12_345),
+            active_seconds=1.5,
+            created_at=now,
+            updated_at=now,
+        )
+        self._world.sessions[session.id] = session
+        self._world.log[session.id] = []
+        return session, await self.send(principal, session.id, inputs)
+
+    async def update_session(
+        self, principal: Principal, session_id: str, change: Callable[[Session], Session]
+    ) -> tuple[Session, Accepted]:
+        session = change(await self._reads.session(principal, session_id))
+        self._world.sessions[session_id] = session
+        notice = self._append(session_id, Event(events.SESSION_UPDATED, {"title": session.title}), processed=True)
+        return session, Accepted(organisation=principal.organisation, session_id=session_id, positions=[notice])
+
+    async def archive_session(self, principal: Principal, session_id: str) -> Session:
+        session = await self._idle(principal, session_id)
+        self._world.sessions[session_id] = replace(session, archived_at=self._world.now())
+        return self._world.sessions[session_id]
+
+    async def delete_session(self, principal: Principal, session_id: str) -> None:
+        del self._world.sessions[(await self._idle(principal, session_id)).id]
+
+    async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> Accepted:
+        await self._reads.session(principal, session_id)
+        self._world.inputs.extend(inputs)
+        positions = [
+            self._append(session_id, Event(item.type, item.body), processed=item.type != events.USER_MESSAGE)
+            for item in inputs
+        ]
+        return Accepted(
+            organisation=principal.organisation, session_id=session_id, positions=positions, wake=bool(positions)
+        )
+
+    async def _idle(self, principal: Principal, session_id: str) -> Session:
+        session = await self._reads.session(principal, session_id)
+        if session.status is not SessionStatus.IDLE:
+            raise Conflict(f"Session {session_id!r} is {session.status}.")
+        return session
+
+    def _append(self, session_id: str, event: Event, *, processed: bool) -> Position:
+        now = self._world.now()
+        log = self._world.log[session_id]
+        log.append(Position(len(log) + 1, event, now, now if processed else None))
+        return log[-1]
+
+
+class TwinUnits:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @asynccontextmanager
+    async def unit(self, principal: Principal, attempt: Attempt | None) -> AsyncIterator[TwinUnit]:
+        yield TwinUnit(self._world, principal, attempt)
+
+
+class TwinNotifier:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.failure: Exception | None = None
+
+    async def accepted(self, accepted: Accepted) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self._world.accepted.append(accepted)
+
+
+@dataclass
+class TwinTails:
+    """Gives what it was told to; then waits forever, as a tail does, unless it has to fail."""
+
+    chunks: list[bytes] = field(default_factory=list)
+    failure: Exception | None = None
+    forever: Callable[[], AsyncIterator[bytes]] | None = None
+    asked: list[tuple[str, str, Cursor | None, frozenset[str]]] = field(default_factory=list)
+    closed: int = 0
+
+    async def frames(
+        self, organisation: str, session_id: str, *, cursor: Cursor | None, deltas: frozenset[str]
+    ) -> AsyncIterator[bytes]:
+        self.asked.append((organisation, session_id, cursor, deltas))
+        try:
+            for chunk in self.chunks:
+                yield chunk
+            if self.failure is not None:
+                raise self.failure
+            if self.forever is not None:
+                async for chunk in self.forever():
+                    yield chunk
+        finally:
+            self.closed += 1
+
+
+class TwinKeys:
+    def __init__(self) -> None:
+        self.failure: Exception | None = None
+
+    async def authenticate(self, secret: str) -> Principal:
+        if self.failure is not None:
+            raise self.failure
+        if secret not in KEYS:
+            raise Unauthenticated("This API key is not known.")
+        return KEYS[secret]
+
+
+@dataclass
+class TwinHealth:
+    parts: dict[str, str] = field(default_factory=lambda: {"database": "ok"})
+
+    async def check(self) -> dict[str, str]:
+        return self.parts

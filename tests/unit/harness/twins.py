@@ -1,0 +1,246 @@
+"""In-memory twins of the ports that a harness uses, and a world in which a turn can crash and be taken up again."""
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models.function import AgentInfo, DeltaThinkingCalls, DeltaThinkingPart, DeltaToolCall, FunctionModel
+
+from footplate.domain import events as ev
+from footplate.domain import ids
+from footplate.domain.agents import CustomTool, ResolvedConfig
+from footplate.domain.events import Event, PreviewType, Usage
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.ports import CommandResult, Entry, FileInfo, SteerMessage, TurnContext
+from footplate.domain.turns import Outcome
+from footplate.harness.native import mapping
+from footplate.harness.native.harness import NativeHarness
+from footplate.harness.native.models import AnyModel
+
+Chunk = str | dict[int, DeltaToolCall] | DeltaThinkingCalls
+
+
+class Crash(BaseException):
+    """The process is gone. Not an `Exception`: nothing may catch it."""
+
+
+@dataclass
+class MemoryPreview:
+    event_type: PreviewType
+    event_id: str = field(default_factory=lambda: ids.new_id(ids.EVENT))
+    text: str = ""
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+
+@dataclass
+class MemoryLog:
+    """Keeps what was appended. `crash_at` is the number of the append that does not return."""
+
+    events: list[Event] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    usage: list[Usage] = field(default_factory=list)
+    previews: list[MemoryPreview] = field(default_factory=list)
+    appends: int = 0
+    crash_at: int | None = None
+    crash_after_commit: bool = False
+
+    async def append(
+        self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
+    ) -> None:
+        self.appends += 1
+        crash = self.crash_at == self.appends
+        if crash and not self.crash_after_commit:
+            raise Crash
+        self.events.extend(events)
+        self.entries.extend(entries)
+        if usage:
+            self.usage.append(usage)
+        if crash:
+            raise Crash
+
+    def preview(self, event_type: PreviewType) -> MemoryPreview:
+        preview = MemoryPreview(event_type)
+        self.previews.append(preview)
+        return preview
+
+    def of(self, event_type: str) -> list[Event]:
+        return [event for event in self.events if event.type == event_type]
+
+
+@dataclass
+class LocalEnvironment:
+    """Real files and programs below one directory; counts what ran."""
+
+    path: Path
+    ran: Counter[str] = field(default_factory=Counter)
+    restarts: int = 0
+    crash_in: str | None = None
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def root(self) -> str:
+        return str(self.path)
+
+    async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the port's
+        self.ran[command] += 1
+        self.started.set()
+        if self.crash_in == command:
+            self.crash_in = None
+            raise Crash
+        return await self.run(["bash", "-c", command], timeout=timeout)
+
+    async def restart_shell(self) -> None:
+        self.restarts += 1
+
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60) -> CommandResult:  # noqa: ASYNC109 - the port's
+        begun = time.monotonic()
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *argv, cwd=self.path, env={"PATH": "/usr/bin:/bin"}, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+        try:
+            out, err = await asyncio.wait_for(process.communicate(stdin), timeout)
+        except TimeoutError:
+            return CommandResult(exit_code=None, stdout=b"", stderr=b"", duration=timeout, timed_out=True)
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        return CommandResult(exit_code=process.returncode, stdout=out, stderr=err, duration=time.monotonic() - begun)
+
+    async def read(self, path: str) -> bytes:
+        return (self.path / path).read_bytes()
+
+    async def write(self, path: str, content: bytes) -> None:
+        target = self.path / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
+    async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
+        base = self.path / path
+        files = [file for file in base.rglob("*") if file.is_file() and ".git" not in file.parts]
+        return [
+            FileInfo(path=file.relative_to(base).as_posix(), size=file.stat().st_size, modified=file.stat().st_mtime)
+            for file in files
+        ]
+
+
+def call(name: str, arguments: str, call_id: str, index: int = 0) -> dict[int, DeltaToolCall]:
+    return {index: DeltaToolCall(name=name, json_args=arguments, tool_call_id=call_id)}
+
+
+def thought(text: str) -> DeltaThinkingCalls:
+    return {0: DeltaThinkingPart(content=text, signature="sig")}
+
+
+Script = Callable[[int], Sequence[Chunk] | AsyncIterator[Chunk]]
+
+
+@dataclass
+class Model:
+    """Answers request n, counted by the responses since the last prompt that the script began with."""
+
+    script: Script
+    world: "World"
+    requests: list[list[ModelMessage]] = field(default_factory=list)
+    instructions: list[str | None] = field(default_factory=list)
+    base: int = 0
+
+    async def stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Chunk]:
+        self.requests.append(list(messages))
+        self.instructions.append(info.instructions)
+        number = sum(isinstance(message, ModelResponse) for message in messages) - self.base
+        chunks = self.script(number)
+        if isinstance(chunks, Sequence):
+            for chunk in chunks:
+                yield chunk
+        else:
+            async for chunk in chunks:
+                yield chunk
+
+
+@dataclass
+class World:
+    """What survives a crash: the log, the conversation and the files."""
+
+    environment: LocalEnvironment
+    log: MemoryLog = field(default_factory=MemoryLog)
+    config: ResolvedConfig = field(
+        default_factory=lambda: ResolvedConfig(
+            harness="native",
+            model="test",
+            system="Be brief.",
+            tools=("bash", "read", "write", "edit", "glob", "grep"),
+            custom_tools=(CustomTool(name="ask", description="Ask", input_schema={"type": "object"}),),
+        )
+    )
+    turn_id: str = "turn_1"
+    content: Sequence[JsonObject] = field(default_factory=lambda: [ev.text_block("Hello")])
+    interrupt: asyncio.Event = field(default_factory=asyncio.Event)
+    steering: list[SteerMessage] = field(default_factory=list)
+    attempt: int = 0
+    first_event: int = 0
+
+    def context(self) -> TurnContext:
+        self.attempt += 1
+
+        async def take() -> Sequence[SteerMessage]:
+            taken, self.steering = self.steering, []
+            return taken
+
+        return TurnContext(
+            organisation="org_1",
+            session_id="sesn_1",
+            turn_id=self.turn_id,
+            attempt=self.attempt,
+            config=self.config,
+            content=self.content,
+            history=list(self.log.entries),
+            turn_events=list(self.log.events[self.first_event :]),
+            log=self.log,
+            environment=self.environment,
+            interrupt=self.interrupt,
+            take_steering=take,
+        )
+
+    async def run(self, model: AnyModel) -> Outcome:
+        return await NativeHarness(lambda _: model).run(self.context())
+
+    def next_turn(self, turn_id: str, text: str) -> None:
+        self.turn_id, self.content = turn_id, [ev.text_block(text)]
+        self.attempt, self.first_event = 0, len(self.log.events)
+        self.interrupt = asyncio.Event()
+
+    def answer(self, event_id: str, text: str, *, is_error: bool = False) -> None:
+        body: JsonObject = {
+            "custom_tool_use_id": event_id,
+            "content": [ev.text_block(text)],
+            "is_error": is_error,
+        }
+        self.log.events.append(Event(ev.USER_CUSTOM_TOOL_RESULT, body))
+
+    @property
+    def messages(self) -> list[ModelMessage]:
+        return mapping.Conversation(self.log.entries).messages
+
+    def entries(self, kind: str) -> list[Entry]:
+        return [entry for entry in self.log.entries if entry.kind == kind]
+
+
+def model_of(world: World, script: Script) -> tuple[AnyModel, Model]:
+    double = Model(script, world)
+    return FunctionModel(stream_function=double.stream), double
+
+
+def texts(event: Event) -> str:
+    content: Json = event.body.get("content")
+    assert isinstance(content, list)
+    return "".join(str(block.get("text", "")) for block in content if isinstance(block, dict))

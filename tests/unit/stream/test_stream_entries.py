@@ -1,0 +1,68 @@
+"""What travels through Redis survives the way, and an open preview is put together without gaps or overlaps."""
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from footplate.domain import events
+from footplate.domain.json import JsonObject, clean_text
+from footplate.stream import entries, keys
+from footplate.stream.entries import Delta, Durable, Start
+
+MOMENT = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
+START = Start("sevt_1", "agent.message", 4)
+
+
+@given(st.lists(st.text(st.characters(), max_size=20), min_size=1, max_size=5))
+def test_events_round_trip_in_their_wire_shape(texts: list[str]) -> None:
+    positions = [events.Position(seq, events.message(text), MOMENT, None) for seq, text in enumerate(texts, 1)]
+    decoded = entries.decode(entries.EVENTS, entries.encode_events(positions))
+    assert isinstance(decoded, list)
+    for item, durable, text in zip(positions, decoded, texts, strict=True):
+        body: JsonObject = {**events.wire(item), "content": durable.event["content"]}
+        assert durable == Durable(item.seq, item.event.id, item.event.type, body)
+        assert durable.event["content"] in ([events.text_block(text)], [events.text_block(clean_text(text))])
+
+
+@given(st.integers(0, 10**6), st.text(max_size=50))
+def test_previews_round_trip(offset: int, text: str) -> None:
+    delta = Delta("sevt_1", offset, text)
+    assert entries.decode(entries.DELTA, entries.encode_delta(delta)) == delta
+    assert entries.decode(entries.START, entries.encode_start(START)) == START
+
+
+def test_a_kind_of_a_newer_writer_is_nothing() -> None:
+    assert entries.decode(b"dance", b"{}") is None
+
+
+@given(st.text(max_size=60), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=20))
+def test_an_open_preview_never_shows_text_that_was_not_written(text: str, cuts: list[tuple[int, int]]) -> None:
+    """Pieces may repeat, overlap or be missing: what comes out is always a beginning of the text."""
+    bodies = [entries.encode_start(START)]
+    bodies += [
+        entries.encode_delta(Delta("sevt_1", start, text[start:end])) for start, end in cuts if start <= len(text)
+    ]
+    found = entries.decode_open(bodies)
+    assert found is not None
+    assert found[0] == START
+    assert text.startswith(found[1])
+
+
+@given(st.lists(st.text(min_size=1, max_size=5), max_size=10))
+def test_an_open_preview_is_complete_when_all_pieces_are_there(pieces: list[str]) -> None:
+    bodies = [entries.encode_start(START)]
+    offset = 0
+    for piece in pieces:
+        body = entries.encode_delta(Delta("sevt_1", offset, piece))
+        bodies += [body, body]  # a retried pipeline repeats
+        offset += len(piece)
+    assert entries.decode_open(bodies) == (START, "".join(pieces))
+
+
+def test_all_keys_of_a_session_share_one_hash_tag() -> None:
+    shards = {keys.shard_of(f"sesn_{number}") for number in range(5000)}
+    assert shards == set(range(keys.SHARDS))
+    assert keys.stream(7) == "footplate:live:{07}"
+    shard = keys.shard_of("sesn_1")
+    assert keys.open_preview("org_1", "sesn_1") == f"footplate:open:{{{shard:02}}}:org_1:sesn_1"

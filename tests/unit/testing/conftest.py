@@ -1,0 +1,41 @@
+"""Clients of the scripted model: the official SDK and pydantic-ai, exactly as users have them."""
+
+from collections.abc import AsyncIterator
+
+import anthropic
+import pytest
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+
+from footplate.testing import ScriptedModel
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that the machine says about models or proxies may reach a test."""
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "HTTP_PROXY", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+async def shared_model() -> AsyncIterator[ScriptedModel]:
+    async with ScriptedModel() as server:
+        yield server
+
+
+@pytest.fixture
+def model(shared_model: ScriptedModel) -> ScriptedModel:
+    """One server for all, as nobody's requests yet; a test installs the scripts that it names."""
+    shared_model.clear()
+    return shared_model
+
+
+@pytest.fixture
+async def client(model: ScriptedModel) -> AsyncIterator[anthropic.AsyncAnthropic]:
+    async with anthropic.AsyncAnthropic(api_key="test", base_url=model.url, max_retries=0) as sdk:
+        yield sdk
+
+
+@pytest.fixture
+def native(client: anthropic.AsyncAnthropic) -> AnthropicModel:
+    return AnthropicModel("claude-sonnet-5", provider=AnthropicProvider(anthropic_client=client))
