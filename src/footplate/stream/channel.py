@@ -6,7 +6,9 @@ follows directly is delivered; what is old is dropped; what leaves a gap starts 
 the open preview's list), and until it is done all that arrives waits in `_waiting`.
 
 Previews are shown only while they are known to be open. One whose writer had not seen all positions that we have
-may be over already: then the log decides, so that no preview follows the event that finishes it.
+may be over already: then the log decides, so that no preview follows the event that finishes it. One that starts
+while another is open may be the *older* of the two, for the open preview's list runs ahead of the stream: then the
+list decides, so that no preview starts twice.
 """
 
 import asyncio
@@ -140,7 +142,7 @@ class Channel:
         if start.after_seq > self.seq:
             self._want_log = True
             return False
-        if start.after_seq < self.seq:
+        if start.after_seq < self.seq or self._preview is not None:
             self._need(Delta(start.id, 0, ""))
         else:
             self._show(PreviewText(start.id, start.type))
@@ -173,6 +175,8 @@ class Channel:
 
     def _show(self, preview: PreviewText) -> None:
         assert self.seq is not None
+        if self._preview is not None:
+            self._give_up(self._preview.id)
         self._preview = preview
         for subscriber in self.subscribers:
             subscriber.preview(self.seq, preview)

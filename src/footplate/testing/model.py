@@ -33,6 +33,8 @@ class ScriptedModel:
         from footplate.testing import serving
 
         listener = socket.create_server(self._address, backlog=2048)
+        # asyncio sets it only on sockets made with an explicit protocol; without it each answer waits 40 ms.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._address = listener.getsockname()[:2]
         self._server = serving.server(self._app)
         self._task = asyncio.create_task(self._server.serve(sockets=[listener]), name="scripted-model")

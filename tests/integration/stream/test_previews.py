@@ -12,6 +12,7 @@ from footplate.domain.events import Event
 from footplate.domain.ports import Preview
 from footplate.domain.services import Cursor
 from footplate.stream import keys
+from footplate.stream.entries import Delta, Start
 from footplate.stream.hub import Hub
 from footplate.stream.publisher import Live
 from footplate.stream.turn_live import TurnLive
@@ -223,6 +224,32 @@ async def test_a_piece_that_is_nowhere_ends_the_preview_but_not_the_stream(
     preview.write(" four")
     await turn.publish(log.append(session_id, events.message("one two three four", event_id=preview.event_id)))
     assert (await client.next()).event == "agent.message"
+    await client.close()
+
+
+async def test_the_start_of_an_older_preview_does_not_replace_the_open_one(
+    hub: Hub, live: Live, log: MemoryLog, session_id: str
+) -> None:
+    """The open preview's list runs ahead of a reader that is late: its start and that of the one before come after."""
+    turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
+    await turn.publish(log.append(session_id, events.status_running()))
+    old, new = turn.preview("agent.message"), turn.preview("agent.message")
+    new.write("one ")
+    await asyncio.sleep(0.05)
+    client = await Client(hub, session_id).open()
+    await client.until("event_delta")
+    channel = next(iter(hub._channels.values()))
+    for body in (
+        Start(old.event_id, "agent.message", 1),
+        Delta(old.event_id, 0, "old"),
+        Start(new.event_id, "agent.message", 1),
+    ):
+        channel.receive(body)
+    new.write("two")
+    await turn.publish(log.append(session_id, events.message("one two", event_id=new.event_id)))
+    await client.until("agent.message")
+    assert [item.event for item in client.seen] == ["event_start", "event_delta", "event_delta", "agent.message"]
+    assert text_of(client.seen[:-1]) == "one two"
     await client.close()
 
 

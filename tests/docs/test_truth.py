@@ -1,0 +1,78 @@
+"""The pages are true to the tree: what they name exists, and what exists they name."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from bench.prove import registry
+from footplate.domain import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "footplate"
+
+
+def _read(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+def _packages() -> set[str]:
+    return {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+
+
+def test_architecture_names_every_package_and_module_of_the_top() -> None:
+    text = _read("ARCHITECTURE.md")
+    modules = {path.name for path in SOURCE.glob("*.py")} - {"__init__.py"}
+    missing = [name for name in _packages() if f"`{name}/`" not in text] + [
+        name for name in modules if f"`{name}`" not in text
+    ]
+    assert missing == []
+
+
+def test_every_path_that_architecture_names_exists() -> None:
+    named = re.findall(r"`([\w./-]+(?:/|\.(?:py|sql|md|toml|lock|json)))`", _read("ARCHITECTURE.md"))
+    assert len(named) > 20
+    gone = [name for name in named if not any((root / name).exists() for root in (ROOT, SOURCE))]
+    assert gone == []
+
+
+def test_every_dependency_has_its_line() -> None:
+    project = tomllib.loads(_read("pyproject.toml"))
+    groups = project["dependency-groups"]
+    wanted = [*project["project"]["dependencies"], *(line for group in groups.values() for line in group)]
+    names = {re.split(r"[\[<>=!~; ]", line, maxsplit=1)[0] for line in wanted}
+    rows = set(re.findall(r"^\| `([\w-]+)` \|", _read("docs/dependencies.md"), re.MULTILINE))
+    assert rows == names
+
+
+def test_every_claim_has_its_row() -> None:
+    rows = re.findall(r"`just prove ([a-z]+-\d+)`", _read("docs/evidence.md"))
+    assert len(rows) == len(set(rows))
+    assert {claim.key for claim in registry.claims()} <= set(rows)
+
+
+def test_every_error_code_is_explained() -> None:
+    def codes(kind: type[errors.FootplateError]) -> set[str]:
+        return {kind.code}.union(*(codes(child) for child in kind.__subclasses__()))
+
+    explained = set(re.findall(r"^\| `([a-z_]+)` \|", _read("docs/errors.md"), re.MULTILINE))
+    assert codes(errors.FootplateError) - explained == set()
+
+
+def test_every_word_of_the_glossary_is_there() -> None:
+    words = set(re.findall(r"^\*\*([a-z ]+)\*\*", _read("docs/glossary.md"), re.MULTILINE))
+    assert words >= {
+        *("agent", "environment", "session", "step", "turn", "event", "position", "preview", "epoch", "guardian"),
+        *("snapshot", "gate", "park", "proxy", "cell"),
+    }
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        targets = re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text())
+        assert [target for target in targets if not (page.parent / target).exists()] == [], page
+
+
+def test_the_lock_file_names_no_host_and_no_place() -> None:
+    text = _read("requirements.lock")
+    assert "--hash=sha256:" in text
+    assert re.findall(r"https?://|--(?:extra-)?index-url|--find-links|file:", text) == []
