@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-import snippets
+from tests.docs import snippets
 
 from footplate.stack.ports import free_port
 

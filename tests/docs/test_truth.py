@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 from bench.prove import registry
+
 from footplate.domain import errors
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -25,6 +25,8 @@ class Claim:
     first_seq: int
     control_seq: int
     """The last control input (interrupt, steering) at the time of the claim."""
+    controls_seq: int
+    """Control inputs from this position on are the turn's."""
     config: ResolvedConfig
     content: Sequence[JsonObject]
     context: JsonObject

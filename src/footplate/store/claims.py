@@ -81,6 +81,7 @@ class Claims:
             attempt=1,
             failures=0,
             first_seq=row["seq"] - 1,
+            controls_seq=row["seq"] - 1,
             config=config,
             content=content_of(await self._body(step)),
             context=context,
@@ -93,7 +94,7 @@ class Claims:
         )
 
     async def _resume(self, connection: Connection, head: Row, turn: Row) -> Claim:
-        row = await connection.fetchrow(SQL["resume_turn"], turn["session_id"], turn["id"])
+        row = await connection.fetchrow(SQL["resume_turn"], turn["session_id"], turn["id"], head["seq"])
         assert row is not None
         claim = Claim(
             organisation=turn["organisation"],
@@ -103,6 +104,7 @@ class Claims:
             attempt=row["attempt"],
             failures=row["failures"],
             first_seq=turn["first_seq"],
+            controls_seq=row["controls_seq"],
             config=agents.load_config(turn["config"]),
             content=content_of(await self._body(turn)),
             context=turn["context"],
@@ -130,6 +132,7 @@ class Claims:
             attempt=turn["attempt"],
             failures=turn["failures"],
             first_seq=turn["first_seq"],
+            controls_seq=turn["controls_seq"],
             config=agents.load_config(turn["config"]),
             content=(),
             context={},

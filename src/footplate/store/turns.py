@@ -12,7 +12,7 @@ import asyncpg
 import stamina
 
 from footplate.domain import events
-from footplate.domain.errors import Unavailable
+from footplate.domain.errors import Fenced, Unavailable
 from footplate.domain.events import Event, Position, Usage
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Entry, SteerMessage
@@ -22,6 +22,7 @@ from footplate.store.appends import Batch, append
 from footplate.store.claims import content_of
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.objects import Objects
+from footplate.store.records import Row
 
 _NO_USAGE = Usage()
 
@@ -59,12 +60,13 @@ class Turns:
             status: events.RetryStatus = "terminal" if outcome.status is TurnStatus.FAILED else "exhausted"
             last.append(events.session_error(outcome.error_type, outcome.error_message or "", status))
         last.append(events.status_idle(outcome.stop_reason))
-        more = False
+        more = True  # also when the acknowledgement was lost: looking once too often finds nothing
 
         async def commit(connection: Connection) -> Sequence[Position]:
             nonlocal more
             async with connection.transaction():
-                positions = await append(connection, self._objects, claim, Batch(last))
+                late = await self._late_interrupts(connection, claim)
+                positions = [*late, *await append(connection, self._objects, claim, Batch(last))]
                 ended = outcome.status is not TurnStatus.AWAITING
                 wake = await connection.fetchval(
                     SQL["end_turn"],
@@ -104,27 +106,49 @@ class Turns:
         return [Entry(row["kind"], await self._body(row["body"], row["object_key"])) for row in rows]
 
     async def take_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]:
+        """Messages that join the turn. What an earlier try took is given again: it may have died before its append."""
+        positions: Sequence[Position] = ()
         async with self._database.transaction() as connection:
             rows = await connection.fetch(SQL["steering"], claim.session_id)
-            if not rows:
-                return (), ()
-            taken = [Event(events.USER_MESSAGE, row["body"], row["event_id"]) for row in rows]
-            at = [row["position"] for row in rows]
-            positions = await append(connection, self._objects, claim, Batch(taken, refs=at))
-            await connection.execute(SQL["steered"], claim.session_id, at, claim.turn_id)
-        bodies = [await self._body(row["body"], row["object_key"]) for row in rows]
-        return [
-            SteerMessage(row["event_id"], content_of(body)) for row, body in zip(rows, bodies, strict=True)
-        ], positions
+            if rows:
+                taken = [Event(events.USER_MESSAGE, row["body"], row["event_id"]) for row in rows]
+                at = [row["position"] for row in rows]
+                positions = await append(connection, self._objects, claim, Batch(taken, refs=at))
+                await connection.execute(SQL["steered"], claim.session_id, at, claim.turn_id)
+            if claim.attempt > 1:
+                rows = await connection.fetch(SQL["steered_into"], claim.session_id, claim.turn_id)
+        messages = [
+            SteerMessage(row["event_id"], content_of(await self._body(row["body"], row["object_key"]))) for row in rows
+        ]
+        return messages, positions
 
     async def take_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]:
-        """Is the turn asked to stop? Interrupts are marked as taken up."""
-        rows = await self._database.fetch("interrupts", claim.session_id, claim.first_seq)
+        """Is the turn asked to stop? Also when an earlier try took the interrupt up and was lost before it stopped."""
+        rows = await self._database.fetch("interrupts", claim.session_id, claim.controls_seq)
         if rows:
-            taken = [Event(events.USER_INTERRUPT, row["body"], row["event_id"]) for row in rows]
-            return True, await self.append(claim, taken, refs=[row["seq"] for row in rows])
-        wanted = await self._database.fetchrow("wants_interrupt", claim.session_id, claim.first_seq)
+            return True, await self._take_up(None, claim, rows)
+        wanted = await self._database.fetchrow("wants_interrupt", claim.session_id, claim.controls_seq)
         return bool(wanted and wanted["wanted"]), ()
+
+    async def _late_interrupts(self, connection: Connection, claim: Claim) -> Sequence[Position]:
+        """An interrupt that came while the turn was ending has nothing left to stop: it is taken up all the same."""
+        control_seq = await connection.fetchval(SQL["lock_epoch"], claim.session_id, claim.epoch)
+        if control_seq is None:
+            raise Fenced(f"Another worker holds session {claim.session_id}.")
+        if control_seq < claim.controls_seq:
+            return ()
+        rows = await connection.fetch(SQL["interrupts"], claim.session_id, claim.controls_seq)
+        return await self._take_up(connection, claim, rows)
+
+    async def _take_up(self, connection: Connection | None, claim: Claim, rows: Sequence[Row]) -> Sequence[Position]:
+        fresh = [row for row in rows if not row["taken"]]
+        if not fresh:
+            return ()
+        taken = [Event(events.USER_INTERRUPT, row["body"], row["event_id"]) for row in fresh]
+        refs = [row["seq"] for row in fresh]
+        if connection is None:
+            return await self.append(claim, taken, refs=refs)
+        return await append(connection, self._objects, claim, Batch(taken, refs=refs))
 
     async def _patiently(self, commit: _Commit, claim: Claim, new_events: Sequence[Event]) -> Sequence[Position]:
         async for attempt in stamina.retry_context(

@@ -1,6 +1,7 @@
 """Real processes for the environment's tests, and the proof that none of them is left."""
 
 import asyncio
+import contextlib
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -44,7 +45,11 @@ class Mark:
         return found
 
     def command_lines(self) -> set[str]:
-        return {" ".join(process.cmdline()) for process in self.processes() if alive(process)}
+        found = set()
+        for process in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found.add(" ".join(process.cmdline()))
+        return found
 
 
 @pytest.fixture

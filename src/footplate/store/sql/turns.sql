@@ -43,8 +43,9 @@ with head as (
 ), step as (
     update steps set state = 'running', turn_id = $4 where session_id = $1 and position = $5
 ), turn as (
-    insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, config, context, started_at)
-    select $1, $4, $2, $5, $6, 'running', head.seq - 1, $7, $8, now() from head
+    insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, controls_seq, config, context,
+                       started_at)
+    select $1, $4, $2, $5, $6, 'running', head.seq - 1, head.seq - 1, $7, $8, now() from head
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, ref_seq, processed_at, body)
     select $1, head.seq - 1, $2, $4, $6, 'user.message', $5::bigint, now(), null::json from head
@@ -54,7 +55,12 @@ with head as (
 select seq, now() as created_at from head
 
 -- name: resume_turn
-update turns set attempt = attempt + 1, status = 'running' where session_id = $1 and id = $2 returning attempt, failures
+-- A parked turn that goes on heeds only the interrupts that come from now on.
+update turns
+set attempt = attempt + 1, controls_seq = case when status = 'awaiting_tool_results' then $3 + 1 else controls_seq end,
+    status = 'running'
+where session_id = $1 and id = $2
+returning attempt, failures, controls_seq
 
 -- name: set_head_status
 update session_heads set status = $3 where session_id = $1 and epoch = $2
@@ -104,12 +110,22 @@ order by s.position
 -- name: steered
 update steps set state = 'done', turn_id = $3 where session_id = $1 and position = any($2::bigint[])
 
+-- name: steered_into
+select s.position, s.event_id, e.body, e.object_key
+from steps s
+join events e on e.session_id = s.session_id and e.seq = s.position
+where s.session_id = $1 and s.turn_id = $2 and s.when_busy = 'steer' and s.state = 'done'
+order by s.position
+
+-- name: lock_epoch
+select control_seq from session_heads where session_id = $1 and epoch = $2 for update
+
 -- name: interrupts
--- Interrupts not yet taken up, and queued messages that want the running turn to stop.
-select e.seq, e.event_id, e.body
+-- Interrupts that this turn has to heed; those processed on receipt found the session idle.
+select e.seq, e.event_id, e.body,
+       exists (select from events t where t.session_id = e.session_id and t.ref_seq = e.seq) as taken
 from events e
 where e.session_id = $1 and e.seq >= $2 and e.type = 'user.interrupt' and e.ref_seq is null and e.processed_at is null
-  and not exists (select from events t where t.session_id = e.session_id and t.ref_seq = e.seq)
 order by e.seq
 
 -- name: wants_interrupt

@@ -159,6 +159,7 @@ create table turns (
     attempt        integer not null default 1,
     failures       integer not null default 0,
     first_seq      bigint not null,
+    controls_seq   bigint not null,
     config         json not null,
     context        json not null,
     result         json not null default '{}',

@@ -1,0 +1,97 @@
+"""`footplate dev` as a person has it: stopped, killed, started again, and with a part that dies."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from bench.prove import remains
+
+from footplate.cli import local
+from footplate.stack.leftovers import wait_until
+from footplate.stack.ports import LOOPBACK, free_port
+from footplate.stack.program import http_status
+
+MARK = "acceptance-of-dev"
+
+
+class Dev:
+    def __init__(self, home: Path) -> None:
+        self.data = home / "data"
+        self.port = free_port()
+        self._home = home
+        self._started: list[asyncio.subprocess.Process] = []
+
+    async def start(self) -> asyncio.subprocess.Process:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "footplate", "dev"),
+            *("--port", str(self.port), "--data-dir", str(self.data)),
+            env={"PATH": os.environ["PATH"], "HOME": str(self._home), "NO_COLOR": "1", remains.MARK: MARK},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        self._started.append(process)
+        assert process.stdout is not None
+        async with asyncio.timeout(120):
+            while line := await process.stdout.readline():
+                if b"Ctrl-C stops everything" in line:
+                    return process
+        assert process.stderr is not None
+        raise AssertionError((await process.stderr.read()).decode())
+
+    async def answers(self) -> bool:
+        secret = local.key(self.data)
+        assert secret is not None
+        return await http_status(LOOPBACK, self.port, "/v1/agents", {"x-api-key": secret}) == 200
+
+    async def nothing_left(self) -> bool:
+        return not remains.of(MARK, self.data)
+
+    def end(self) -> None:
+        for process in self._started:
+            if process.returncode is None:
+                process.kill()
+
+
+@pytest.fixture
+async def dev(tmp_path: Path) -> AsyncIterator[Dev]:
+    made = Dev(tmp_path)
+    yield made
+    made.end()
+
+
+async def test_it_stops_all_of_it_when_told_to(dev: Dev) -> None:
+    process = await dev.start()
+    assert await dev.answers()
+    process.send_signal(signal.SIGTERM)
+    assert await process.wait() == 0
+    assert await dev.nothing_left()
+    assert local.find(dev.data) is None
+
+
+async def test_killed_it_leaves_nothing_and_starts_again_with_its_state(dev: Dev) -> None:
+    first = await dev.start()
+    secret = local.key(dev.data)
+    first.kill()
+    await first.wait()
+    second = await dev.start()
+    assert local.key(dev.data) == secret
+    assert await dev.answers()
+    second.kill()
+    await second.wait()
+    assert await wait_until(dev.nothing_left, 10)
+
+
+async def test_a_part_that_dies_ends_it_with_a_reason(dev: Dev) -> None:
+    process = await dev.start()
+    redis = next(pid for pid, command in remains.of(MARK, dev.data).items() if "redis-server" in command)
+    os.kill(redis, signal.SIGKILL)
+    assert await process.wait() == 1
+    assert process.stderr is not None
+    said = (await process.stderr.read()).decode()
+    assert "Redis was ended by SIGKILL" in said
+    assert "redis.log" in said
+    assert await dev.nothing_left()
