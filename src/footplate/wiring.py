@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -200,10 +200,12 @@ class _Unsandboxed:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    async def open(self, organisation: str, session_id: str, *, deadline: float) -> OpenEnvironment:
+    async def open(
+        self, organisation: str, session_id: str, *, deadline: float, variables: Mapping[str, str]
+    ) -> OpenEnvironment:
         directory = self._root / organisation / session_id
         directory.mkdir(parents=True, exist_ok=True)
-        return UnsandboxedEnvironment(str(directory), deadline=deadline)
+        return UnsandboxedEnvironment(str(directory), deadline=deadline, env=variables)
 
 
 class _Health:

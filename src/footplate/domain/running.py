@@ -1,6 +1,6 @@
 """What the engine asks of the store, the live stream and the environments while a turn runs, as ports."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -107,7 +107,10 @@ class OpenEnvironment(Environment, Protocol):
 
 
 class Environments(Protocol):
-    async def open(self, organisation: str, session_id: str, *, deadline: float) -> OpenEnvironment: ...
+    async def open(
+        self, organisation: str, session_id: str, *, deadline: float, variables: Mapping[str, str]
+    ) -> OpenEnvironment:
+        """`variables` are set for every command."""
 
 
 class Waker(Protocol):

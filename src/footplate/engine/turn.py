@@ -5,6 +5,7 @@ the turn's commands are dead before its last commit, and the commit is all or no
 """
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -131,14 +132,16 @@ class _Turn:
     async def _work(self) -> Outcome:
         parts, claim = self._parts, self._claim
         harness = parts.harness(claim.config.harness)
-        environment = await parts.environments.open(claim.organisation, claim.session_id, deadline=self._held.deadline)
+        environment = await parts.environments.open(
+            claim.organisation, claim.session_id, deadline=self._held.deadline, variables=_variables(claim)
+        )
         try:
             context = await self._context(environment)
             task = asyncio.ensure_future(harness.run(context))
             self._held.on_renew = environment.renew
             self._held.on_lost = partial(_cancel, task)
             self._held.on_control = self._controlled
-            if claim.attempt > 1:
+            if claim.attempt > 1 or claim.control_seq >= claim.controls_seq:
                 self._controlled()
             watcher = asyncio.create_task(self._watch())
             try:
@@ -250,6 +253,15 @@ class _Log:
 
     def preview(self, event_type: PreviewType) -> Preview:
         return self._live.preview(event_type)
+
+
+def _variables(claim: Claim) -> dict[str, str]:
+    """What a tool may know of its turn; the caller's context among it (F6)."""
+    return {
+        "FOOTPLATE_SESSION_ID": claim.session_id,
+        "FOOTPLATE_TURN_ID": claim.turn_id,
+        "FOOTPLATE_CONTEXT": json.dumps(claim.context),
+    }
 
 
 def _failure(error_type: str, message: str) -> Outcome:

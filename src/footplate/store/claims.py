@@ -81,7 +81,7 @@ class Claims:
             attempt=1,
             failures=0,
             first_seq=row["seq"] - 1,
-            controls_seq=row["seq"] - 1,
+            controls_seq=step["position"],
             config=config,
             content=content_of(await self._body(step)),
             context=context,

@@ -124,7 +124,7 @@ class Turns:
 
     async def take_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]:
         """Is the turn asked to stop? Also when an earlier try took the interrupt up and was lost before it stopped."""
-        rows = await self._database.fetch("interrupts", claim.session_id, claim.controls_seq)
+        rows = await self._database.fetch("interrupts", claim.session_id, claim.controls_seq, claim.turn_id)
         if rows:
             return True, await self._take_up(None, claim, rows)
         wanted = await self._database.fetchrow("wants_interrupt", claim.session_id, claim.controls_seq)
@@ -137,7 +137,7 @@ class Turns:
             raise Fenced(f"Another worker holds session {claim.session_id}.")
         if control_seq < claim.controls_seq:
             return ()
-        rows = await connection.fetch(SQL["interrupts"], claim.session_id, claim.controls_seq)
+        rows = await connection.fetch(SQL["interrupts"], claim.session_id, claim.controls_seq, claim.turn_id)
         return await self._take_up(connection, claim, rows)
 
     async def _take_up(self, connection: Connection | None, claim: Claim, rows: Sequence[Row]) -> Sequence[Position]:

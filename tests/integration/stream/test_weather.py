@@ -137,12 +137,15 @@ async def test_no_redis_at_all(own_redis: RedisServer, log: MemoryLog, session_i
     async with Live(own_redis.url) as live, Hub(own_redis.url, log) as hub:
         client = await Client(hub, session_id).open()
         turn = TurnLive(live, ORGANISATION, session_id)
-        began = time.monotonic()
+        took = []
         for _ in range(200):
+            began = time.monotonic()
             preview = turn.preview("agent.message")
             preview.write("text")
             await turn.publish(log.append(session_id, events.message("text", event_id=preview.event_id)))
-        assert time.monotonic() - began < 0.2  # a millisecond each
+            took.append(time.monotonic() - began)
+            await asyncio.sleep(0)
+        assert sorted(took)[180] < 0.003
         await client.until_seq(200, seconds=2)
         assert client.seqs == list(range(1, 201))
         await client.close()

@@ -4,6 +4,7 @@ A field that is accepted is enforced. So a field of the reference that has no ef
 `Refused` or `OnlyEmpty`: the answer then names it, instead of calling it unknown or, worse, ignoring it.
 """
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -16,6 +17,7 @@ from footplate.domain.json import JsonObject
 
 UNSUPPORTED: Final = "unsupported"
 MAX_METADATA: Final = 16
+MAX_CONTEXT: Final = 32 * 1024
 MAX_INTEGER: Final = 2**31 - 1
 
 
@@ -66,13 +68,24 @@ def _plain(text: str) -> str:
     return text
 
 
+def _small(context: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if len(json.dumps(context)) > MAX_CONTEXT:
+        raise ValueError(f"must not take more than {MAX_CONTEXT} bytes as JSON")
+    return context
+
+
+Context = Annotated[
+    dict[str, JsonValue],
+    AfterValidator(_small),
+    Field(description="Given to every command of the turn as FOOTPLATE_CONTEXT, in JSON."),
+]
 Moment = Annotated[datetime, AfterValidator(_utc)]
 Text = Annotated[str, AfterValidator(_plain)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-Id = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_plain)]
+Id = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_plain)]
 Version = Annotated[int, Field(ge=1, le=MAX_INTEGER)]
-MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-MetadataValue = Annotated[str, StringConstraints(max_length=512)]
+MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_plain)]
+MetadataValue = Annotated[str, StringConstraints(max_length=512), AfterValidator(_plain)]
 Metadata = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=MAX_METADATA)]
 MetadataPatch = dict[MetadataKey, MetadataValue | None]
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from footplate.api.wire.agents import TurnOverrides, fields_of
-from footplate.api.wire.base import Body, Id, Moment, Parameters, Refused, Text, dumped
+from footplate.api.wire.base import Body, Context, Id, Moment, Parameters, Refused, Text, dumped
 from footplate.api.wire.content import MessageContent, ResultContent
 from footplate.domain import events
 from footplate.domain.json import Json
@@ -66,7 +66,7 @@ class UserMessage(Body):
     content: MessageContent
     when_busy: Literal["queue", "steer", "interrupt", "reject"] = "queue"
     overrides: TurnOverrides | None = None
-    context: dict[str, JsonValue] | None = None
+    context: Context | None = None
 
     def to_input(self) -> Input:
         content: list[Json] = [dumped(block) for block in self.content]

@@ -5,11 +5,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
-from pydantic import Discriminator, Field, JsonValue, StringConstraints, Tag
+from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from footplate.api.wire.agents import AgentOverrides
 from footplate.api.wire.base import (
     Body,
+    Context,
     Id,
     Metadata,
     MetadataPatch,
@@ -31,7 +32,7 @@ from footplate.domain.turns import Session, SessionStatus
 _MICRO_PER_CENT: Final = 10_000
 
 Status = Literal["idle", "running", "rescheduling", "terminated"]
-Title = Annotated[str, StringConstraints(max_length=2000)]
+Title = Annotated[Text, StringConstraints(max_length=2000)]
 
 
 class AgentReference(Body):
@@ -68,7 +69,7 @@ class SessionCreate(Body):
     environment_id: Id
     title: Title | None = None
     metadata: Metadata = Field(default_factory=dict)
-    context: dict[str, JsonValue] | None = None
+    context: Context | None = None
     initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS, default_factory=list)]
     resources: OnlyEmpty = None
     vault_ids: OnlyEmpty = None

@@ -45,7 +45,7 @@ with head as (
 ), turn as (
     insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, controls_seq, config, context,
                        started_at)
-    select $1, $4, $2, $5, $6, 'running', head.seq - 1, head.seq - 1, $7, $8, now() from head
+    select $1, $4, $2, $5, $6, 'running', head.seq - 1, $5, $7, $8, now() from head
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, ref_seq, processed_at, body)
     select $1, head.seq - 1, $2, $4, $6, 'user.message', $5::bigint, now(), null::json from head
@@ -121,11 +121,13 @@ order by s.position
 select control_seq from session_heads where session_id = $1 and epoch = $2 for update
 
 -- name: interrupts
--- Interrupts that this turn has to heed; those processed on receipt found the session idle.
-select e.seq, e.event_id, e.body,
-       exists (select from events t where t.session_id = e.session_id and t.ref_seq = e.seq) as taken
+-- Interrupts that this turn has to heed: nobody took them up, or an earlier try of this turn did.
+-- Those processed on receipt found the session idle.
+select e.seq, e.event_id, e.body, t.seq is not null as taken
 from events e
+left join events t on t.session_id = e.session_id and t.ref_seq = e.seq
 where e.session_id = $1 and e.seq >= $2 and e.type = 'user.interrupt' and e.ref_seq is null and e.processed_at is null
+  and (t.seq is null or t.turn_id = $3)
 order by e.seq
 
 -- name: wants_interrupt

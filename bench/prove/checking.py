@@ -1,0 +1,140 @@
+"""Every answer that a proof receives is held against the official SDK's own models, before anybody else sees it.
+
+`Ledger.hook` goes into an HTTP client's response hooks: it reads the bytes themselves, because the SDK's objects do
+not tell what was missing or foreign on the wire. What does not fit is counted and raised at once.
+"""
+
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx2
+import orjson
+from anthropic.types import BetaErrorResponse
+from anthropic.types.beta import (
+    BetaEnvironment,
+    BetaEnvironmentDeleteResponse,
+    BetaManagedAgentsAgent,
+    BetaManagedAgentsDeletedSession,
+    BetaManagedAgentsSession,
+)
+
+from footplate.testing import strict
+
+FRAMES: Final = "footplate.frames"
+_SILENT: Final = frozenset({"ping"})
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One server-sent event."""
+
+    id: str
+    data: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What was checked so far. May be shared by many clients."""
+
+    events: Counter[str] = field(default_factory=Counter)
+    resources: Counter[str] = field(default_factory=Counter)
+    mismatches: list[str] = field(default_factory=list)
+
+    @property
+    def validated(self) -> int:
+        return self.events.total()
+
+    def check_frame(self, frame: Frame, event: str) -> None:
+        if event == "error":
+            self._check(self.resources, "error", frame.data)
+            return
+        if frame.data.get("type") != event:
+            self._refuse(f"a frame says event {event!r} and its data {frame.data.get('type')!r}")
+        self._check(self.events, event, frame.data)
+
+    def check_body(self, body: object) -> None:
+        """A JSON answer: a resource, an error, or a list of them. What the SDK has no model for is left alone."""
+        if not isinstance(body, dict):
+            return
+        items = body.get("data") if "type" not in body else None
+        for item in items if isinstance(items, list) else [body]:
+            kind = str(item.get("type"))
+            if "." in kind:
+                self._check(self.events, kind, item)
+            elif kind in _RESOURCES:
+                self._check(self.resources, kind, item)
+
+    async def hook(self, response: httpx2.Response) -> None:
+        kind = response.headers.get("content-type", "")
+        if kind.startswith("text/event-stream"):
+            frames: deque[Frame] = deque()
+            response.extensions[FRAMES] = frames
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            response.stream = _Checked(response.stream, self, frames)
+        elif kind.startswith("application/json"):
+            self.check_body(orjson.loads(await response.aread()))
+
+    def _check(self, counter: Counter[str], kind: str, data: Mapping[str, object]) -> None:
+        counter[kind] += 1
+        try:
+            if kind in _RESOURCES:
+                strict.assert_valid(_RESOURCES[kind], data)
+            else:
+                strict.assert_valid_event(data)
+        except AssertionError as error:
+            self._refuse(str(error), error)
+
+    def _refuse(self, complaint: str, cause: Exception | None = None) -> None:
+        self.mismatches.append(complaint)
+        raise AssertionError(complaint) from cause
+
+
+_RESOURCES: Final[Mapping[str, Any]] = {
+    "agent": BetaManagedAgentsAgent,
+    "environment": BetaEnvironment,
+    "session": BetaManagedAgentsSession,
+    "session_deleted": BetaManagedAgentsDeletedSession,
+    "environment_deleted": BetaEnvironmentDeleteResponse,
+    "error": BetaErrorResponse,
+}
+
+
+class SseReader:
+    """Bytes in, frames out, each checked. For proofs that read a stream without the SDK."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> Iterator[Frame]:
+        *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
+        for block in blocks:
+            fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if line and not line.startswith(b":"))
+            event = fields.get(b"event", b"").decode()
+            if not fields or event in _SILENT:
+                continue
+            if not event:
+                raise AssertionError(f"a frame without an event name is dropped by the SDK: {block!r}")
+            frame = Frame(fields.get(b"id", b"").decode(), orjson.loads(fields[b"data"]))
+            self._ledger.check_frame(frame, event)
+            if event != "error":
+                yield frame
+
+
+class _Checked(httpx2.AsyncByteStream):
+    """The bytes of a stream on their way to the SDK. The frames wait beside, for who wants them as they were sent."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, ledger: Ledger, frames: deque[Frame]) -> None:
+        self._stream = stream
+        self._reader = SseReader(ledger)
+        self._frames = frames
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            self._frames.extend(self._reader.feed(chunk))
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

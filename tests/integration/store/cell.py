@@ -1,0 +1,139 @@
+"""The store's parts over one database, and a few moves that many tests make."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from footplate.domain import events, ids
+from footplate.domain.events import Event, Position
+from footplate.domain.principals import Principal
+from footplate.domain.running import Claim, Nothing
+from footplate.domain.services import Accepted, Input
+from footplate.domain.turns import Outcome, TurnStatus, WhenBusy
+from footplate.store.claims import Claims
+from footplate.store.database import Connection, Database
+from footplate.store.objects import Objects
+from footplate.store.reads import Reads
+from footplate.store.turns import Turns
+from footplate.store.units import Units
+
+AGENT = {"id": "agent_1", "version": 1, "name": "a", "model": {"id": "claude-opus-5"}}
+ANSWERED = Outcome(status=TurnStatus.COMPLETED, text="done")
+
+
+class Forgetful(Database):
+    """Commits, and then loses the connection before the acknowledgement has come: once for each `forget`."""
+
+    forget = 0
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        async with super().connection() as connection:
+            yield connection
+            if self.forget:
+                self.forget -= 1
+                raise ConnectionResetError("the acknowledgement is lost")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    database: Forgetful
+    objects: Objects
+    folder: Path
+    """Where the objects are."""
+
+    @property
+    def units(self) -> Units:
+        return Units(self.database, self.objects)
+
+    @property
+    def reads(self) -> Reads:
+        return Reads(self.database)
+
+    @property
+    def claims(self) -> Claims:
+        return Claims(self.database, self.objects, default_harness="native")
+
+    @property
+    def turns(self) -> Turns:
+        return Turns(self.database, self.objects)
+
+    async def session(self, principal: Principal, *texts: str) -> str:
+        inputs = [message(text) for text in texts]
+        async with self.units.unit(principal, None) as unit:
+            session, _ = await unit.create_session(
+                principal, agent={**AGENT}, environment_id="env_1", title=None, metadata={}, context={}, inputs=inputs
+            )
+        return session.id
+
+    async def send(self, principal: Principal, session_id: str, *inputs: Input | str) -> Accepted:
+        items = [message(item) if isinstance(item, str) else item for item in inputs]
+        async with self.units.unit(principal, None) as unit:
+            return await unit.send(principal, session_id, items)
+
+    async def claim(self, session_id: str, principal: Principal, worker: str = "wrkr_1") -> Claim:
+        claim = await self.claims.claim(principal.organisation, session_id, worker)
+        assert isinstance(claim, Claim), claim
+        return claim
+
+    async def nothing(self, session_id: str, principal: Principal) -> Nothing:
+        claim = await self.claims.claim(principal.organisation, session_id, "wrkr_1")
+        assert isinstance(claim, Nothing), claim
+        return claim
+
+    async def positions(self, session_id: str, principal: Principal) -> Sequence[Position]:
+        return await self.reads.positions(principal.organisation, session_id, 0, 100_000)
+
+    async def head(self, session_id: str) -> dict[str, Any]:
+        return (await self.rows("session_heads", session_id))[0]
+
+    async def rows(self, table: str, session_id: str) -> list[dict[str, Any]]:
+        """A whole table's rows of the session: what must not change is compared as it is."""
+        async with self.database.connection() as connection:
+            rows = await connection.fetch(f"select * from {table} where session_id = $1 order by 1, 2", session_id)
+        return [dict(row) for row in rows]
+
+    async def everything(self, session_id: str) -> dict[str, list[dict[str, Any]]]:
+        return {
+            name: await self.rows(name, session_id) for name in ("session_heads", "events", "entries", "steps", "turns")
+        }
+
+
+def somebody(organisation: str | None = None) -> Principal:
+    return Principal(organisation or ids.new_id(ids.ORGANISATION), ids.new_id(ids.API_KEY), "test", frozenset())
+
+
+def message(text: str, when_busy: WhenBusy = WhenBusy.QUEUE) -> Input:
+    body: dict[str, Any] = {"content": [events.text_block(text)]}
+    return Input(type=events.USER_MESSAGE, body=body, when_busy=when_busy)
+
+
+def interrupt() -> Input:
+    return Input(type=events.USER_INTERRUPT, body={})
+
+
+def answer_to(event_id: str) -> Input:
+    body: dict[str, Any] = {"custom_tool_use_id": event_id, "content": [events.text_block("42")]}
+    return Input(type=events.USER_CUSTOM_TOOL_RESULT, body=body)
+
+
+def ask() -> Event:
+    return events.custom_tool_use("look_up", {"key": "k"}, call_id=ids.new_id("toolu"))
+
+
+def waits_for(*asked: Event) -> Outcome:
+    return replace(ANSWERED, status=TurnStatus.AWAITING, pending=tuple(event.id for event in asked))
+
+
+def text_of(position: Position) -> str:
+    content = position.event.body["content"]
+    assert isinstance(content, list)
+    block = content[0]
+    assert isinstance(block, dict)
+    return str(block["text"])
+
+
+def types(positions: Sequence[Position]) -> list[str]:
+    return [position.event.type for position in positions]

@@ -1,0 +1,93 @@
+"""The commit took effect, its acknowledgement was lost: the worker tries again and nothing happens twice."""
+
+import pytest
+
+from footplate.domain import events
+from footplate.domain.events import Usage
+from footplate.domain.ports import Entry
+from footplate.domain.principals import Principal
+from footplate.domain.turns import WhenBusy
+
+from .cell import ANSWERED, Cell, interrupt, message, types
+
+USAGE = Usage(input_tokens=10, output_tokens=2, requests=1, cost_microusd=7)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+async def test_an_append_takes_effect_once(cell: Cell, principal: Principal, times: int) -> None:
+    session_id = await cell.session(principal, "go")
+    claim = await cell.claim(session_id, principal)
+    new = [events.message("a"), events.message("b")]
+    cell.database.forget = times
+
+    positions = await cell.turns.append(claim, new, entries=[Entry("k", {"n": 1})], usage=USAGE)
+
+    assert cell.database.forget == 0
+    stored = await cell.positions(session_id, principal)
+    assert [(item.seq, item.event.id) for item in positions] == [(4, new[0].id), (5, new[1].id)]
+    assert [(item.seq, item.event.id) for item in stored[3:]] == [(4, new[0].id), (5, new[1].id)]
+    assert await cell.turns.entries(claim, 0) == [Entry("k", {"n": 1})]
+    session = await cell.reads.session(principal, session_id)
+    turn = await cell.reads.turn(principal, session_id, claim.turn_id)
+    assert (session.usage, turn.usage) == (USAGE, USAGE)
+
+
+async def test_entries_without_events_are_added_once(cell: Cell, principal: Principal) -> None:
+    """An interrupted turn closes its open calls so: a call with two results is refused by every model."""
+    session_id = await cell.session(principal, "go")
+    claim = await cell.claim(session_id, principal)
+    cell.database.forget = 1
+
+    await cell.turns.append(claim, [], entries=[Entry("k", {"n": 1})])
+
+    assert await cell.turns.entries(claim, 0) == [Entry("k", {"n": 1})]
+
+
+async def test_a_turn_ends_once_and_what_waits_is_not_forgotten(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "one", "two")
+    claim = await cell.claim(session_id, principal)
+    cell.database.forget = 1
+
+    positions, more = await cell.turns.finish(claim, ANSWERED)
+
+    assert more
+    assert types(positions) == [events.STATUS_IDLE]
+    assert types(await cell.positions(session_id, principal)).count(events.STATUS_IDLE) == 1
+    following = await cell.claim(session_id, principal)
+    assert (following.content[0]["text"], following.attempt) == ("two", 1)
+
+
+async def test_a_failure_is_counted_once(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "go")
+    claim = await cell.claim(session_id, principal)
+    cell.database.forget = 1
+
+    await cell.turns.reschedule(claim, "model_overloaded_error", "busy")
+
+    again = await cell.claim(session_id, principal)
+    assert (again.failures, again.attempt, types(again.positions)) == (1, 2, [events.STATUS_RUNNING])
+    assert types(await cell.positions(session_id, principal)).count(events.STATUS_RESCHEDULED) == 1
+
+
+async def test_an_interrupt_is_taken_up_once(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "go")
+    claim = await cell.claim(session_id, principal)
+    await cell.send(principal, session_id, interrupt())
+    cell.database.forget = 2  # the look and the append
+
+    assert (await cell.turns.take_interrupts(claim))[0]
+    assert types(await cell.positions(session_id, principal)).count(events.USER_INTERRUPT) == 2
+
+
+async def test_steering_that_an_earlier_try_took_is_given_again(cell: Cell, principal: Principal) -> None:
+    """Taking marks it as processed; the append that puts it into the conversation may never come."""
+    session_id = await cell.session(principal, "go")
+    first = await cell.claim(session_id, principal)
+    await cell.send(principal, session_id, message("join", WhenBusy.STEER))
+    taken, positions = await cell.turns.take_steering(first)
+    assert len(positions) == len(taken) == 1
+
+    second = await cell.claim(session_id, principal)
+    again, positions = await cell.turns.take_steering(second)
+
+    assert (again, positions) == (taken, ())
