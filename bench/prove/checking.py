@@ -7,11 +7,10 @@ not tell what was missing or foreign on the wire. What does not fit is counted a
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import httpx2
 import orjson
-from anthropic.types import BetaErrorResponse
 from anthropic.types.beta import (
     BetaEnvironment,
     BetaEnvironmentDeleteResponse,
@@ -19,11 +18,26 @@ from anthropic.types.beta import (
     BetaManagedAgentsDeletedSession,
     BetaManagedAgentsSession,
 )
+from anthropic.types.shared.error_type import ErrorType
+from typing_extensions import TypedDict
 
 from footplate.testing import strict
 
 FRAMES: Final = "footplate.frames"
 _SILENT: Final = frozenset({"ping"})
+
+
+class _Error(TypedDict):
+    type: ErrorType
+    message: str
+
+
+class _Refusal(TypedDict):
+    """The SDK has no model of an error that includes conflicts, but a closed set of types."""
+
+    type: Literal["error"]
+    error: _Error
+    request_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +111,7 @@ _RESOURCES: Final[Mapping[str, Any]] = {
     "session": BetaManagedAgentsSession,
     "session_deleted": BetaManagedAgentsDeletedSession,
     "environment_deleted": BetaEnvironmentDeleteResponse,
-    "error": BetaErrorResponse,
+    "error": _Refusal,
 }
 
 

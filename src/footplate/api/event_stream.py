@@ -1,8 +1,8 @@
 """A stream of server-sent events as a bare ASGI response.
 
-The headers go out at once: clients open the stream before they send, and wait for them. Nothing here can slow
-or stop a turn: the tail behind it drops what a slow client does not read, and closing the stream ends the
-two tasks below and nothing else.
+The headers go out as soon as the stream's place is fixed: clients open it before they send, and wait for them.
+Nothing here can slow or stop a turn: the tail behind it drops what a slow client does not read, and closing the
+stream ends the two tasks below and nothing else.
 """
 
 import asyncio

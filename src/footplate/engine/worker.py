@@ -22,8 +22,6 @@ from footplate.engine.workflow import SessionWorkflow, SweepWorkflow
 
 log = structlog.get_logger(__name__)
 
-_SWEEP_ID = "footplate-sweep"
-
 
 async def run_worker(
     client: Client, settings: Settings, turns: TurnActivities, sweep: SweepActivities, stop: asyncio.Event
@@ -51,12 +49,13 @@ async def run_worker(
 
 
 async def _schedule_sweep(client: Client, settings: Settings) -> None:
+    sweep_id = f"sweep/{settings.task_queue}"
     schedule = Schedule(
-        action=ScheduleActionStartWorkflow(SweepWorkflow.run, id=_SWEEP_ID, task_queue=settings.task_queue),
+        action=ScheduleActionStartWorkflow(SweepWorkflow.run, id=sweep_id, task_queue=settings.task_queue),
         spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(seconds=settings.sweep_interval))]),
         policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP),
     )
     try:
-        await client.create_schedule(_SWEEP_ID, schedule)
+        await client.create_schedule(sweep_id, schedule)
     except ScheduleAlreadyRunningError:
         return

@@ -50,7 +50,8 @@ async def append_inputs(
 async def _pending(connection: Connection, head: Row) -> list[str]:
     if head["turn_id"] is None:
         return []
-    return await connection.fetchval(SQL["pending_custom"], head["session_id"], head["turn_id"]) or []
+    rows = await connection.fetch(SQL["pending_custom"], head["session_id"], head["turn_id"])
+    return [row["id"] for row in rows]
 
 
 def _plan(head: Row, item: Input, number: int, pending: list[str]) -> _Plan:

@@ -47,11 +47,30 @@ class Turns:
     ) -> Sequence[Position]:
         """Retried until the database answers; a retry after a lost acknowledgement finds its events by their ids."""
         batch = Batch(new_events, refs, entries, usage or Usage())
+        if not new_events:
+            return await self._append_entries(claim, batch)
 
         async def commit(connection: Connection) -> Sequence[Position]:
             return await append(connection, self._objects, claim, batch)
 
         return await self._patiently(commit, claim, () if refs else new_events)
+
+    async def _append_entries(self, claim: Claim, batch: Batch) -> Sequence[Position]:
+        """Entries have no ids to find them by; but only this turn adds any, so a count that moved was its first try."""
+        before: int | None = None
+
+        async def commit(connection: Connection) -> Sequence[Position]:
+            nonlocal before
+            async with connection.transaction():
+                count = await connection.fetchval(
+                    SQL["lock_entries"], claim.session_id, claim.organisation, claim.epoch
+                )
+                before = count if before is None else before
+                if count is not None and count != before:
+                    return ()
+                return await append(connection, self._objects, claim, batch)
+
+        return await self._patiently(commit, claim, ())
 
     async def finish(self, claim: Claim, outcome: Outcome) -> tuple[Sequence[Position], bool]:
         """The turn's one last commit. Also says whether there is more to do for the session."""

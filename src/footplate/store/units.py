@@ -189,6 +189,8 @@ class Unit:
     ) -> tuple[Session, Accepted]:
         old = await self._lock_session(principal, session_id)
         new = change(old)
+        if (new.title, new.metadata) == (old.title, old.metadata):
+            return old, Accepted(organisation=principal.organisation, session_id=session_id)
         await self._connection.execute(SQL["update_session"], session_id, new.title, new.metadata)
         notice = Event(events.SESSION_UPDATED, {"title": new.title, "metadata": {**new.metadata}})
         accepted = await append_notice(self._connection, principal, session_id, notice)
@@ -199,10 +201,12 @@ class Unit:
         await self._connection.execute(SQL["archive_session"], session_id)
         return await self._session(principal, session_id)
 
-    async def delete_session(self, principal: Principal, session_id: str) -> None:
+    async def delete_session(self, principal: Principal, session_id: str) -> Accepted:
         _refuse_running(await self._lock_session(principal, session_id), "deleted")
+        accepted = await append_notice(self._connection, principal, session_id, Event(events.SESSION_DELETED))
         await self._connection.execute(SQL["delete_session"], session_id)
         await self._objects.delete_session(principal.organisation, session_id)
+        return accepted
 
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> Accepted:
         return await append_inputs(self._connection, self._objects, principal, session_id, inputs)

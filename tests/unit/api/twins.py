@@ -291,8 +291,9 @@ class TwinUnit:
         self._world.sessions[session_id] = replace(session, archived_at=self._world.now())
         return self._world.sessions[session_id]
 
-    async def delete_session(self, principal: Principal, session_id: str) -> None:
+    async def delete_session(self, principal: Principal, session_id: str) -> Accepted:
         del self._world.sessions[(await self._idle(principal, session_id)).id]
+        return Accepted(organisation=principal.organisation, session_id=session_id)
 
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> Accepted:
         await self._reads.session(principal, session_id)
@@ -353,6 +354,7 @@ class TwinTails:
     ) -> AsyncIterator[bytes]:
         self.asked.append((organisation, session_id, cursor, deltas))
         try:
+            yield b""
             for chunk in self.chunks:
                 yield chunk
             if self.failure is not None:

@@ -70,6 +70,9 @@ async def stream_events(request: Request, session_id: str, principal: Asking) ->
     frames = services.tails.frames(
         principal.organisation, session.id, cursor=cursor, deltas=frozenset(query.event_deltas)
     )
+    # The first one says that the stream's place is fixed: only now may the client hear that it is open, for it sends
+    # its message at once and expects to see it.
+    await anext(frames, b"")
     return EventStream(frames)
 
 

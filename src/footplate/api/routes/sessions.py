@@ -127,7 +127,7 @@ async def delete_session(request: Request, session_id: str, principal: Asking) -
     raw = await read_nothing(request)
 
     async def work(unit: Unit) -> Changed:
-        await unit.delete_session(principal, session_id)
-        return {"id": session_id, "type": "session_deleted"}, None
+        accepted = await unit.delete_session(principal, session_id)
+        return {"id": session_id, "type": "session_deleted"}, accepted
 
     return await change(request, principal, raw, work)

@@ -1,25 +1,30 @@
-"""The `native` harness itself: prepares a turn and hands it to the loop. Holds nothing between turns."""
+"""The `native` harness itself: prepares a turn, hands it to the loop. What it keeps between turns only saves time."""
 
 from footplate.domain.ports import TurnContext
 from footplate.domain.turns import Outcome
 from footplate.harness.native import settings, tool_inputs
+from footplate.harness.native.conversations import Conversations
 from footplate.harness.native.loop import Loop
-from footplate.harness.native.mapping import Conversation
 from footplate.harness.native.models import Resolver
 
 
 class NativeHarness:
     def __init__(self, models: Resolver) -> None:
         self._models = models
+        self._conversations = Conversations()
 
     async def run(self, turn: TurnContext) -> Outcome:
         model = self._models(turn.config.model)
         tools = [tool_inputs.definition(name) for name in turn.config.tools if name in tool_inputs.INPUTS]
+        conversation = self._conversations.take(turn.session_id, turn.history)
         loop = Loop(
             turn,
-            Conversation(turn.history),
+            conversation,
             model=model,
             settings=settings.model_settings(model, turn.config.model_parameters, turn.session_id),
             parameters=settings.request_parameters(turn.config, tools),
         )
-        return await loop.run()
+        outcome = await loop.run()
+        # Not after an error: the next try builds it anew from what the log has.
+        self._conversations.keep(turn.session_id, conversation)
+        return outcome

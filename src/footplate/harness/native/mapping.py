@@ -52,6 +52,8 @@ class Conversation:
     """The entries so far, and the messages that a model gets for them."""
 
     def __init__(self, history: Sequence[Entry] = ()) -> None:
+        self.entries: list[Entry] = []
+        """What all of this was made from."""
         self.lines: list[Line] = []
         self.messages: list[ModelMessage] = []
         self._order: dict[str, int] = {}
@@ -61,6 +63,7 @@ class Conversation:
         for line in _parse(entries):
             self.lines.append(line)
             self._place(line)
+        self.entries.extend(entries)
 
     def of_turn(self, turn_id: str) -> list[Line]:
         """The newest turn's lines are the last ones: no need to walk through years of conversation."""

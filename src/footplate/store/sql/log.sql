@@ -52,9 +52,14 @@ with head as (
     set input_tokens = input_tokens + $13, output_tokens = output_tokens + $14,
         cache_read = cache_read + $15, cache_write = cache_write + $16, requests = requests + $17,
         cost_microusd = case when $18::bigint is null then cost_microusd else coalesce(cost_microusd, 0) + $18 end
+    from head
     where $17 > 0 and session_id = $1 and id = $4
 )
 select seq, entries, now() as created_at from head
+
+-- name: lock_entries
+-- How many entries there are, while the epoch is the session's.
+select entries from session_heads where session_id = $1 and organisation = $2 and epoch = $3 for update
 
 -- name: appended
 -- After a lost acknowledgement: did the append take effect?

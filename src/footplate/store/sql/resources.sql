@@ -95,8 +95,15 @@ insert into steps (session_id, position, organisation, kind, event_id, when_busy
 values ($1, $2, $3, 'prompt', $4, $5, $6, $7)
 
 -- name: pending_custom
--- The custom tool calls that the parked turn waits for.
-select result -> 'pending' as pending from turns where session_id = $1 and id = $2 and status = 'awaiting_tool_results'
+-- The custom tool calls that the parked turn waits for; those answered since it last said so are left out.
+select pending.id
+from turns t, json_array_elements_text(t.result -> 'pending') with ordinality as pending (id, n)
+where t.session_id = $1 and t.id = $2 and t.status = 'awaiting_tool_results'
+  and not exists (
+      select from events e
+      where e.session_id = $1 and e.seq >= t.first_seq and e.type = 'user.custom_tool_result' and e.ref_seq is null
+        and e.body ->> 'custom_tool_use_id' = pending.id)
+order by pending.n
 
 -- name: key_principal
 select id, organisation, name, roles from api_keys where secret_hash = $1 and revoked_at is null

@@ -1,0 +1,145 @@
+"""A client for measurements: HTTP/1.1 over asyncio streams and nothing else, so that the figure is the server's.
+
+The official SDK costs more than the answer it waits for. What is received here is kept as bytes with its time, and
+held against the SDK's models by `check` once the clock no longer runs.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+import orjson
+
+from bench.prove.checking import Frame, Ledger
+from bench.prove.figure import NotHeld
+
+_LIMIT: Final = 16 * 1024 * 1024
+_PATIENCE: Final = 60.0
+DELTAS: Final = "event_deltas%5B%5D=agent.message"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One server-sent event, and when it came (seconds since the epoch)."""
+
+    at: float
+    event: str
+    id: str
+    data: bytes
+
+    @property
+    def body(self) -> dict[str, Any]:
+        body: dict[str, Any] = orjson.loads(self.data)
+        return body
+
+
+class Lean:
+    def __init__(self, base_url: str, key: str = "") -> None:
+        url = urlsplit(base_url)
+        self._address = url.hostname or "", url.port or 80
+        headers = [f"host: {url.netloc}", "content-type: application/json"]
+        self._headers = "\r\n".join([*headers, f"authorization: Bearer {key}"] if key else headers)
+        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for _, writer in self._idle:
+            writer.close()
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._call("POST", path, orjson.dumps(body))
+
+    async def get(self, path: str) -> dict[str, Any]:
+        return await self._call("GET", path, b"")
+
+    @asynccontextmanager
+    async def stream(self, path: str) -> AsyncIterator["Frames"]:
+        """Open once the answer's headers are there. A stream has a connection of its own."""
+        reader, writer = await self._connect()
+        try:
+            writer.write(self._request("GET", path, b""))
+            await _head(reader)
+            yield Frames(reader)
+        finally:
+            writer.close()
+
+    async def _call(self, method: str, path: str, body: bytes) -> dict[str, Any]:
+        reader, writer = self._idle.pop() if self._idle else await self._connect()
+        writer.write(self._request(method, path, body))
+        headers = await _head(reader)
+        answer: dict[str, Any] = orjson.loads(await reader.readexactly(int(headers[b"content-length"])))
+        self._idle.append((reader, writer))
+        return answer
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(*self._address, limit=_LIMIT)
+
+    def _request(self, method: str, path: str, body: bytes) -> bytes:
+        head = f"{method} {path} HTTP/1.1\r\n{self._headers}\r\ncontent-length: {len(body)}\r\n\r\n"
+        return head.encode() + body
+
+
+class Frames:
+    """The events of one stream, as they come."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._rest = b""
+        self._ready: list[Received] = []
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Received:
+        while not self._ready:
+            size = int(await self._reader.readline() or b"0", 16)
+            if size == 0:
+                raise StopAsyncIteration
+            chunk = await self._reader.readexactly(size + 2)
+            self._feed(chunk[:-2], time.time())
+        return self._ready.pop(0)
+
+    async def until(self, *events: str, patience: float = _PATIENCE) -> list[Received]:
+        """Everything up to and with the next of one of these."""
+        found = []
+        async with asyncio.timeout(patience):
+            async for frame in self:
+                found.append(frame)
+                if frame.event in events:
+                    return found
+        raise NotHeld(f"the stream ended before any of {events}: {[frame.event for frame in found]}")
+
+    async def until_idle(self, *, patience: float = _PATIENCE) -> list[Received]:
+        return await self.until("session.status_idle", patience=patience)
+
+    def _feed(self, chunk: bytes, now: float) -> None:
+        *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
+        for block in blocks:
+            fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if line and not line.startswith(b":"))
+            if fields:
+                event, place = fields[b"event"].decode(), fields.get(b"id", b"").decode()
+                self._ready.append(Received(now, event, place, fields[b"data"]))
+
+
+def check(frames: Iterable[Received], ledger: Ledger | None = None) -> int:
+    """Hold every frame against the SDK's models; how many there were."""
+    ledger = ledger or Ledger()
+    for frame in frames:
+        ledger.check_frame(Frame(frame.id, frame.body), frame.event)
+    return ledger.validated
+
+
+async def _head(reader: asyncio.StreamReader) -> dict[bytes, bytes]:
+    """The headers of an answer; anything but success ends the measurement."""
+    status, *lines = (await reader.readuntil(b"\r\n\r\n")).rstrip().split(b"\r\n")
+    headers = dict(line.lower().split(b": ", 1) for line in lines)
+    if b" 200 " not in status:
+        text = await reader.read(int(headers.get(b"content-length", b"0")))
+        raise NotHeld(f"the server answered {status.decode()}: {text.decode(errors='replace')[:300]}")
+    return headers
