@@ -5,6 +5,7 @@ held against the SDK's models by `check` once the clock no longer runs.
 """
 
 import asyncio
+import secrets
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -17,9 +18,10 @@ import orjson
 from bench.prove.checking import Frame, Ledger
 from bench.prove.figure import NotHeld
 
+MODEL: Final = "claude-sonnet-4-5"
+DELTAS: Final = "event_deltas%5B%5D=agent.message"
 _LIMIT: Final = 16 * 1024 * 1024
 _PATIENCE: Final = 60.0
-DELTAS: Final = "event_deltas%5B%5D=agent.message"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,20 @@ class Lean:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for _, writer in self._idle:
-            writer.close()
+        for idle in self._idle:
+            idle[1].close()
+
+    async def seat(self) -> dict[str, str]:
+        """A new agent without tools and an environment: what a session is created with."""
+        named = {"name": f"measured-{secrets.token_hex(4)}"}
+        agent = await self.post("/v1/agents", {**named, "model": MODEL})
+        environment = await self.post(
+            "/v1/environments", {**named, "config": {"type": "cloud", "networking": {"type": "unrestricted"}}}
+        )
+        return {"agent": agent["id"], "environment_id": environment["id"]}
+
+    async def send(self, session_id: str, text: str) -> None:
+        await self.post(f"/v1/sessions/{session_id}/events", {"events": [message(text)]})
 
     async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return await self._call("POST", path, orjson.dumps(body))
@@ -125,6 +139,16 @@ class Frames:
             if fields:
                 event, place = fields[b"event"].decode(), fields.get(b"id", b"").decode()
                 self._ready.append(Received(now, event, place, fields[b"data"]))
+
+
+def message(text: str) -> dict[str, Any]:
+    return {"type": "user.message", "content": [{"type": "text", "text": text}]}
+
+
+def events_path(session_id: str, *, deltas: bool = False, after: int | None = None) -> str:
+    """Where its stream is; from now on unless `after` says otherwise."""
+    query = [f"after={after}"] if after is not None else []
+    return f"/v1/sessions/{session_id}/events/stream?" + "&".join([*query, *([DELTAS] if deltas else [])])
 
 
 def check(frames: Iterable[Received], ledger: Ledger | None = None) -> int:

@@ -44,6 +44,8 @@ class Settings(BaseSettings):
     default_harness: str = "native"
     max_turns: int = 100
     """Turns that one worker runs at once."""
+    kept_entries: int = 200_000
+    """Conversation entries that a worker keeps in memory, so that a session's next turn reads only what is new."""
     heartbeat_timeout: float = 10.0
     """A worker that the engine has not heard of for so long has lost its turns."""
     lease: float = 5.0

@@ -117,7 +117,7 @@ async def run_worker(settings: Settings) -> None:
                 environments=_Unsandboxed(settings.data_dir / "workspaces"),
                 harness=harnesses.get,
                 leases=keeper,
-                conversations=Conversations(turns, sessions=4 * settings.max_turns),
+                conversations=Conversations(turns, entries=settings.kept_entries),
                 limits=Limits(
                     lease=settings.lease,
                     max_failures=settings.max_failures,

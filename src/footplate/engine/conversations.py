@@ -5,19 +5,22 @@ added in between is read from where ours ends.
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from footplate.domain.ports import Entry
 from footplate.domain.running import Claim, TurnStore
 
 
 class Conversations:
-    def __init__(self, store: TurnStore, *, sessions: int) -> None:
+    def __init__(self, store: TurnStore, *, entries: int) -> None:
+        """`entries`: how many are kept in all; the sessions that ran longest ago go first."""
         self._store = store
-        self._sessions = sessions
+        self._most = entries
+        self._count = 0
         self._kept: OrderedDict[str, list[Entry]] = OrderedDict()
 
     async def load(self, claim: Claim) -> list[Entry]:
-        kept = self._kept.pop(claim.session_id, [])
+        kept = self._kept.get(claim.session_id, [])
         if len(kept) > claim.entries:
             kept = []
         if len(kept) < claim.entries:
@@ -25,12 +28,15 @@ class Conversations:
         self._keep(claim.session_id, kept)
         return list(kept)
 
-    def add(self, claim: Claim, entries: list[Entry]) -> None:
+    def add(self, claim: Claim, entries: Sequence[Entry]) -> None:
         """After a successful append of the turn that holds the session."""
         if claim.session_id in self._kept:
             self._kept[claim.session_id].extend(entries)
+            self._count += len(entries)
 
     def _keep(self, session_id: str, entries: list[Entry]) -> None:
+        self._count += len(entries) - len(self._kept.pop(session_id, ()))
         self._kept[session_id] = entries
-        while len(self._kept) > self._sessions:
-            self._kept.popitem(last=False)
+        while self._count > self._most and len(self._kept) > 1:
+            _, gone = self._kept.popitem(last=False)
+            self._count -= len(gone)

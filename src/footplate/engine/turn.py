@@ -247,7 +247,7 @@ class _Log:
         self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
     ) -> None:
         positions = await self._parts.turns.append(self._claim, events, entries=entries, usage=usage)
-        self._parts.conversations.add(self._claim, list(entries))
+        self._parts.conversations.add(self._claim, entries)
         await failpoints.hit("before_publish")
         await self._live.publish(positions)
 

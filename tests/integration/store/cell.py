@@ -8,6 +8,7 @@ from typing import Any
 
 from footplate.domain import events, ids
 from footplate.domain.events import Event, Position
+from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
 from footplate.domain.running import Claim, Nothing
 from footplate.domain.services import Accepted, Input
@@ -19,14 +20,18 @@ from footplate.store.reads import Reads
 from footplate.store.turns import Turns
 from footplate.store.units import Units
 
-AGENT = {"id": "agent_1", "version": 1, "name": "a", "model": {"id": "claude-opus-5"}}
+AGENT: JsonObject = {"id": "agent_1", "version": 1, "name": "a", "model": {"id": "claude-opus-5"}}
 ANSWERED = Outcome(status=TurnStatus.COMPLETED, text="done")
 
 
 class Forgetful(Database):
-    """Commits, and then loses the connection before the acknowledgement has come: once for each `forget`."""
+    """Commits, and then loses the connection before the acknowledgement has come: once for each `forget`.
+
+    With `break_next` it is lost before the next transaction commits.
+    """
 
     forget = 0
+    break_next = False
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
@@ -35,6 +40,14 @@ class Forgetful(Database):
             if self.forget:
                 self.forget -= 1
                 raise ConnectionResetError("the acknowledgement is lost")
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        async with super().transaction() as connection:
+            yield connection
+            if self.break_next:
+                self.break_next = False
+                raise ConnectionResetError("the connection is lost")
 
 
 @dataclass(frozen=True, slots=True)

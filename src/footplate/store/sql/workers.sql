@@ -13,12 +13,16 @@ select session_id, epoch, control_seq from session_heads where session_id = any(
 delete from workers where id = $1
 
 -- name: to_wake
--- What the api could not signal, or was lost between commit and signal; and turns whose worker is long gone.
-select organisation, session_id from session_heads where wake and wake_at < now() - $1 * interval '1 second'
+-- What the api could not signal, or was lost between commit and signal; and turns whose worker is long gone. A session
+-- whose turn runs or waits for its next try is left alone: its workflow looks at the flag when the turn ends.
+select organisation, session_id
+from session_heads
+where wake and wake_at < now() - $1 * interval '1 second' and status = 'idle'
 union all
 select h.organisation, h.session_id
 from session_heads h left join workers w on w.id = h.holder
-where h.status = 'running' and h.claimed_at < now() - $2 * interval '1 second'
+where h.status <> 'idle'
+  and h.claimed_at < now() - case when h.status = 'running' then $2 else 10 * $2 end * interval '1 second'
   and (w.id is null or w.lease_until < now() - $2 * interval '1 second')
 limit $3
 

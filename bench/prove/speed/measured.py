@@ -1,0 +1,27 @@
+"""What one measurement found, and the little statistics that they share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from footplate.domain.json import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    text: str
+    holds: bool
+    details: JsonObject = field(default_factory=dict)
+
+
+def quantile(values: Sequence[float], q: float) -> float:
+    """By nearest rank: a value that was measured, never one in between."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
+
+
+def median(values: Sequence[float]) -> float:
+    return quantile(values, 0.5)
+
+
+def milliseconds(seconds: float) -> float:
+    return round(seconds * 1000, 1)
