@@ -47,11 +47,7 @@ class Client:
         max_connections: int = 1000,
     ) -> None:
         self.ledger = ledger or Ledger()
-        limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
-        # A transport of its own, so that no proxy of this machine's environment comes in between.
-        self.http = DefaultAsyncHttpxClient(
-            transport=httpx2.AsyncHTTPTransport(limits=limits), event_hooks={"response": [self.ledger.hook]}
-        )
+        self.http = DefaultAsyncHttpxClient(**_checked(self.ledger, max_connections))
         self.sdk = AsyncAnthropic(
             api_key=key or cluster.key,
             auth_token=None,
@@ -135,6 +131,24 @@ class Client:
             if page["next_page"] is None:
                 return found
             query["page"] = page["next_page"]
+
+
+def raw_client(
+    cluster: Cluster, *, api: int = 0, key: str | None = None, ledger: Ledger | None = None
+) -> httpx2.AsyncClient:
+    """Plain HTTP with a key, for what the SDK would not say; its answers are checked like the others."""
+    headers = {"authorization": f"Bearer {key or cluster.key}"}
+    return httpx2.AsyncClient(base_url=cluster.base_urls[api], headers=headers, **_checked(ledger or Ledger(), 1000))
+
+
+def _checked(ledger: Ledger, max_connections: int) -> dict[str, Any]:
+    """A transport of its own, so that no proxy of this machine's environment comes in between."""
+    limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
+    return {
+        "transport": httpx2.AsyncHTTPTransport(limits=limits),
+        "event_hooks": {"response": [ledger.hook]},
+        "timeout": 60,
+    }
 
 
 class Stream:

@@ -44,7 +44,7 @@ class Document:
                     yield self._operation(method.upper(), path, item[method])
 
     def minimal(self, schema: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-        """The smallest value that fits; a property that is in `given` takes its value from there."""
+        """The smallest value that fits; a required property that is in `given` takes its value from there."""
         schema = self._resolve(schema)
         for word in ("const", "default"):
             if word in schema:
@@ -78,9 +78,9 @@ class Document:
         match schema.get("type"):
             case "object":
                 properties = schema.get("properties", {})
-                wanted = [name for name in properties if name in schema.get("required", ()) or name in given]
+                required = schema.get("required", ())
                 return {
-                    name: given[name] if name in given else self.minimal(properties[name], given) for name in wanted
+                    name: given[name] if name in given else self.minimal(properties[name], given) for name in required
                 }
             case "array":
                 return [self.minimal(schema["items"], given)] * schema.get("minItems", 0)

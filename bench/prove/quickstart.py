@@ -185,7 +185,7 @@ async def _interrupted(client: Client, script: str, ready: Callable[[Stream], Aw
         took = time.monotonic() - started
         require(holds=took < STOPS_WITHIN, otherwise=f"an interrupt took {took:.1f} s to end the turn")
         _equal(_stop(ended), {"type": "end_turn"})
-        shown = [event["processed_at"] is not None for event in ended if event["id"] == event_id]
+        shown = [event["processed_at"] is not None for event in ended if event.get("id") == event_id]
         _equal(shown, [False, True])
         await client.send(session_id, _ask("again"))
         _equal(texts(await stream.until_idle()), ["Still here."])

@@ -71,9 +71,11 @@ async def test_a_retry_waits_for_its_first_try(cell: Cell, principal: Principal,
     session_id = await cell.session(principal)
     attempts = [_attempt(session_id, "hi", key=key, retry=number) for number in range(3)]
     async with cell.units.unit(principal, attempts[0]) as first:
-        retries = [asyncio.create_task(_send(cell, principal, session_id, "hi", attempt)) for attempt in attempts[1:]]
-        done, _ = await asyncio.wait(retries, timeout=0.2)
-        assert not done
+        retries = []
+        for attempt in attempts[1:]:
+            retries.append(asyncio.create_task(_send(cell, principal, session_id, "hi", attempt)))
+            done, _ = await asyncio.wait(retries, timeout=0.3)
+            assert not done
         await first.send(principal, session_id, [message("hi")])
         await first.remember(Answer(200, {"data": "of the first"}))
     assert await asyncio.gather(*retries) == [Answer(200, {"data": "of the first"})] * 2

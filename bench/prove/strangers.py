@@ -1,0 +1,181 @@
+"""Two organisations on one server, and what a stranger may not learn: the parts of `core-9`.
+
+A stranger asks for what belongs to the owner; the answer must be, byte for byte but for the ids, the answer for
+something that does not exist. The owner then asks the same and gets it, which shows that the question was a good one.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+import httpx2
+
+from bench.prove.clients import Client, raw_client
+from bench.prove.cluster import Cluster
+from bench.prove.figure import NotHeld, require
+from bench.prove.openapi import Document, Operation
+from footplate.domain import events, ids
+
+PREFIXES: Final = {
+    "agent_id": ids.AGENT,
+    "environment_id": ids.ENVIRONMENT,
+    "session_id": ids.SESSION,
+    "turn_id": ids.TURN,
+}
+BODY_IDS: Final = {"agent": "agent_id", "environment_id": "environment_id"}
+"""Fields of request bodies that name something else, and what they name."""
+ASKED_APART: Final = frozenset({"custom_tool_use_id"})
+"""Fields that name a part of the session itself; see `core_9`."""
+_VARIES: Final = frozenset({"request-id", "date"})
+
+
+@dataclass(frozen=True, slots=True)
+class Organisation:
+    client: Client
+    http: httpx2.AsyncClient
+
+    @classmethod
+    async def found(cls, cluster: Cluster, name: str) -> Self:
+        key = await cluster.create_key(name)
+        return cls(Client(cluster, key=key), raw_client(cluster, key=key))
+
+    async def aclose(self) -> None:
+        await self.http.aclose()
+        await self.client.sdk.close()
+
+    async def settle(self, *, turns: int) -> "Ids":
+        """An agent of two versions, an environment, and a session with so many turns."""
+        sdk = self.client.sdk
+        agent_id = await self.client.agent()
+        await sdk.beta.agents.update(agent_id, version=1, name="renamed")
+        environment_id = await self.client.environment()
+        session_id = await self.client.session(agent_id, environment_id)
+        for _ in range(turns):
+            await self.client.run_turn(session_id, "Hello")
+        listed = (await self.http.get(f"/v1/sessions/{session_id}/turns")).json()["data"]
+        turn_id = listed[0]["id"] if listed else missing("turn_id")
+        return {
+            "agent_id": agent_id,
+            "environment_id": environment_id,
+            "session_id": session_id,
+            "turn_id": turn_id,
+        }
+
+
+Ids = dict[str, str]
+"""By the name of the path's parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a stranger can see of an answer, ids and the request's own id apart."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request that names things by id, in its path or in its body."""
+
+    operation: Operation
+    ids: Mapping[str, str]
+    """By path parameter or by field of the body."""
+    body: Any = None
+    query: tuple[tuple[str, str], ...] = ()
+
+    def with_ids(self, others: Mapping[str, str]) -> "Question":
+        return replace(self, ids={**self.ids, **others})
+
+    async def ask(self, http: httpx2.AsyncClient) -> Reply:
+        method, url, body = self.request()
+        async with http.stream(method, url, json=body, params=self.query) as response:
+            streamed = response.headers["content-type"].startswith("text/event-stream")
+            text = "" if streamed else (await response.aread()).decode()
+        text = text.replace(response.headers["request-id"], "REQUEST")
+        for name, value in self.ids.items():
+            text = text.replace(value, name)
+        headers = {name: value for name, value in response.headers.items() if name not in _VARIES}
+        return Reply(response.status_code, headers, text)
+
+    def request(self) -> tuple[str, str, Any]:
+        body = self.body
+        if body is not None:
+            body = {name: self.ids.get(name, value) for name, value in body.items()}
+        return self.operation.method, self.operation.url(self.ids), body
+
+
+def missing(name: str) -> str:
+    """An id that nothing has, of the same length and look."""
+    return ids.new_id(PREFIXES[BODY_IDS.get(name, name)])
+
+
+def named(operation: Operation, document: Document) -> Sequence[str]:
+    """What a request of this operation names by id. A name that nobody has an id for fails the proof."""
+    names = list(operation.path_parameters)
+    if operation.body is not None:
+        for name, schema in document.properties(operation.body).items():
+            if not _is_reference(name) or "not supported" in schema.get("description", ""):
+                continue
+            if name in BODY_IDS:
+                names.append(name)
+            elif name not in ASKED_APART:
+                raise NotHeld(f"{operation} takes {name!r} in its body, and the proof does not know what that names")
+    unknown = [name for name in names if name not in PREFIXES and name not in BODY_IDS]
+    require(holds=not unknown, otherwise=f"{operation}: the proof has no ids for {unknown}")
+    return names
+
+
+def questions(operation: Operation, document: Document, own: Ids) -> Iterator[tuple[Question, Sequence[str]]]:
+    """The asker's own question, and each choice of names in it that could be somebody else's."""
+    names = named(operation, document)
+    if not names:
+        return
+    mine = {name: own[BODY_IDS.get(name, name)] for name in names}
+    body = None if operation.body is None else document.minimal(operation.body, {**mine, "name": ids.new_id("name")})
+    question = Question(operation, mine, body)
+    for count in range(1, len(names) + 1):
+        for chosen in itertools.combinations(names, count):
+            yield question, chosen
+
+
+async def compare(question: Question, chosen: Sequence[str], foreign: Ids, stranger: Organisation) -> None:
+    """A stranger's answer for the owner's ids is the answer for ids that nothing has."""
+    theirs = question.with_ids({name: foreign[BODY_IDS.get(name, name)] for name in chosen})
+    nothing = question.with_ids({name: missing(name) for name in chosen})
+    found, expected = await theirs.ask(stranger.http), await nothing.ask(stranger.http)
+    where = f"{question.operation} with another organisation's {' and '.join(chosen)}"
+    require(holds=found.status == 404, otherwise=f"{where}: {found}")
+    require(holds=found == expected, otherwise=f"{where}: {found} instead of {expected}")
+
+
+async def snapshot(owner: Organisation, targets: Sequence[Ids]) -> list[Any]:
+    """All that a stranger might have changed."""
+    seen = []
+    for target in targets:
+        session = f"/v1/sessions/{target['session_id']}"
+        for path in (
+            f"/v1/agents/{target['agent_id']}/versions",
+            f"/v1/environments/{target['environment_id']}",
+            session,
+            f"{session}/events",
+            f"{session}/turns",
+        ):
+            body = (await owner.http.get(path)).json()
+            body.pop("stats", None)  # how long it exists by now
+            seen.append(body)
+    return seen
+
+
+async def foreign_answer(stranger: Organisation, own: Ids, tool_use_id: str) -> Reply:
+    """An answer to a custom tool's call, sent into the stranger's own session."""
+    result = {"type": events.USER_CUSTOM_TOOL_RESULT, "custom_tool_use_id": tool_use_id, "content": []}
+    response = await stranger.http.post(f"/v1/sessions/{own['session_id']}/events", json={"events": [result]})
+    text = response.text.replace(tool_use_id, "ID").replace(response.headers["request-id"], "REQUEST")
+    return Reply(response.status_code, {}, text)
+
+
+def _is_reference(name: str) -> bool:
+    return name == "agent" or name.endswith(("_id", "_ids"))

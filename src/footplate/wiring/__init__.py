@@ -1,0 +1,40 @@
+"""The composition root: the only place that knows every part. Each function runs one process of the product.
+
+What a process does not need it does not import: a worker loads no web framework, a migration no engine. It is restarted
+often, after a crash for one, and its first turn waits for it.
+"""
+
+from footplate.config import Settings
+
+DEFAULT_ORGANISATION = "default"
+
+
+async def migrate(settings: Settings) -> None:
+    from footplate.store.migrate import upgrade
+
+    await upgrade(settings.database_url)
+
+
+async def create_key(settings: Settings, organisation: str, name: str, roles: list[str]) -> str:
+    """Returns the secret, which cannot be read again."""
+    from footplate.store.keys import Keys
+    from footplate.wiring.parts import open_database
+
+    async with open_database(settings) as database:
+        return await Keys(database).create(organisation, name, roles)
+
+
+async def bootstrap_key(settings: Settings) -> str:
+    return await create_key(settings, DEFAULT_ORGANISATION, "first key", ["admin"])
+
+
+async def run_api(settings: Settings) -> None:
+    from footplate.wiring import api
+
+    await api.run(settings)
+
+
+async def run_worker(settings: Settings) -> None:
+    from footplate.wiring import worker
+
+    await worker.run(settings)

@@ -1,0 +1,105 @@
+"""One api process."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from types import FrameType
+
+import structlog
+import uvicorn
+
+from footplate.api.app import create_app
+from footplate.api.services import ApiServices
+from footplate.config import Settings
+from footplate.domain.errors import FootplateError
+from footplate.domain.running import Waker
+from footplate.domain.services import Accepted
+from footplate.engine.wake import TemporalWaker
+from footplate.harness import registry
+from footplate.store.database import Database
+from footplate.store.keys import Keys
+from footplate.store.objects import Objects
+from footplate.store.reads import Reads
+from footplate.store.units import Units
+from footplate.stream.hub import Hub
+from footplate.stream.nudges import Nudger
+from footplate.stream.publisher import Live
+from footplate.wiring.parts import connect_temporal, open_database
+
+log = structlog.get_logger(__name__)
+
+
+async def run(settings: Settings) -> None:
+    async with AsyncExitStack() as exits:
+        database = await exits.enter_async_context(open_database(settings))
+        waker = TemporalWaker(await connect_temporal(settings), settings)
+        live = await exits.enter_async_context(Live(settings.redis_url))
+        nudger = Nudger(settings.redis_url)
+        exits.push_async_callback(nudger.aclose)
+        reads = Reads(database)
+        hub = await exits.enter_async_context(Hub(settings.redis_url, reads, keepalive=settings.keepalive))
+        services = ApiServices(
+            reads=reads,
+            units=Units(database, Objects.open(settings.objects_url, settings.data_dir)),
+            notifier=_Notifier(live, nudger, waker),
+            tails=hub,
+            keys=Keys(database),
+            health=_Health(database),
+            harnesses=frozenset(registry.installed()),
+            ignore_unknown_fields=settings.ignore_unknown_fields,
+        )
+        config = uvicorn.Config(
+            create_app(services),
+            host=settings.host,
+            port=settings.port,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            loop="uvloop",
+            http="httptools",
+            timeout_graceful_shutdown=3,
+        )
+        await _Server(config, hub).serve()
+
+
+class _Server(uvicorn.Server):
+    """Ends its streams when it is told to stop: clients go on at another replica at once, not after a timeout."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+        super().__init__(config)
+        self._hub = hub
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._hub.end()
+        super().handle_exit(sig, frame)
+
+
+class _Notifier:
+    """Tells the tails, a running turn and the engine what was committed. What fails here is healed elsewhere."""
+
+    def __init__(self, live: Live, nudger: Nudger, waker: Waker) -> None:
+        self._live = live
+        self._nudger = nudger
+        self._waker = waker
+
+    async def accepted(self, accepted: Accepted) -> None:
+        await self._live.publish(accepted.organisation, accepted.session_id, accepted.positions)
+        if accepted.nudge:
+            await self._nudger.nudge(accepted.session_id)
+        if accepted.wake:
+            try:
+                await self._waker.wake(accepted.organisation, accepted.session_id)
+            except FootplateError as error:
+                log.warning("not woken; the sweep will", action="wake.failed", reason=error.message)
+
+
+class _Health:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def check(self) -> dict[str, str]:
+        try:
+            async with asyncio.timeout(2):
+                await self._database.fetch("heads", [])
+        except (FootplateError, TimeoutError) as error:
+            return {"database": str(error) or "does not answer"}
+        return {"database": "ok"}
