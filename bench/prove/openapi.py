@@ -16,7 +16,8 @@ class Operation:
     method: str
     path: str
     path_parameters: Sequence[str]
-    query_parameters: Sequence[str]
+    query_parameters: Mapping[str, Mapping[str, Any]]
+    """By name, with the schema of each."""
     body: Mapping[str, Any] | None
     """The schema of its JSON body."""
     needs_key: bool
@@ -30,6 +31,11 @@ class Operation:
 
     def url(self, ids: Mapping[str, str]) -> str:
         return self.path.format_map({name: ids[name] for name in self.path_parameters})
+
+
+def is_supported(schema: Mapping[str, Any]) -> bool:
+    """Some fields exist only to be refused with a reason."""
+    return "not supported" not in schema.get("description", "")
 
 
 class Document:
@@ -69,7 +75,7 @@ class Document:
             method=method,
             path=path,
             path_parameters=[item["name"] for item in parameters if item["in"] == "path"],
-            query_parameters=[item["name"] for item in parameters if item["in"] == "query"],
+            query_parameters={item["name"]: item.get("schema", {}) for item in parameters if item["in"] == "query"},
             body=body,
             needs_key=described.get("security", self._document.get("security")) != [],
         )

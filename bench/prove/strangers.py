@@ -14,7 +14,7 @@ import httpx2
 from bench.prove.clients import Client, raw_client
 from bench.prove.cluster import Cluster
 from bench.prove.figure import NotHeld, require
-from bench.prove.openapi import Document, Operation
+from bench.prove.openapi import Document, Operation, is_supported
 from footplate.domain import events, ids
 
 PREFIXES: Final = {
@@ -117,7 +117,7 @@ def named(operation: Operation, document: Document) -> Sequence[str]:
     names = list(operation.path_parameters)
     if operation.body is not None:
         for name, schema in document.properties(operation.body).items():
-            if not _is_reference(name) or "not supported" in schema.get("description", ""):
+            if not is_reference(name) or not is_supported(schema):
                 continue
             if name in BODY_IDS:
                 names.append(name)
@@ -177,5 +177,5 @@ async def foreign_answer(stranger: Organisation, own: Ids, tool_use_id: str) -> 
     return Reply(response.status_code, {}, text)
 
 
-def _is_reference(name: str) -> bool:
+def is_reference(name: str) -> bool:
     return name == "agent" or name.endswith(("_id", "_ids"))
