@@ -42,6 +42,10 @@ bench:
 prove claim:
     {{ python }} -m bench.prove {{ claim }}
 
+# Record histories of today's workflows for tests/replay, under a new version number.
+record-histories version:
+    {{ python }} tests/replay/record.py {{ version }}
+
 # What CI runs.
 ci:
     .ci/run

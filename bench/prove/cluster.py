@@ -62,14 +62,18 @@ async def open_cluster(
     workers: int = 1,
     environment: Mapping[str, str] | None = None,
     postgres_settings: Mapping[str, str] | None = None,
+    stack: Stack | None = None,
 ) -> AsyncIterator["Cluster"]:
-    """Start one; `environment` reaches api and workers (`FOOTPLATE_LINGER`, …). Its files are deleted at the end."""
+    """Start one; `environment` reaches api and workers (`FOOTPLATE_LINGER`, …). Its files are deleted at the end.
+
+    It uses `stack`, which must be running, or the shared one, or starts its own.
+    """
     directory = _new_directory()
     try:
         async with AsyncExitStack() as ending:
-            if _shared and not postgres_settings:
+            if stack is None and _shared and not postgres_settings:
                 stack = _shared[0]
-            else:
+            if stack is None:
                 stack = await ending.enter_async_context(
                     Stack(directory / "stack", postgres_settings=postgres_settings)
                 )

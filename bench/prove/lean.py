@@ -22,6 +22,7 @@ MODEL: Final = "claude-sonnet-4-5"
 DELTAS: Final = "event_deltas%5B%5D=agent.message"
 _LIMIT: Final = 16 * 1024 * 1024
 _PATIENCE: Final = 60.0
+_KEPT_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +46,14 @@ class Lean:
         self._address = url.hostname or "", url.port or 80
         headers = [f"host: {url.netloc}", "content-type: application/json"]
         self._headers = "\r\n".join([*headers, f"authorization: Bearer {key}"] if key else headers)
-        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self._idle: list[_Connection] = []
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         for idle in self._idle:
-            idle[1].close()
+            idle.writer.close()
 
     async def seat(self) -> dict[str, str]:
         """A new agent without tools and an environment: what a session is created with."""
@@ -75,28 +76,46 @@ class Lean:
     @asynccontextmanager
     async def stream(self, path: str) -> AsyncIterator["Frames"]:
         """Open once the answer's headers are there. A stream has a connection of its own."""
-        reader, writer = await self._connect()
+        connection = await self._connect()
         try:
-            writer.write(self._request("GET", path, b""))
-            await _head(reader)
-            yield Frames(reader)
+            connection.writer.write(self._request("GET", path, b""))
+            await _head(connection.reader)
+            yield Frames(connection.reader)
         finally:
-            writer.close()
+            connection.writer.close()
 
     async def _call(self, method: str, path: str, body: bytes) -> dict[str, Any]:
-        reader, writer = self._idle.pop() if self._idle else await self._connect()
-        writer.write(self._request(method, path, body))
-        headers = await _head(reader)
-        answer: dict[str, Any] = orjson.loads(await reader.readexactly(int(headers[b"content-length"])))
-        self._idle.append((reader, writer))
+        connection = self._take() or await self._connect()
+        connection.writer.write(self._request(method, path, body))
+        headers = await _head(connection.reader)
+        content = await connection.reader.readexactly(int(headers[b"content-length"]))
+        connection.used = time.monotonic()
+        self._idle.append(connection)
+        answer: dict[str, Any] = orjson.loads(content)
         return answer
 
-    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection(*self._address, limit=_LIMIT)
+    def _take(self) -> "_Connection | None":
+        """The last one used, unless the server is about to close it."""
+        while self._idle:
+            connection = self._idle.pop()
+            if time.monotonic() - connection.used < _KEPT_SECONDS:
+                return connection
+            connection.writer.close()
+        return None
+
+    async def _connect(self) -> "_Connection":
+        return _Connection(*await asyncio.open_connection(*self._address, limit=_LIMIT))
 
     def _request(self, method: str, path: str, body: bytes) -> bytes:
         head = f"{method} {path} HTTP/1.1\r\n{self._headers}\r\ncontent-length: {len(body)}\r\n\r\n"
         return head.encode() + body
+
+
+@dataclass(slots=True)
+class _Connection:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    used: float = 0.0
 
 
 class Frames:

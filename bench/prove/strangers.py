@@ -16,6 +16,7 @@ from bench.prove.cluster import Cluster
 from bench.prove.figure import NotHeld, require
 from bench.prove.openapi import Document, Operation, is_supported
 from footplate.domain import events, ids
+from footplate.domain.json import JsonObject
 
 PREFIXES: Final = {
     "agent_id": ids.AGENT,
@@ -167,6 +168,25 @@ async def snapshot(owner: Organisation, targets: Sequence[Ids]) -> list[Any]:
             body.pop("stats", None)  # how long it exists by now
             seen.append(body)
     return seen
+
+
+async def compare_choices(operation: Operation, foreign: Ids, stranger: Organisation, own: Ids) -> int:
+    """The other ways to name an agent: by id and version, and with changes of one's own."""
+    agent_id, nothing = foreign["agent_id"], missing("agent_id")
+    forms: list[JsonObject] = [
+        {"type": "agent"},
+        {"type": "agent", "version": 1},
+        {"type": "agent_with_overrides", "system": "Whose are you?"},
+    ]
+    for form in forms:
+        bodies = [
+            {"agent": {**form, "id": chosen}, "environment_id": own["environment_id"]} for chosen in (agent_id, nothing)
+        ]
+        found = await Question(operation, {"agent_id": agent_id}, bodies[0]).ask(stranger.http)
+        expected = await Question(operation, {"agent_id": nothing}, bodies[1]).ask(stranger.http)
+        require(holds=found.status == httpx2.codes.NOT_FOUND, otherwise=f"{operation} with {form}: {found}")
+        require(holds=found == expected, otherwise=f"{operation} with {form}: {found} instead of {expected}")
+    return len(forms)
 
 
 async def foreign_answer(stranger: Organisation, own: Ids, tool_use_id: str) -> Reply:

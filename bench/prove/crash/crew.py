@@ -1,8 +1,9 @@
 """The two workers of a cluster: who holds what, and how one is killed and comes back."""
 
 import asyncio
-from dataclasses import dataclass, field
-from typing import Self
+import re
+from dataclasses import dataclass
+from typing import Final
 
 import asyncpg
 
@@ -12,7 +13,8 @@ from bench.prove.figure import require
 from footplate.domain import events
 from footplate.stack.leftovers import wait_until
 
-_IN_FLIGHT = """
+_HELD: Final = re.compile(r'"action": "lease\.held", "worker": "(\w+)"')
+_IN_FLIGHT: Final = """
 select u.event_id from session_heads h
 join events u on u.session_id = h.session_id and u.type = $2
 where h.holder = $1 and h.status = 'running' and not exists (
@@ -21,7 +23,7 @@ where h.holder = $1 and h.status = 'running' and not exists (
 )
 """
 # What the dead worker had sent to the database may still commit; nobody takes its turns over before its heartbeat ends.
-_SETTLING = 0.3
+_SETTLING: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +42,17 @@ class Crew:
     cluster: Cluster
     survivors: Survivors
     database: "asyncpg.Pool[asyncpg.Record]"
-    ids: list[str] = field(default_factory=list)
-    """Under which id each worker, by its number, is known to the database."""
-    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    async def learn(self) -> Self:
-        """One worker is started anew: the id that is new is its own, the other one's is what remains."""
-        await self.cluster.workers[0].stop()
-        (other,) = await self._known()
-        self.ids = ["", other]
-        await self.restart(0)
-        return self
 
     async def holder(self, session_id: str) -> int | None:
         """The number of the worker that runs the session's turn now."""
         found = await self.database.fetchval("select holder from session_heads where session_id = $1", session_id)
-        return self.ids.index(found) if found in self.ids else None
+        ids = [self.id_of(number) for number in range(len(self.cluster.workers))]
+        return ids.index(found) if found in ids else None
+
+    def id_of(self, number: int) -> str:
+        """Under which id the database knows a worker since its last start."""
+        found = _HELD.findall(self.cluster.workers[number].log.read_text())
+        return found[-1] if found else ""
 
     async def claimed(self, session_id: str, *, patience: float = 60.0) -> None:
         async def held() -> bool:
@@ -86,17 +83,9 @@ class Crew:
         assert pid is not None
         return dead[0], await self._dead(dead[0], pid)
 
-    async def restart(self, number: int) -> None:
-        """One at a time, so that the new id tells whose it is."""
-        async with self._starting:
-            before = await self._known()
-            self.ids[number] = ""
-            await self.cluster.restart_worker(number)
-            (self.ids[number],) = await self._known() - before
-
     async def _dead(self, number: int, pid: int) -> Death:
         aftermath, (sessions, in_flight) = await asyncio.gather(
-            self.survivors.after(pid), self._left_behind(self.ids[number])
+            self.survivors.after(pid), self._left_behind(self.id_of(number))
         )
         return Death(sessions, in_flight, aftermath)
 
@@ -107,6 +96,3 @@ class Crew:
             "select count(*) from session_heads where holder = $1 and status = 'running'", holder
         )
         return held, frozenset(row["event_id"] for row in rows)
-
-    async def _known(self) -> set[str]:
-        return {row["id"] for row in await self.database.fetch("select id from workers")}

@@ -28,8 +28,8 @@ class _Process:
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    started: int
-    """Processes that the dead worker's turns had."""
+    processes: int
+    """Of the dead worker's turns, when they were last seen with it."""
     seconds: float
     """Until the last of them was gone."""
     alive: list[str]
@@ -43,6 +43,7 @@ class Survivors:
         self._cluster = cluster
         self._workspaces = str(cluster.directory / "data" / "workspaces")
         self._owned: dict[int, set[tuple[int, int]]] = {}
+        self._latest: dict[int, int] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -60,17 +61,19 @@ class Survivors:
         """Note who descends from the workers that live now."""
         table = _table()
         for pid in self._workers():
-            self._owned.setdefault(pid, set()).update((p.pid, p.started) for p in _descendants(table, {pid}))
+            found = _descendants(table, {pid})
+            self._owned.setdefault(pid, set()).update((process.pid, process.started) for process in found)
+            self._latest[pid] = len(found)
 
     async def after(self, worker: int) -> Aftermath:
         """Of the worker with this pid, which has just died."""
         died = time.clock_gettime(time.CLOCK_BOOTTIME)
-        owned = self._owned.pop(worker, set())
+        owned, count = self._owned.pop(worker, set()), self._latest.pop(worker, 0)
         while True:
             alive = self._alive(owned, int(died * _TICKS))
             seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - died
             if not alive or seconds > LIMIT:
-                return Aftermath(len(owned), seconds, [_describe(process) for process in alive])
+                return Aftermath(count, seconds, [_describe(process) for process in alive])
             await asyncio.sleep(_POLL)
 
     def _alive(self, owned: set[tuple[int, int]], died: int) -> list[_Process]:

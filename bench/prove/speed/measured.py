@@ -2,8 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
 
 from footplate.domain.json import JsonObject
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+"""Where the package `bench` is: it is not installed, so that a process of ours has to be told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

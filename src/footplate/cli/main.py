@@ -34,7 +34,7 @@ def api(
     from footplate import wiring
 
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
-    output.run(wiring.run_api(local.settings().model_copy(update=given)))
+    output.serve(wiring.run_api(local.settings().model_copy(update=given)))
 
 
 @app.command()
@@ -42,7 +42,7 @@ def worker() -> None:
     """Run turns. Add workers freely; SIGTERM hands the running turns over to the others."""
     from footplate import wiring
 
-    output.run(wiring.run_worker(local.settings()))
+    output.serve(wiring.run_worker(local.settings()))
 
 
 @app.command()

@@ -1,7 +1,7 @@
 """What every command shares: two consoles, exit codes, and how an error is shown to a person."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from enum import IntEnum
 from typing import Any, TypeVar
 
@@ -30,13 +30,21 @@ def err() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run(work: Coroutine[Any, Any, T], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
     """Run to the end; an error that a person can act on is shown as text, any other with its trace."""
     try:
-        return asyncio.run(work)
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            return runner.run(work)
     except FootplateError as error:
         show(error)
         raise typer.Exit(Exit.FAILED) from None
+
+
+def serve(work: Coroutine[Any, Any, None]) -> None:
+    """Run a server: on uvloop, which needs less processor time for the same work."""
+    import uvloop
+
+    run(work, loop_factory=uvloop.new_event_loop)
 
 
 def show(error: FootplateError) -> None:

@@ -60,6 +60,8 @@ class LeaseKeeper:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         await self.renew()
+        # The only place that tells which process the holder of a session is.
+        log.info("lease held", action="lease.held", worker=self.worker)
         task = asyncio.create_task(self._beat())
         try:
             yield

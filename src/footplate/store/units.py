@@ -179,7 +179,9 @@ class Unit:
             clean_object(context),
             principal.id,
         )
-        session = records.session(_found(row, "session", session_id))
+        if row is None:
+            raise await self._no_environment(principal, environment_id)
+        session = records.session(row)
         if inputs:
             return session, await append_inputs(self._connection, self._objects, principal, session_id, inputs)
         return session, Accepted(organisation=principal.organisation, session_id=session_id)
@@ -210,6 +212,16 @@ class Unit:
 
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> Accepted:
         return await append_inputs(self._connection, self._objects, principal, session_id, inputs)
+
+    async def _no_environment(self, principal: Principal, environment_id: str) -> Exception:
+        row = await self._connection.fetchrow(SQL["environment"], environment_id, principal.organisation)
+        if row is None:
+            return NotFound("environment", environment_id)
+        return InvalidRequest(
+            f"environment_id: {environment_id} is archived",
+            field="environment_id",
+            help_text="Choose another environment.",
+        )
 
     async def _lock_session(self, principal: Principal, session_id: str) -> Session:
         row = await self._connection.fetchrow(SQL["lock_head"], session_id, principal.organisation)

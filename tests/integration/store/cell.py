@@ -76,8 +76,10 @@ class Cell:
     async def session(self, principal: Principal, *texts: str) -> str:
         inputs = [message(text) for text in texts]
         async with self.units.unit(principal, None) as unit:
+            name = ids.new_id("name")
+            place = await unit.create_environment(principal, name=name, description=None, config={}, metadata={})
             session, _ = await unit.create_session(
-                principal, agent={**AGENT}, environment_id="env_1", title=None, metadata={}, context={}, inputs=inputs
+                principal, agent={**AGENT}, environment_id=place.id, title=None, metadata={}, context={}, inputs=inputs
             )
         return session.id
 

@@ -1,0 +1,49 @@
+"""A typed, asynchronous client of the HTTP API. It imports nothing else of Footplate and runs where Python runs.
+
+    async with AsyncFootplate("http://127.0.0.1:8700", "key") as client:
+        async for event in client.events.stream(session_id, after="0"):
+            print(event.type, event.text)
+
+`errors` draws the tree of what it raises; `models` has what it returns.
+"""
+
+from footplate.client.api import AsyncFootplate
+from footplate.client.errors import (
+    ApiError,
+    Busy,
+    ClientError,
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    RateLimited,
+    ServerFailed,
+    StreamLost,
+    Unauthenticated,
+    Unreachable,
+)
+from footplate.client.models import Agent, Deleted, Environment, Event, Page, Session, Turn, Usage
+
+__all__ = [
+    "Agent",
+    "ApiError",
+    "AsyncFootplate",
+    "Busy",
+    "ClientError",
+    "Conflict",
+    "Deleted",
+    "Environment",
+    "Event",
+    "Forbidden",
+    "InvalidRequest",
+    "NotFound",
+    "Page",
+    "RateLimited",
+    "ServerFailed",
+    "Session",
+    "StreamLost",
+    "Turn",
+    "Unauthenticated",
+    "Unreachable",
+    "Usage",
+]

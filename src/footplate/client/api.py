@@ -1,0 +1,42 @@
+"""`AsyncFootplate`: one server, as one key sees it."""
+
+from typing import Self
+
+import httpx2
+
+from footplate.client.events import Events
+from footplate.client.resources import Agents, Environments, Sessions, Turns
+from footplate.client.transport import PATIENCE, TIMEOUT, Transport
+
+
+class AsyncFootplate:
+    """`patience` is for how many seconds a server that has answered once is tried again when it stops answering.
+
+    Trying again is safe: every change carries an idempotency key of its own.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        timeout: float = TIMEOUT,
+        patience: float = PATIENCE,
+        http: httpx2.AsyncClient | None = None,
+    ) -> None:
+        self._transport = Transport(base_url, api_key, timeout=timeout, patience=patience, http=http)
+        self.base_url = self._transport.base_url
+        self.agents = Agents(self._transport)
+        self.environments = Environments(self._transport)
+        self.sessions = Sessions(self._transport)
+        self.turns = Turns(self._transport)
+        self.events = Events(self._transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()

@@ -1,0 +1,104 @@
+"""What the client raises. Each says what happened (`message`) and, where somebody knows it, what to do (`help`).
+
+ClientError
+├── Unreachable           nobody answers at the address, or stopped answering
+├── StreamLost            a stream broke and its place is not known, so it cannot go on without a gap
+└── ApiError              the server answered with an error; `code` is explained in docs/errors.md
+    ├── InvalidRequest    400, 405, 413; `field` names the culprit where there is one
+    ├── Unauthenticated   401
+    ├── Forbidden         403
+    ├── NotFound          404
+    ├── Conflict          409
+    ├── RateLimited       429
+    ├── Busy              503, 529: tried again until the client's patience ends
+    └── ServerFailed      every other 5xx
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+
+class ClientError(Exception):
+    code: str = "client_error"
+    title: str = "Something went wrong"
+
+    def __init__(self, message: str, *, help_text: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.help = help_text
+
+
+class Unreachable(ClientError):
+    code = "unreachable"
+    title = "The server does not answer"
+
+
+class StreamLost(ClientError):
+    code = "stream_lost"
+    title = "The stream broke"
+
+
+class ApiError(ClientError):
+    """`retryable` is the server's own word for it: whether the same request may succeed later."""
+
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, status: int, body: Mapping[str, Any], *, retry_after: float | None = None) -> None:
+        error = body.get("error")
+        details: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
+        super().__init__(
+            str(details.get("message") or f"The server answered with status {status}."),
+            help_text=str(details.get("help") or ""),
+        )
+        self.status = status
+        self.type = str(details.get("type") or "")
+        self.title = str(details.get("title") or self.title)
+        self.docs = str(details.get("docs") or "")
+        self.code = self.docs.partition("#")[2] or self.type or f"status_{status}"
+        self.field: str | None = details.get("field")
+        self.request_id: str | None = body.get("request_id")
+        self.retry_after = retry_after
+
+
+class InvalidRequest(ApiError): ...
+
+
+class Unauthenticated(ApiError): ...
+
+
+class Forbidden(ApiError): ...
+
+
+class NotFound(ApiError): ...
+
+
+class Conflict(ApiError): ...
+
+
+class RateLimited(ApiError):
+    retryable = True
+
+
+class Busy(ApiError):
+    retryable = True
+
+
+class ServerFailed(ApiError):
+    retryable = True
+
+
+_BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
+    401: Unauthenticated,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    429: RateLimited,
+    503: Busy,
+    529: Busy,
+}
+_SERVER_ERROR: Final = 500
+
+
+def of_status(status: int, body: Mapping[str, Any], *, retry_after: float | None = None) -> ApiError:
+    kind = _BY_STATUS.get(status) or (ServerFailed if status >= _SERVER_ERROR else InvalidRequest)
+    return kind(status, body, retry_after=retry_after)

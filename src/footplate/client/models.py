@@ -1,0 +1,138 @@
+"""What the server answers, as far as this client knows it. Fields it does not know are kept, never refused."""
+
+from datetime import datetime
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+T = TypeVar("T")
+SessionStatus = Literal["idle", "running", "rescheduling", "terminated"]
+TurnStatus = Literal[
+    "pending", "running", "awaiting_tool_results", "completed", "failed", "interrupted", "limit_reached"
+]
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    def wire(self) -> dict[str, Any]:
+        """As it was sent: nothing that was left out comes back as a default."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class ModelRef(Answer):
+    id: str
+
+
+class Definition(Answer):
+    """An agent as it is, or as it was when a session took its copy."""
+
+    id: str
+    name: str
+    version: int
+    model: ModelRef
+    system: str | None = None
+    tools: list[dict[str, Any]] = []
+    harness: str | None = None
+    limits: dict[str, Any] | None = None
+
+
+class Agent(Definition):
+    metadata: dict[str, str] = {}
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+
+
+class Environment(Answer):
+    id: str
+    name: str
+    description: str | None = None
+    config: dict[str, Any] = {}
+    metadata: dict[str, str] = {}
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+
+
+class Usage(Answer):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    requests: int = 0
+    cost_microusd: int | None = None
+    """Not there where the model's price is not known: unknown is not free."""
+
+
+class Session(Answer):
+    id: str
+    agent: Definition
+    environment_id: str
+    status: SessionStatus
+    title: str | None = None
+    metadata: dict[str, str] = {}
+    usage: Usage = Usage()
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+
+
+class TurnResult(Answer):
+    success: bool = False
+    text: str = ""
+    error: str | None = None
+    pending: list[str] = []
+
+
+class Turn(Answer):
+    id: str
+    session_id: str
+    status: TurnStatus
+    attempt: int
+    """More than one: a worker was lost, or the model's provider made the turn wait."""
+    input_event_id: str
+    first_seq: int
+    """The position at which the turn began: a stream `after` the one before shows all of it."""
+    usage: Usage = Usage()
+    result: TurnResult = TurnResult()
+    created_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+class Event(Answer):
+    """One event, or a preview of one (`event_start`, `event_delta`); what only some types have is None on others."""
+
+    type: str
+    id: str | None = None
+    processed_at: datetime | None = None
+    position: str | None = None
+    """Where the stream stood with it, for `after`. Lists do not tell."""
+    content: list[dict[str, Any]] | None = None
+    name: str | None = None
+    input: dict[str, Any] | None = None
+    tool_use_id: str | None = None
+    is_error: bool | None = None
+    stop_reason: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    thinking: str | None = None
+    event: dict[str, Any] | None = None
+    event_id: str | None = None
+    delta: dict[str, Any] | None = None
+
+    @property
+    def text(self) -> str:
+        """All text blocks of a message or a result; the new text of an `event_delta`."""
+        if self.delta is not None:
+            return str(self.delta.get("content", {}).get("text", ""))
+        return "\n".join(str(block.get("text", "")) for block in self.content or [] if block.get("type") == "text")
+
+
+class Deleted(Answer):
+    id: str
+    type: str
+
+
+class Page(Answer, Generic[T]):
+    data: list[T]
+    next_page: str | None = None

@@ -1,0 +1,106 @@
+"""Agents, environments, sessions and turns: one small class each, one method for each route.
+
+Further fields of a body go in as keywords, under the names that the API has for them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from footplate.client.listing import Pages, given
+from footplate.client.models import Agent, Deleted, Environment, Session, Turn
+from footplate.client.transport import Transport
+
+
+class Agents:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def create(self, *, name: str, model: str, **fields: Any) -> Agent:
+        body = given(name=name, model=model, **fields)
+        return Agent.model_validate(await self._transport.post("/v1/agents", body))
+
+    async def retrieve(self, agent_id: str, *, version: int | None = None) -> Agent:
+        return Agent.model_validate(await self._transport.get(f"/v1/agents/{agent_id}", given(version=version)))
+
+    async def update(self, agent_id: str, **fields: Any) -> Agent:
+        """Makes a new version. A field that is None is cleared."""
+        return Agent.model_validate(await self._transport.post(f"/v1/agents/{agent_id}", fields))
+
+    def list(self, *, limit: int | None = None, include_archived: bool | None = None) -> Pages[Agent]:
+        params = {"limit": limit, "include_archived": include_archived}
+        return Pages(self._transport, "/v1/agents", Agent, params)
+
+    def versions(self, agent_id: str, *, limit: int | None = None) -> Pages[Agent]:
+        return Pages(self._transport, f"/v1/agents/{agent_id}/versions", Agent, {"limit": limit})
+
+    async def archive(self, agent_id: str) -> Agent:
+        return Agent.model_validate(await self._transport.post(f"/v1/agents/{agent_id}/archive"))
+
+
+class Environments:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def create(self, *, name: str, **fields: Any) -> Environment:
+        return Environment.model_validate(await self._transport.post("/v1/environments", given(name=name, **fields)))
+
+    async def retrieve(self, environment_id: str) -> Environment:
+        return Environment.model_validate(await self._transport.get(f"/v1/environments/{environment_id}"))
+
+    def list(self, *, limit: int | None = None, include_archived: bool | None = None) -> Pages[Environment]:
+        params = {"limit": limit, "include_archived": include_archived}
+        return Pages(self._transport, "/v1/environments", Environment, params)
+
+    async def archive(self, environment_id: str) -> Environment:
+        return Environment.model_validate(await self._transport.post(f"/v1/environments/{environment_id}/archive"))
+
+    async def delete(self, environment_id: str) -> Deleted:
+        return Deleted.model_validate(await self._transport.delete(f"/v1/environments/{environment_id}"))
+
+
+class Sessions:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def create(self, *, agent: str | Mapping[str, Any], environment_id: str, **fields: Any) -> Session:
+        """`agent` is an id, or `{"type": "agent_with_overrides", "id": …, "model": …}`."""
+        body = given(agent=agent, environment_id=environment_id, **fields)
+        return Session.model_validate(await self._transport.post("/v1/sessions", body))
+
+    async def retrieve(self, session_id: str) -> Session:
+        return Session.model_validate(await self._transport.get(f"/v1/sessions/{session_id}"))
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        statuses: Sequence[str] = (),
+        agent_id: str | None = None,
+        include_archived: bool | None = None,
+    ) -> Pages[Session]:
+        """Newest first."""
+        params = {
+            "limit": limit,
+            "agent_id": agent_id,
+            "include_archived": include_archived,
+            "statuses[]": list(statuses) or None,
+        }
+        return Pages(self._transport, "/v1/sessions", Session, params)
+
+    async def archive(self, session_id: str) -> Session:
+        return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/archive"))
+
+    async def delete(self, session_id: str) -> Deleted:
+        return Deleted.model_validate(await self._transport.delete(f"/v1/sessions/{session_id}"))
+
+
+class Turns:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def retrieve(self, session_id: str, turn_id: str) -> Turn:
+        return Turn.model_validate(await self._transport.get(f"/v1/sessions/{session_id}/turns/{turn_id}"))
+
+    def list(self, session_id: str, *, limit: int | None = None) -> Pages[Turn]:
+        """Newest first."""
+        return Pages(self._transport, f"/v1/sessions/{session_id}/turns", Turn, {"limit": limit})

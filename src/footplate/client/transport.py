@@ -1,0 +1,150 @@
+"""Requests that are tried again without being done twice, and errors as exceptions."""
+
+import ipaddress
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx2
+import stamina
+
+from footplate.client.errors import ApiError, ClientError, Unreachable, of_status
+
+Params = Mapping[str, Any]
+TIMEOUT: Final = 30.0
+PATIENCE: Final = 60.0
+_FIRST_PATIENCE: Final = 2.0
+_SILENCE: Final = 60.0
+"""A stream that sends not even a keep-alive for so long is dead. The server's own interval is 15 s."""
+_ERROR: Final = 400
+
+
+class Transport:
+    """One server. A new one is given two seconds to answer; one that did answer, the whole patience."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        timeout: float = TIMEOUT,
+        patience: float = PATIENCE,
+        http: httpx2.AsyncClient | None = None,
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self._headers = {"x-api-key": api_key}
+        self._timeout = timeout
+        self._full_patience = patience
+        self._has_answered = False
+        # A proxy is for the world outside: nobody's own machine is behind it.
+        self._http = http or httpx2.AsyncClient(trust_env=not _is_loopback(base_url))
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    @property
+    def patience(self) -> float:
+        """How long to go on trying from here."""
+        return self._full_patience if self._has_answered else min(_FIRST_PATIENCE, self._full_patience)
+
+    async def get(self, path: str, params: Params | None = None) -> dict[str, Any]:
+        return await self._patiently("GET", path, params=params)
+
+    async def post(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return await self._patiently("POST", path, body={} if body is None else body, key=str(uuid.uuid4()))
+
+    async def delete(self, path: str) -> dict[str, Any]:
+        return await self._patiently("DELETE", path, key=str(uuid.uuid4()))
+
+    @asynccontextmanager
+    async def frames(self, path: str, params: Params, cursor: str | None) -> AsyncIterator[httpx2.EventSource]:
+        """One connection. Any way in which it can break is an `Unreachable`."""
+        headers = {**self._headers, **({"last-event-id": cursor} if cursor else {})}
+        timeout = httpx2.Timeout(self._timeout, read=_SILENCE)
+        try:
+            async with self._http.sse(
+                self.base_url + path, params=params, headers=headers, timeout=timeout, max_event_size=None
+            ) as source:
+                response = source.response
+                if response.status_code >= _ERROR:
+                    await response.aread()
+                    raise _failure(response)
+                self._has_answered = True
+                yield source
+        except httpx2.HTTPError as error:
+            raise self._unreachable(error) from error
+
+    async def _patiently(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> dict[str, Any]:
+        """Every try carries the same key, so that the server does the work once, however many of them reach it."""
+        headers = {**self._headers, **({"idempotency-key": key} if key else {})}
+        async for attempt in stamina.retry_context(
+            on=worth_another_try, attempts=None, timeout=self.patience, wait_initial=0.1, wait_max=2, wait_jitter=0.1
+        ):
+            with attempt:
+                return await self._once(method, path, headers, params, body)
+        raise AssertionError("the retries end with a result or an error")
+
+    async def _once(
+        self, method: str, path: str, headers: Params, params: Params | None, body: Params | None
+    ) -> dict[str, Any]:
+        try:
+            response = await self._http.request(
+                method, self.base_url + path, headers=headers, params=params, json=body, timeout=self._timeout
+            )
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise self._unreachable(error) from error
+        if response.status_code >= _ERROR:
+            raise _failure(response)
+        self._has_answered = True
+        return _object(response)
+
+    def _unreachable(self, error: Exception) -> Unreachable:
+        detail = str(error) or type(error).__name__
+        return Unreachable(f"{self.base_url} does not answer: {detail}")
+
+
+def worth_another_try(error: Exception) -> bool | float:
+    if isinstance(error, ApiError):
+        return (error.retry_after or True) if error.retryable else False
+    return isinstance(error, Unreachable)
+
+
+def _failure(response: httpx2.Response) -> ApiError:
+    wait = response.headers.get("retry-after", "")
+    retry_after = float(wait) if wait.isdecimal() else None
+    try:
+        body = _object(response)
+    except ClientError:  # a proxy's page, say
+        body = {}
+    return of_status(response.status_code, body, retry_after=retry_after)
+
+
+def _object(response: httpx2.Response) -> dict[str, Any]:
+    try:
+        value = response.json()
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise ClientError(
+            f"{response.url.host} answered {response.status_code} with something that is not Footplate's.",
+            help_text="Check the address: it has to be the API's own, without a path.",
+        )
+    return value
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,29 @@
+"""A package that Footplate has never heard of gives it a harness (S1)."""
+
+from pathlib import Path
+
+import anthropic
+import pytest
+from bench.prove import out_of_tree
+from bench.prove.checking import Ledger
+from bench.prove.clients import Client
+from bench.prove.cluster import open_cluster
+
+from footplate.harness import registry
+from footplate.stack import Stack
+
+
+async def test_a_harness_of_another_package_runs_turns(stack: Stack, tmp_path: Path) -> None:
+    target = tmp_path / "installed"
+    await out_of_tree.install(target)
+    assert out_of_tree.HARNESS not in registry.installed()
+    ledger = Ledger()
+    async with open_cluster(stack=stack, environment=out_of_tree.environment(target)) as cluster:
+        await out_of_tree.run_turns(cluster, ledger)
+    assert ledger.events["agent.message"] == 3
+
+
+async def test_without_the_package_its_name_is_refused(stack: Stack) -> None:
+    async with open_cluster(stack=stack, workers=0) as cluster, Client(cluster) as client:
+        with pytest.raises(anthropic.BadRequestError, match=out_of_tree.HARNESS):
+            await client.agent(extra_body={"harness": out_of_tree.HARNESS})

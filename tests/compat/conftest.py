@@ -1,0 +1,24 @@
+"""A whole cell on the run's stack, and the shared client: it checks strictly every event that a test receives."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+from bench.prove import quickstart
+from bench.prove.clients import Client
+from bench.prove.cluster import Cluster, open_cluster
+
+from footplate.stack import Stack
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def cluster(stack: Stack) -> AsyncIterator[Cluster]:
+    async with open_cluster(stack=stack) as running:
+        await quickstart.install(running)
+        yield running
+
+
+@pytest_asyncio.fixture
+async def client(cluster: Cluster) -> AsyncIterator[Client]:
+    async with Client(cluster) as opened:
+        yield opened
+        assert opened.ledger.mismatches == []

@@ -1,0 +1,245 @@
+"""Records histories of the workflows as they are today: `just record-histories`.
+
+The engine, the waker, the worker and the activities are the product's own; only what a turn does inside is scripted,
+because nothing of it reaches a history. Files of older versions are kept: a running session must survive every
+upgrade, so a history, once recorded, is replayed for ever. A new version records under a new number.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
+
+from footplate.config import Settings
+from footplate.engine.activities import SweepActivities, TurnActivities
+from footplate.engine.turn import Ended, TryAgain, TurnRunner
+from footplate.engine.wake import TemporalWaker, workflow_id
+from footplate.engine.worker import run_worker
+from footplate.stack.leftovers import wait_until
+from footplate.stack.temporal import Temporal
+
+HISTORIES: Final = Path(__file__).parent / "histories"
+PATIENCE: Final = 30.0
+ORGANISATION: Final = "org_recorded"
+SUGGEST_AFTER: Final = 60
+"""History events after which Temporal suggests to continue as new; its default would make a file of megabytes."""
+
+
+class ScriptedTurns(TurnRunner):
+    """Each session's turns, one outcome after the other; a turn with `None` waits until it is released."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, list[Ended | TryAgain | None]] = {}
+        self.started = asyncio.Event()
+        self.release = asyncio.Event()
+
+    async def run(self, organisation: str, session_id: str) -> Ended | TryAgain:
+        del organisation
+        outcome = self.outcomes[session_id].pop(0)
+        if outcome is not None:
+            return outcome
+        self.started.set()
+        try:
+            await self.release.wait()
+        except asyncio.CancelledError:
+            self.outcomes[session_id].insert(0, None)
+            raise
+        return Ended(more=False)
+
+
+class NothingToSweep:
+    async def to_wake(self, *, older_than: float, lost_for: float, limit: int) -> Sequence[tuple[str, str]]:
+        del older_than, lost_for, limit
+        return ()
+
+    async def forget(self) -> None:
+        return
+
+
+class Recorder:
+    def __init__(self, client: Client, settings: Settings, into: Path) -> None:
+        self.client = client
+        self.settings = settings
+        self.turns = ScriptedTurns()
+        self._into = into
+        self._waker = TemporalWaker(client, settings)
+
+    def session(self, name: str, *outcomes: Ended | TryAgain | None) -> str:
+        self.turns.outcomes[session_id := f"sesn_{name}"] = [*outcomes]
+        return session_id
+
+    async def wake(self, session_id: str) -> None:
+        await self._waker.wake(ORGANISATION, session_id)
+
+    @asynccontextmanager
+    async def worker(self) -> AsyncIterator[None]:
+        stop = asyncio.Event()
+        turns = TurnActivities(self.turns, heartbeat_timeout=self.settings.heartbeat_timeout)
+        sweep = SweepActivities(NothingToSweep(), self._waker)
+        running = asyncio.create_task(run_worker(self.client, self.settings, turns, sweep, stop))
+        try:
+            yield
+        finally:
+            stop.set()
+            await running
+
+    def handle(self, session_id: str) -> WorkflowHandle[object, object]:
+        return self.client.get_workflow_handle(workflow_id(ORGANISATION, session_id))
+
+    async def until_turns_are_done(self, session_id: str) -> None:
+        """The last outcome was taken and the workflow has heard of it."""
+
+        async def done() -> bool:
+            return not self.turns.outcomes[session_id] and not await self._works(session_id)
+
+        assert await wait_until(done, PATIENCE)
+        await asyncio.sleep(0.3)
+
+    async def _works(self, session_id: str) -> bool:
+        described = await self.handle(session_id).describe()
+        return len(described.raw_description.pending_activities) > 0
+
+    async def until_over(self, handle: WorkflowHandle[object, object]) -> None:
+        async def over() -> bool:
+            return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
+
+        assert await wait_until(over, PATIENCE)
+
+    async def write(self, name: str, handle: WorkflowHandle[object, object]) -> None:
+        history = await handle.fetch_history()
+        text = json.dumps(_without_paths(history.to_json_dict()), indent=1)
+        await asyncio.to_thread((self._into / f"{name}.json").write_text, text + "\n")
+        print(f"{name}: {len(history.events)} events")  # noqa: T201 - a tool for people
+
+
+def _without_paths(value: Any) -> Any:
+    """A failure's stack trace names the files of the machine that recorded it, and no replay looks at it."""
+    if isinstance(value, dict):
+        return {key: _without_paths(item) for key, item in value.items() if key != "stackTrace"}
+    return [_without_paths(item) for item in value] if isinstance(value, list) else value
+
+
+async def one_turn(recorder: Recorder) -> None:
+    session_id = recorder.session("one_turn", Ended(more=False))
+    await recorder.wake(session_id)
+    await recorder.until_turns_are_done(session_id)
+    await recorder.write("one-turn-open", recorder.handle(session_id))
+
+
+async def wakes_during_a_turn(recorder: Recorder) -> None:
+    session_id = recorder.session("wakes", None, Ended(more=True), Ended(more=True), Ended(more=False))
+    await recorder.wake(session_id)
+    await recorder.turns.started.wait()
+    for _ in range(3):
+        await recorder.wake(session_id)
+    recorder.turns.release.set()
+    await recorder.until_turns_are_done(session_id)
+    await recorder.wake(recorder.session("wakes", Ended(more=False)))
+    await recorder.until_turns_are_done(session_id)
+    await recorder.write("several-turns-and-wakes", recorder.handle(session_id))
+
+
+async def linger_ends(recorder: Recorder) -> None:
+    session_id = recorder.session("linger", Ended(more=False))
+    await recorder.wake(session_id)
+    await recorder.until_turns_are_done(session_id)
+    await recorder.until_over(recorder.handle(session_id))
+    await recorder.write("linger-ends", recorder.handle(session_id))
+
+
+async def continued_as_new(recorder: Recorder) -> None:
+    session_id = recorder.session("continued", *[Ended(more=True)] * 15, Ended(more=False))
+    await recorder.wake(session_id)
+    first = recorder.client.get_workflow_handle(
+        workflow_id(ORGANISATION, session_id), run_id=(await recorder.handle(session_id).describe()).run_id
+    )
+    await recorder.until_turns_are_done(session_id)
+    await recorder.until_over(first)
+    await recorder.until_over(recorder.handle(session_id))
+    await recorder.write("continued-as-new-first-run", first)
+    await recorder.write("continued-as-new-last-run", recorder.handle(session_id))
+
+
+async def tried_again(recorder: Recorder) -> None:
+    again = [TryAgain(0.1, "The model is overloaded."), TryAgain(0.2, "The model is overloaded.")]
+    session_id = recorder.session("tried_again", *again, Ended(more=False))
+    await recorder.wake(session_id)
+    await recorder.until_turns_are_done(session_id)
+    await recorder.write("tried-again", recorder.handle(session_id))
+
+
+async def swept(recorder: Recorder) -> None:
+    sweep_id = f"sweep/{recorder.settings.task_queue}"
+    await recorder.client.get_schedule_handle(sweep_id).trigger()
+    runs: list[str] = []
+
+    async def started() -> bool:
+        runs[:] = [run.id async for run in recorder.client.list_workflows("WorkflowType = 'SweepWorkflow'")]
+        return bool(runs)
+
+    assert await wait_until(started, PATIENCE)
+    handle: WorkflowHandle[object, object] = recorder.client.get_workflow_handle(runs[0])
+    await recorder.until_over(handle)
+    await recorder.write("swept", handle)
+
+
+async def handed_over(recorder: Recorder) -> None:
+    """A worker stops in the middle of a turn, another takes it: the second one replays before it goes on."""
+    session_id = recorder.session("handed_over", None)
+    async with recorder.worker():
+        recorder.turns.started.clear()
+        recorder.turns.release.clear()
+        await recorder.wake(session_id)
+        await recorder.turns.started.wait()
+    async with recorder.worker():
+        recorder.turns.release.set()
+        await recorder.until_turns_are_done(session_id)
+    await recorder.write("handed-over", recorder.handle(session_id))
+
+
+SCENARIOS: Final[Sequence[Callable[[Recorder], Awaitable[None]]]] = (
+    one_turn,
+    wakes_during_a_turn,
+    linger_ends,
+    continued_as_new,
+    tried_again,
+    swept,
+)
+
+
+async def record(into: Path) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        engine = Temporal(
+            Path(directory),
+            log_file=Path(directory) / "temporal.log",
+            dynamic_config={"limit.historyCount.suggestContinueAsNew": SUGGEST_AFTER},
+            in_memory=True,
+        )
+        await engine.start()
+        try:
+            # A name of its own: the default one is made of the machine's.
+            client = await Client.connect(engine.address, identity="recorder")
+            settings = Settings(
+                temporal_address=engine.address, linger=2, heartbeat_timeout=5, lease=2, sweep_interval=3600
+            )
+            recorder = Recorder(client, settings, into)
+            async with recorder.worker():
+                for scenario in SCENARIOS:
+                    await scenario(recorder)
+            await handed_over(recorder)
+        finally:
+            await engine.stop()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python tests/replay/record.py VERSION, for example 1")
+    target = HISTORIES / f"v{sys.argv[1]}"
+    target.mkdir(parents=True, exist_ok=True)
+    asyncio.run(record(target))

@@ -1,0 +1,114 @@
+"""Recorded histories replay on today's workflows: a session that is open survives the upgrade of its worker."""
+
+import json
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from temporalio import workflow
+from temporalio.client import WorkflowHistory
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
+from temporalio.workflow import NondeterminismError
+
+from footplate.engine.workflow import RUN_TURN, WAKE, SessionInput, SessionRef, SessionWorkflow, SweepWorkflow
+
+HISTORIES = sorted((Path(__file__).parent / "histories").glob("v*/*.json"))
+FIRST = Path(__file__).parent / "histories" / "v1"
+
+
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def _load(path: Path) -> WorkflowHistory:
+    return WorkflowHistory.from_json(f"session/org_recorded/{path.stem}", path.read_text())
+
+
+def _replayer(*workflows: type) -> Replayer:
+    # As the worker runs them.
+    return Replayer(workflows=workflows, workflow_runner=UnsandboxedWorkflowRunner())
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=_name)
+async def test_a_recorded_history_replays(path: Path) -> None:
+    await _replayer(SessionWorkflow, SweepWorkflow).replay_workflow(_load(path))
+
+
+@workflow.defn(name="SessionWorkflow")
+class WithoutLinger:
+    @workflow.signal(name=WAKE)
+    def wake(self) -> None:
+        pass
+
+    @workflow.run
+    async def run(self, session: SessionInput) -> None:
+        await workflow.execute_activity(
+            RUN_TURN,
+            SessionRef(session.organisation, session.session_id),
+            start_to_close_timeout=timedelta(days=7),
+            result_type=bool,
+        )
+
+
+@workflow.defn(name="SessionWorkflow")
+class WithASecondActivity(SessionWorkflow):
+    @workflow.signal(name=WAKE)
+    def wake(self) -> None:
+        super().wake()
+
+    @workflow.run
+    async def run(self, session: SessionInput) -> None:
+        await workflow.execute_activity("prepare", start_to_close_timeout=timedelta(seconds=5))
+        await super().run(session)
+
+
+@workflow.defn(name="SessionWorkflow")
+class WithATimerFirst(SessionWorkflow):
+    @workflow.signal(name=WAKE)
+    def wake(self) -> None:
+        super().wake()
+
+    @workflow.run
+    async def run(self, session: SessionInput) -> None:
+        await workflow.sleep(1)
+        await super().run(session)
+
+
+@pytest.mark.parametrize("changed", [WithoutLinger, WithASecondActivity, WithATimerFirst])
+@pytest.mark.parametrize("name", ["linger-ends", "several-turns-and-wakes", "tried-again"])
+async def test_a_changed_workflow_does_not_replay(changed: type, name: str) -> None:
+    with pytest.raises(NondeterminismError):
+        await _replayer(changed).replay_workflow(_load(FIRST / f"{name}.json"))
+
+
+def test_the_first_version_has_every_kind_of_history() -> None:
+    """What is not in the corpus is not proven: each file shows what its name says."""
+    kinds = {path.stem: _kinds(path) for path in FIRST.glob("*.json")}
+    assert kinds["one-turn-open"]["ACTIVITY_TASK_COMPLETED"] == 1
+    assert kinds["one-turn-open"]["WORKFLOW_EXECUTION_COMPLETED"] == 0
+    assert kinds["several-turns-and-wakes"]["ACTIVITY_TASK_COMPLETED"] >= 5
+    assert kinds["several-turns-and-wakes"]["WORKFLOW_EXECUTION_SIGNALED"] >= 4
+    assert kinds["linger-ends"]["TIMER_FIRED"] == kinds["linger-ends"]["WORKFLOW_EXECUTION_COMPLETED"] == 1
+    assert kinds["continued-as-new-first-run"]["WORKFLOW_EXECUTION_CONTINUED_AS_NEW"] == 1
+    assert kinds["continued-as-new-last-run"]["ACTIVITY_TASK_COMPLETED"] >= 1
+    assert _attempts(FIRST / "tried-again.json") == [3]
+    assert _attempts(FIRST / "handed-over.json") == [2]
+    assert kinds["swept"]["ACTIVITY_TASK_COMPLETED"] == 1
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=_name)
+def test_a_history_holds_ids_and_flags_alone(path: Path) -> None:
+    assert path.stat().st_size < 100_000
+    assert "stackTrace" not in path.read_text()
+
+
+def _kinds(path: Path) -> Counter[str]:
+    events = json.loads(path.read_text())["events"]
+    return Counter(event["eventType"].removeprefix("EVENT_TYPE_") for event in events)
+
+
+def _attempts(path: Path) -> list[int]:
+    events = json.loads(path.read_text())["events"]
+    started = "activityTaskStartedEventAttributes"
+    return [event[started]["attempt"] for event in events if started in event]
