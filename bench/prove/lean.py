@@ -43,7 +43,8 @@ class Received:
 class Lean:
     def __init__(self, base_url: str, key: str = "") -> None:
         url = urlsplit(base_url)
-        self._address = url.hostname or "", url.port or 80
+        self.address = url.hostname or "", url.port or 80
+        self.key = key
         headers = [f"host: {url.netloc}", "content-type: application/json"]
         self._headers = "\r\n".join([*headers, f"authorization: Bearer {key}"] if key else headers)
         self._idle: list[_Connection] = []
@@ -104,7 +105,7 @@ class Lean:
         return None
 
     async def _connect(self) -> "_Connection":
-        return _Connection(*await asyncio.open_connection(*self._address, limit=_LIMIT))
+        return _Connection(*await asyncio.open_connection(*self.address, limit=_LIMIT))
 
     def _request(self, method: str, path: str, body: bytes) -> bytes:
         head = f"{method} {path} HTTP/1.1\r\n{self._headers}\r\ncontent-length: {len(body)}\r\n\r\n"

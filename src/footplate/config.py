@@ -58,6 +58,8 @@ class Settings(BaseSettings):
     """How many workers a turn may outlive before it is held to be what kills them."""
     retry_wait: float = 1.0
     retry_wait_most: float = 60.0
+    drain: float = 5.0
+    """How long a worker that is told to stop lets its turns go on; then others take them up."""
     sweep_interval: float = 10.0
 
     anthropic_api_key: Annotated[SecretStr | None, Field(validation_alias=_own("anthropic_api_key"))] = None

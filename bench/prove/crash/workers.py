@@ -19,7 +19,7 @@ from footplate.failpoints import POINTS
 _BINS: Final = 10
 _AT_ONCE: Final = 8
 """Turns that are being recovered while the next worker is killed, at most."""
-_TRIES: Final = 4
+_TRIES: Final = 8
 _TELLING: Final = 3
 """Calls that a turn must have begun to tell how fast it is."""
 _WEIGHT: Final = 0.2
@@ -76,10 +76,11 @@ class _Rounds:
             waited = moment * self._turn_time
             await asyncio.sleep(waited)
             number = await self._crew.holder(session_id)
+            if number is None:  # It was quicker than the measured turn: the same moment of another one.
+                self._turn_time *= 1 - _WEIGHT / 2
+                continue
             progress = len(work.lines(self._cell.cluster, session_id))
             self._measure(waited, progress)
-            if number is None:
-                continue  # It was quicker than the measured turn: the same moment of another one.
             death = await self._crew.kill(number)
             self._note(number, death)
             if death.sessions:

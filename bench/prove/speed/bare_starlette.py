@@ -47,7 +47,20 @@ async def broadcast(request: Request) -> Response:
 
 
 if __name__ == "__main__":
-    app = Starlette(routes=[Route("/stream", stream), Route("/broadcast", broadcast, methods=["POST"])])
+    app = Starlette(
+        routes=[
+            Route("/stream", stream),
+            Route("/broadcast", broadcast, methods=["POST"]),
+            Route("/", lambda _: Response()),
+        ]
+    )
+    port = int(sys.argv[1])
     uvicorn.run(
-        app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning", loop="uvloop", http="httptools", lifespan="off"
+        app,
+        host="127.0.0.1",
+        port=port,
+        log_level="warning",
+        loop="uvloop",
+        http="httptools",
+        timeout_graceful_shutdown=1,
     )

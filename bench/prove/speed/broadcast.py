@@ -6,26 +6,20 @@ everything is in between, engine, worker and the joining of deltas that come wit
 deltas are counted. One of the hundred clients keeps what it receives, and all of that is validated.
 """
 
-import asyncio
-import os
-import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from functools import partial
 from typing import Final
-from urllib.parse import urlsplit
-
-import orjson
 
 from bench.prove.cluster import Cluster
-from bench.prove.figure import require
-from bench.prove.lean import Frames, Lean, Received, check, events_path
-from bench.prove.speed import bare_starlette, listeners
+from bench.prove.lean import Lean, Received, check, events_path
+from bench.prove.speed import bare_starlette
 from bench.prove.speed.frames import PIECE
+from bench.prove.speed.hearing import Heard, hear
 from bench.prove.speed.measured import ROOT, Measured, median
 from footplate.stack import Program
 from footplate.stack.ports import LOOPBACK, free_port
+from footplate.stack.program import http_ok
 from footplate.stream.publisher import Live
 from footplate.stream.turn_live import TurnLive
 from footplate.testing import replies, reply, text
@@ -35,20 +29,6 @@ CLIENTS: Final = 100
 _LEAST: Final = 0.5
 _SCRIPT: Final = "pieces"
 _BATCH: Final = 50
-_PATIENCE: Final = 120.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """By all clients together."""
-
-    pieces: int
-    frames: int
-    seconds: float
-
-    @property
-    def rate(self) -> float:
-        return self.pieces / self.seconds
 
 
 async def measure(cluster: Cluster, *, clients: int, pieces: int, rounds: int, slack: float = 1.0) -> Measured:
@@ -57,25 +37,64 @@ async def measure(cluster: Cluster, *, clients: int, pieces: int, rounds: int, s
     received: list[Received] = []
     async with _bare(cluster) as bare, Lean(cluster.base_urls[0], cluster.key) as api:
         seat = await api.seat()
-        for _ in range(rounds):
-            found["bare"].append(
-                await _hear(bare, "/stream", clients, pieces, lambda: bare.post("/broadcast", {"frames": pieces}), [])
+
+        async def ours(go: Callable[[str], Awaitable[object]]) -> Heard:
+            session_id = (await api.post("/v1/sessions", seat))["id"]
+            heard = await hear(
+                api, events_path(session_id, deltas=True), partial(go, session_id), clients=clients, pieces=pieces
             )
-            for name, feed in (("one by one", _publish), ("whole", _ask)):
-                session_id = (await api.post("/v1/sessions", seat))["id"]
-                path = events_path(session_id, deltas=True)
-                start = _Feed(feed, cluster, api, session_id, pieces)
-                found[name].append(await _hear(api, path, clients, pieces, start, received))
-    rates = {name: median([heard.rate for heard in rounds]) for name, rounds in found.items()}
+            received.extend(heard.kept)
+            return heard
+
+        async def plain() -> object:
+            return await bare.post("/broadcast", {"frames": pieces})
+
+        for _ in range(rounds):
+            found["bare"].append(await hear(bare, "/stream", plain, clients=clients, pieces=pieces))
+            found["one by one"].append(await ours(partial(_publish, cluster, pieces)))
+            found["whole"].append(await ours(lambda session_id: api.send(session_id, f"Go [[script:{_SCRIPT}]]")))
+    rates = {name: median([heard.rate for heard in heards]) for name, heards in found.items()}
     single, whole = rates["one by one"] / rates["bare"], rates["whole"] / rates["bare"]
     return Measured(
-        text=f"{rates['one by one']:,.0f} deltas/s to {clients} clients one by one, {rates['whole']:,.0f} from a model, "
-        f"against {rates['bare']:,.0f} of a bare broadcast: {single:.2f} and {whole:.2f} (at least {_LEAST})",
+        text=f"{rates['one by one']:,.0f} deltas/s to {clients} clients one by one, {rates['whole']:,.0f} from a "
+        f"model, against {rates['bare']:,.0f} of a bare broadcast: {single:.2f} and {whole:.2f} (at least {_LEAST})",
         holds=min(single, whole) * slack >= _LEAST,
         details={
-            "rates": {name: round(rate) for name, rate in rates.items()},
-            "frames_per_client": {name: rounds[-1].frames // clients for name, rounds in found.items()},
+            "rates": {name: [round(heard.rate) for heard in heards] for name, heards in found.items()},
+            "frames_per_client": {name: heards[-1].frames // clients for name, heards in found.items()},
             "pieces_per_client": pieces,
             "events_validated": check(received),
         },
     )
+
+
+async def _publish(cluster: Cluster, pieces: int, session_id: str) -> None:
+    """As a running turn does, but each piece for itself."""
+    async with Live(cluster.settings.redis_url) as live:
+        turn = TurnLive(live, DEFAULT_ORGANISATION, session_id)
+        preview = turn.preview("agent.message")
+        for number in range(pieces):
+            preview.write(PIECE)
+            turn._flush()
+            if number % _BATCH == 0:
+                await live.drained()
+
+
+@asynccontextmanager
+async def _bare(cluster: Cluster) -> AsyncIterator[Lean]:
+    port = free_port()
+    program = Program(
+        cluster.directory / "bare-starlette",
+        title="bare broadcast",
+        module=bare_starlette.__name__,
+        arguments=(str(port),),
+        environment={**cluster.environment(), "PYTHONPATH": str(ROOT)},
+        log_file=cluster.directory / "logs" / "bare-starlette.log",
+        answers=partial(http_ok, LOOPBACK, port, "/"),
+    )
+    await program.start()
+    try:
+        async with Lean(f"http://{LOOPBACK}:{port}") as client:
+            yield client
+    finally:
+        await program.stop()

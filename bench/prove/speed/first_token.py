@@ -81,8 +81,9 @@ async def _bare(model: AnthropicModel) -> float:
     ) as stream:
         async for event in stream:
             match event:
-                case PartStartEvent(part=TextPart(content=piece)) | PartDeltaEvent(
-                    delta=TextPartDelta(content_delta=piece)
+                case (
+                    PartStartEvent(part=TextPart(content=piece))
+                    | PartDeltaEvent(delta=TextPartDelta(content_delta=piece))
                 ) if piece and first is None:
                     first = time.time()
     assert first is not None

@@ -33,18 +33,13 @@ async def measure(cluster: Cluster, *, sessions: int, seconds: float, slack: flo
         async def session() -> list[Received]:
             session_id = (await client.post("/v1/sessions", seat))["id"]
             async with client.stream(events_path(session_id, deltas=True)) as frames:
-                ready.append(session_id)
-                await start.wait()
+                await all_listen.wait()
                 await client.send(session_id, f"Count [[script:{_SCRIPT}]]")
                 return await frames.until_idle(patience=seconds + 60)
 
-        ready: list[str] = []
-        start = asyncio.Event()
+        all_listen = asyncio.Barrier(sessions)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(session()) for _ in range(sessions)]
-            while len(ready) < sessions:
-                await asyncio.sleep(0.05)
-            start.set()
     return _judge([task.result() for task in tasks], seconds, slack)
 
 

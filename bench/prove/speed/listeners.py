@@ -8,7 +8,8 @@ import asyncio
 import os
 import sys
 import time
-from typing import Final
+from functools import partial
+from typing import Final, cast
 
 import orjson
 import uvloop
@@ -38,8 +39,7 @@ class Listener(asyncio.Protocol):
         return self._counts[EVENT]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport)
-        transport.write(self._request)
+        cast("asyncio.WriteTransport", transport).write(self._request)
 
     def data_received(self, data: bytes) -> None:
         if not self.connected.is_set():
@@ -66,12 +66,16 @@ async def _listen(host: str, port: int, path: str, count: int, pieces: int) -> N
     loop = asyncio.get_running_loop()
     listeners = [Listener(request, pieces) for _ in range(count)]
     for listener in listeners:
-        await loop.create_connection(lambda listener=listener: listener, host, port)
+        await loop.create_connection(partial(_itself, listener), host, port)
         await listener.connected.wait()
     print(READY, flush=True)
     await asyncio.wait([asyncio.create_task(_finished(listener)) for listener in listeners])
     report = [(one.pieces, one.frames, one.first, one.last) for one in listeners]
     print(orjson.dumps(report).decode(), flush=True)
+
+
+def _itself(listener: Listener) -> Listener:
+    return listener
 
 
 async def _finished(listener: Listener) -> None:

@@ -24,6 +24,9 @@ HEADERS: Final = [
     (b"x-accel-buffering", b"no"),
 ]
 
+_LARGE: Final = 64 * 1024
+"""What the server writes ahead of a client."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -48,6 +51,10 @@ class EventStream(Response):
             async with aclosing(cast("_Closing", self._frames)) as frames:
                 async for frame in frames:
                     await send({"type": "http.response.body", "body": frame or KEEP_ALIVE, "more_body": True})
+                    if len(frame) >= _LARGE:
+                        # The server waits for a full connection before its next write, not after this one: without
+                        # the empty one a client that does not read would hold two chunks and a queue.
+                        await send({"type": "http.response.body", "body": b"", "more_body": True})
         except Exception as error:  # noqa: BLE001 - whatever it is, the client is told that the stream broke
             last = _failed(scope, error)
         else:

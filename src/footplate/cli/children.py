@@ -3,10 +3,12 @@
 import os
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from footplate.config import Settings
 from footplate.stack import Program, Stack
+from footplate.stack.ports import LOOPBACK, free_port
 from footplate.stack.program import http_ok
 
 _PASSED: Final = frozenset(
@@ -31,16 +33,34 @@ def api_program(stack: Stack, settings: Settings) -> Program:
     )
 
 
-def worker_program(stack: Stack, settings: Settings, number: int) -> Program:
+def worker_program(stack: Stack, settings: Settings, number: int, endpoint: Mapping[str, str] | None = None) -> Program:
+    """`endpoint` replaces what the environment says about the model's provider."""
     return Program(
         stack.directory / f"worker-{number}",
         title=f"Worker {number}",
         module="footplate",
         arguments=("worker",),
-        environment=_environment(stack, settings),
+        environment={**_environment(stack, settings), **(endpoint or {})},
         log_file=stack.log_file(f"worker-{number}"),
         ready_mark=WORKER_READY,
     )
+
+
+def scripted_model(stack: Stack, story: Path) -> tuple[Program, dict[str, str]]:
+    """A model that says what a file tells it to, and the variables that make a worker use it."""
+    port = free_port()
+    program = Program(
+        stack.directory / "scripted-model",
+        title="Scripted model",
+        module="footplate.testing",
+        arguments=("--port", str(port), "--script", str(story)),
+        environment=passed_on(os.environ),
+        log_file=stack.log_file("scripted-model"),
+        address=f"{LOOPBACK}:{port}",
+        answers=partial(http_ok, LOOPBACK, port, "/v1/models"),
+    )
+    url = f"http://{LOOPBACK}:{port}"
+    return program, {"FOOTPLATE_ANTHROPIC_BASE_URL": url, "FOOTPLATE_ANTHROPIC_API_KEY": "none"}
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:

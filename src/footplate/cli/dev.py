@@ -11,49 +11,41 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated
+from typing import Final
 
-import typer
 from rich.table import Table
 
-from footplate.cli import local, output
-from footplate.cli.children import api_program, worker_program
+from footplate.cli import local, output, stories
+from footplate.cli.children import api_program, scripted_model, worker_program
+from footplate.cli.defaults import USUAL_MODEL
 from footplate.config import Settings, default_data_dir
 from footplate.domain.errors import Conflict
 from footplate.stack import Part, PartFailed, Stack
 from footplate.stack.ports import is_free
 from footplate.stack.program import http_status
 
+_OPENAI_MODEL: Final = "openai:gpt-5.1"
 
-def command(
-    port: Annotated[int, typer.Option(help="Port of the API.", envvar="FOOTPLATE_PORT")] = 8700,
-    workers: Annotated[int, typer.Option(min=1, help="How many workers to start.")] = 1,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(help="Where all state is kept. [XDG_DATA_HOME/footplate]", envvar="FOOTPLATE_DATA_DIR"),
-    ] = None,
-    database_url: Annotated[
-        str | None,
-        typer.Option(help="Use this PostgreSQL instead of starting one.", envvar="FOOTPLATE_DATABASE_URL"),
-    ] = None,
-    redis_url: Annotated[
-        str | None, typer.Option(help="Use this Redis instead of starting one.", envvar="FOOTPLATE_REDIS_URL")
-    ] = None,
-    temporal: Annotated[
-        str | None,
-        typer.Option(help="Use the Temporal at this host:port instead.", envvar="FOOTPLATE_TEMPORAL_ADDRESS"),
-    ] = None,
+
+def start(
+    *,
+    port: int,
+    workers: int,
+    scripted: str | None,
+    data_dir: Path | None,
+    database_url: str | None,
+    redis_url: str | None,
+    temporal: str | None,
 ) -> None:
-    """Start everything on this machine: PostgreSQL, Redis, Temporal, the API and workers. Ctrl-C stops it all."""
     directory = (data_dir or default_data_dir()).absolute()
     stack = Stack(directory, database_url=database_url, redis_url=redis_url, temporal_address=temporal)
     settings = Settings(data_dir=directory, port=port)
-    output.run(_until_told_to_stop(stack, settings, workers))
+    output.run(_until_told_to_stop(stack, settings, workers, scripted))
 
 
-async def _until_told_to_stop(stack: Stack, settings: Settings, workers: int) -> None:
+async def _until_told_to_stop(stack: Stack, settings: Settings, workers: int, scripted: str | None) -> None:
     """SIGINT and SIGTERM are the normal end: everything is stopped in order and the exit code is 0."""
-    serving = asyncio.create_task(_serve(stack, settings, workers))
+    serving = asyncio.create_task(_serve(stack, settings, workers, stories.find(scripted) if scripted else None))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, serving.cancel)
@@ -63,7 +55,7 @@ async def _until_told_to_stop(stack: Stack, settings: Settings, workers: int) ->
         output.err().print("Stopped. The state is kept for the next start.")
 
 
-async def _serve(stack: Stack, settings: Settings, workers: int) -> None:
+async def _serve(stack: Stack, settings: Settings, workers: int, story: Path | None) -> None:
     from footplate import wiring
 
     if not is_free(settings.port, settings.host):
@@ -84,14 +76,19 @@ async def _serve(stack: Stack, settings: Settings, workers: int) -> None:
         )
         await wiring.migrate(settings)
         console.print("Starting the API and the workers …")
-        api = api_program(stack, settings)
-        programs: list[Part] = [api, *(worker_program(stack, settings, number) for number in range(workers))]
+        model, endpoint = scripted_model(stack, story) if story else (None, {})
+        programs: list[Part] = [
+            *([model] if model else []),
+            api_program(stack, settings),
+            *(worker_program(stack, settings, number, endpoint) for number in range(workers)),
+        ]
         for program in programs:
             ending.push_async_callback(program.stop)
             await program.start()
         base_url = f"http://{settings.host}:{settings.port}"
-        _publish(stack, settings, base_url)
+        _publish(stack, settings, base_url, stories.MODEL if story else _usual_model(settings))
         _report(stack, programs, base_url, await _key(settings))
+        _next_steps(settings, story)
         await _first_death([*stack.parts, *programs])
 
 
@@ -127,13 +124,20 @@ def _died(part: Part, code: int) -> PartFailed:
     return part.failure(f"{how}; everything else was stopped")
 
 
-def _publish(stack: Stack, settings: Settings, base_url: str) -> None:
+def _usual_model(settings: Settings) -> str:
+    """Of the provider whose key is set; ours to say, because only this side knows which keys there are."""
+    keys = {USUAL_MODEL: settings.anthropic_api_key, _OPENAI_MODEL: settings.openai_api_key}
+    return next((model for model, key in keys.items() if key is not None), USUAL_MODEL)
+
+
+def _publish(stack: Stack, settings: Settings, base_url: str, model: str) -> None:
     running = local.Running(
         pid=os.getpid(),
         database_url=stack.settings.database_url,
         redis_url=stack.settings.redis_url,
         temporal_address=stack.settings.temporal_address,
         base_url=base_url,
+        model=model,
     )
     local.publish(settings.data_dir, running)
 
@@ -152,6 +156,14 @@ def _report(stack: Stack, programs: Sequence[Part], base_url: str, secret: str) 
     console.print(f"\nLogs     {stack.directory / 'logs'}")
     console.print(f"API      [bold]{base_url}[/]")
     console.print(f"API key  [bold]{secret}[/]")
-    console.print('\nIn another shell:\n  eval "$(footplate env)"')
-    console.print('  curl -H "x-api-key: $FOOTPLATE_API_KEY" $FOOTPLATE_BASE_URL/v1/agents')
+
+
+def _next_steps(settings: Settings, story: Path | None) -> None:
+    console = output.out()
+    if story is None and settings.anthropic_api_key is None and settings.openai_api_key is None:
+        console.print("\n[yellow]No model can be called:[/] neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set here.")
+        console.print("Set one and start again, or see it work without: footplate dev --scripted demo")
+    prompt = "Make the tests pass" if story else "What is in this directory?"
+    console.print(f'\nIn another shell:\n  [bold]footplate run "{prompt}"[/]')
+    console.print('  eval "$(footplate env)"   for other programs: sets FOOTPLATE_BASE_URL and FOOTPLATE_API_KEY')
     console.print("\nCtrl-C stops everything.")

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -14,8 +13,7 @@ from footplate.cli import checks, local, output
 _MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "failed": "[red]failed[/]"}
 
 
-def command(as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False) -> None:
-    """Check everything that a session needs. Exit code 1 if anything essential is missing."""
+def report(*, as_json: bool) -> None:
     findings = output.run(checks.all_findings(local.settings()))
     if as_json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from footplate.cli import local, output
+from footplate.cli import output
 
 app = typer.Typer(help="Manage API keys.", no_args_is_help=True)
 
@@ -24,7 +24,10 @@ def create(
 ) -> None:
     """Create a key and print its secret, which is stored only as a hash and never shown again."""
     from footplate import wiring
+    from footplate.cli import local
+    from footplate.telemetry import configure_logging
 
+    configure_logging()
     secret = output.run(wiring.create_key(local.settings(), organisation, name, role or ["member"]))
     output.err().print("Keep it now; it is not shown again.")
     print(secret)

@@ -5,12 +5,14 @@ their owner alone. A launcher that was killed leaves its `dev.json` behind: it c
 """
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from footplate.config import Settings
+from footplate.cli.places import write_private
+
+if TYPE_CHECKING:
+    from footplate.config import Settings
 
 _FILE: Final = "dev.json"
 _KEY: Final = "api-key"
@@ -24,6 +26,8 @@ class Running:
     redis_url: str
     temporal_address: str
     base_url: str
+    model: str = ""
+    """What its workers can run, for a command that names no model."""
 
 
 def publish(directory: Path, running: Running) -> None:
@@ -53,21 +57,13 @@ def keep_key(directory: Path, secret: str) -> None:
     write_private(directory / _KEY, f"{secret}\n")
 
 
-def settings() -> Settings:
+def settings() -> "Settings":
     """From the environment; what it does not say, from a `footplate dev` that runs on this machine."""
+    from footplate.config import Settings
+
     read = Settings()
     running = find(read.data_dir)
     if running is None:
         return read
     missing = [name for name in _SHARED if name not in read.model_fields_set]
     return read.model_copy(update={name: getattr(running, name) for name in missing})
-
-
-def write_private(path: Path, text: str) -> None:
-    """Aside and renamed, so that a reader sees all of it or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = path.with_name(f"{path.name}.new")
-    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(file, "w") as handle:
-        handle.write(text)
-    draft.replace(path)

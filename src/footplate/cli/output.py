@@ -1,37 +1,60 @@
-"""What every command shares: two consoles, exit codes, and how an error is shown to a person."""
+"""What every command shares: two consoles, exit codes, and how an error is shown to a person.
 
-import asyncio
-from collections.abc import Callable, Coroutine
+Imports nothing heavy: a shell's completion waits for it.
+"""
+
+from __future__ import annotations
+
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
-from footplate.domain.errors import FootplateError
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine
+
+    from rich.console import Console
+
+    from footplate.domain.errors import FootplateError
 
 T = TypeVar("T")
 
 
 class Exit(IntEnum):
-    """0 is success; 2 is typer's own for a command line that it cannot read."""
+    """0 is success; 2 is typer's own for a command line that it cannot read. `docs/cli.md` has the list."""
 
+    DONE = 0
     FAILED = 1
+    USAGE = 2
+    NEEDS_ACTION = 3
+    TIMED_OUT = 4
+    INTERRUPTED = 5
+    LIMIT_REACHED = 6
+    UNREACHABLE = 7
+    LEFT = 130
 
 
 def out() -> Console:
     """For results. Rich honours NO_COLOR and plain pipes by itself."""
+    from rich.console import Console
+
     return Console(highlight=False, soft_wrap=True)
 
 
 def err() -> Console:
     """For everything that is not the result, so that a pipe gets the result alone."""
+    from rich.console import Console
+
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def run(work: Coroutine[Any, Any, T], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
     """Run to the end; an error that a person can act on is shown as text, any other with its trace."""
+    import asyncio
+
+    from footplate.domain.errors import FootplateError
+
     try:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             return runner.run(work)
@@ -48,7 +71,13 @@ def serve(work: Coroutine[Any, Any, None]) -> None:
 
 
 def show(error: FootplateError) -> None:
+    complain(error.message, error.help_text)
+
+
+def complain(message: str, help_text: str = "") -> None:
+    from rich.markup import escape
+
     console = err()
-    console.print(f"[bold red]{escape(error.message)}[/]")
-    if error.help_text:
-        console.print(escape(error.help_text))
+    console.print(f"[bold red]{escape(message)}[/]")
+    if help_text:
+        console.print(escape(help_text))

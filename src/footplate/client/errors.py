@@ -10,7 +10,7 @@ ClientError
     ├── NotFound          404
     ├── Conflict          409
     ├── RateLimited       429
-    ├── Busy              503, 529: tried again until the client's patience ends
+    ├── Busy              502, 503, 504, 529: tried again until the client's patience ends
     └── ServerFailed      every other 5xx
 """
 
@@ -39,7 +39,7 @@ class StreamLost(ClientError):
 
 
 class ApiError(ClientError):
-    """`retryable` is the server's own word for it: whether the same request may succeed later."""
+    """`retryable`: whether the same request may succeed a little later."""
 
     retryable: ClassVar[bool] = False
 
@@ -83,8 +83,7 @@ class Busy(ApiError):
     retryable = True
 
 
-class ServerFailed(ApiError):
-    retryable = True
+class ServerFailed(ApiError): ...
 
 
 _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
@@ -93,7 +92,9 @@ _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
     404: NotFound,
     409: Conflict,
     429: RateLimited,
+    502: Busy,
     503: Busy,
+    504: Busy,
     529: Busy,
 }
 _SERVER_ERROR: Final = 500

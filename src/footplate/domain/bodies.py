@@ -16,10 +16,23 @@ _ITEM_LIMIT: Final = 64
 def shorten(body: JsonObject, *, size: int) -> JsonObject:
     budget = _TEXT_LIMIT
     while True:
-        cut: JsonObject = {**{key: _cut(value, budget) for key, value in body.items()}, "truncated": {"bytes": size}}
-        if budget <= _ITEM_LIMIT or _weight(cut) <= INLINE_LIMIT:
+        cut = _marked({key: _cut(value, budget) for key, value in body.items()}, size)
+        if _weight(cut) <= INLINE_LIMIT:
             return cut
+        if budget <= _ITEM_LIMIT:
+            # Made of many small things, or of long names: no text can be blamed.
+            return _marked({key: _emptied(value, budget) for key, value in body.items()}, size)
         budget //= 4
+
+
+def _marked(cut: JsonObject, size: int) -> JsonObject:
+    return {**cut, "truncated": {"bytes": size}}
+
+
+def _emptied(value: Json, budget: int) -> Json:
+    if isinstance(value, list):
+        return []
+    return {} if isinstance(value, dict) else _cut(value, budget)
 
 
 def _cut(value: Json, budget: int) -> Json:

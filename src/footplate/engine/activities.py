@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import structlog
 from temporalio import activity
+from temporalio.client import AsyncActivityCancelledError
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
 
 from footplate.domain.errors import Unavailable
 from footplate.domain.running import SweepStore, Waker
@@ -15,6 +18,9 @@ from footplate.engine.turn import TryAgain, TurnRunner
 from footplate.engine.workflow import RUN_TURN, SWEEP, SessionRef
 
 log = structlog.get_logger(__name__)
+
+_FRESH: Final = timedelta(seconds=1)
+_ASKING: Final = timedelta(seconds=5)
 
 
 class TurnActivities:
@@ -25,6 +31,7 @@ class TurnActivities:
     @activity.defn(name=RUN_TURN)
     async def run_turn(self, session: SessionRef) -> bool:
         """Claims the session's next turn and works until it ends. True: there is more to do."""
+        await _still_ours()
         async with self._heartbeat():
             try:
                 result = await self._runner.run(session.organisation, session.session_id)
@@ -50,6 +57,22 @@ class TurnActivities:
             yield
         finally:
             task.cancel()
+
+
+async def _still_ours() -> None:
+    """Refuse a task that reached us long after it was given to us: we were stopped, and others have it by now.
+
+    Its claim would do no harm but to them: it fences whoever works on the turn. The clock, which need not be right,
+    only decides whether to ask.
+    """
+    info = activity.info()
+    if datetime.now(UTC) - info.started_time < _FRESH:
+        return
+    try:
+        await activity.client().get_async_activity_handle(task_token=info.task_token).heartbeat(rpc_timeout=_ASKING)
+    except (RPCError, AsyncActivityCancelledError) as error:
+        log.warning("task came too late", action="turn.stale", workflow=info.workflow_id)
+        raise ApplicationError("The engine has given this turn to another worker.", type="stale") from error
 
 
 class SweepActivities:

@@ -96,6 +96,7 @@ class Hub:
                 yield b""
                 while (chunk := await self._next(channel, subscriber)) is not None:
                     yield chunk
+                    subscriber.sent()
             finally:
                 channel.subscribers.discard(subscriber)
                 subscriber.close()

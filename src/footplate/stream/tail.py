@@ -60,6 +60,7 @@ class Subscriber:
         "_preview_id",
         "_resume",
         "_size",
+        "_taken",
         "_timer",
         "behind",
         "deltas",
@@ -86,6 +87,7 @@ class Subscriber:
         self._delivered = seq
         self._buffer: list[bytes] = []
         self._size = 0
+        self._taken = 0
         self._limit = limit
         self._resume = cursor
         self._preview_id: str | None = None
@@ -138,15 +140,19 @@ class Subscriber:
         self.wake.set()
 
     def take(self) -> bytes:
-        """All that is queued, as one chunk."""
+        """All that is queued, as one chunk. It counts against the limit until it was `sent`."""
         if not self._buffer:
             return b""
         chunk = self._buffer[0] if len(self._buffer) == 1 else b"".join(self._buffer)
         self._buffer.clear()
-        self._size = 0
+        self._taken, self._size = self._size, 0
         self._delivered = self.seq
         self.touch()
         return chunk
+
+    def sent(self) -> None:
+        """The connection has room again."""
+        self._taken = 0
 
     def took(self, seq: int) -> None:
         """Positions up to `seq` were read from the log and delivered past the queue."""
@@ -159,7 +165,7 @@ class Subscriber:
         self.silent = False
 
     def _push(self, data: bytes) -> bool:
-        if self._size + len(data) > self._limit:
+        if self._taken + self._size + len(data) > self._limit:
             self._fall_behind()
             return False
         self._buffer.append(data)

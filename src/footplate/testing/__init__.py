@@ -1,7 +1,9 @@
-"""Public test tools: a scripted model server on loopback that speaks the Anthropic Messages API.
+"""Public test tools: a scripted model server on loopback that speaks the APIs of Anthropic and of OpenAI.
 
     async with ScriptedModel({"hello": replies([text("Hi")])}) as model:
-        ...  # a client with base_url=model.url whose prompt holds [[script:hello]]
+        ...  # a client with base_url=model.url, or model.openai_url, whose prompt holds [[script:hello]]
+
+The same scripts answer Anthropic's Messages and OpenAI's Chat Completions and Responses, streamed or whole.
 
 `script_json` documents scripts as files, `process.ModelProcess` is the server as a process of its own, and `strict`
 checks what a server answers against the official SDK's models.

@@ -1,4 +1,4 @@
-"""The Anthropic Messages API as far as agents use it, answered from scripts: an ASGI application without a framework.
+"""Model providers' APIs as far as agents use them, answered from scripts: an ASGI application without a framework.
 
 A framework's response classes would cost more than the whole answer, and the server must never be what a
 measurement of its clients measures.
@@ -11,11 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from footplate.domain.json import JsonObject
-from footplate.testing import control, encoding, selection
+from footplate.testing import control, selection
 from footplate.testing import steps as s
+from footplate.testing.encoding import Answer
 from footplate.testing.exchange import Exchange, Gone, Receive, Scope, Send, read_body
 from footplate.testing.journal import Journal, Record
 from footplate.testing.scripts import DEFAULT, Request, Script, ScriptError, echo
+from footplate.testing.wire import FORMATS
+from footplate.testing.wire.format import Format, new_id
 
 MODELS: Final = ("claude-opus-5", "claude-sonnet-5", "claude-haiku-5")
 
@@ -59,8 +62,8 @@ class ModelApp:
             exchange.abort()
 
     async def _route(self, exchange: Exchange, record: Record) -> None:
-        if record.path == "/v1/messages" and record.method == "POST":
-            await self._messages(exchange, record)
+        if record.method == "POST" and (wire := FORMATS.get(record.path)):
+            await self._reply(exchange, record, wire)
         elif record.path == "/v1/messages/count_tokens" and record.method == "POST":
             await exchange.answer_json(200, {"input_tokens": max(1, len(record.raw or b"") // 4)})
         elif record.path == "/v1/models" and record.method == "GET":
@@ -72,26 +75,24 @@ class ModelApp:
         else:
             await exchange.fail(s.http_error(404, message=f"{record.method} {record.path} is not scripted"))
 
-    async def _messages(self, exchange: Exchange, record: Record) -> None:
-        body = record.body
-        if body is None or not isinstance(body.get("messages"), list):
-            await exchange.fail(s.http_error(400, message="messages: Field required"))
+    async def _reply(self, exchange: Exchange, record: Record, wire: Format) -> None:
+        body = record.body or {}
+        if fault := wire.fault(body):
+            await exchange.fail(s.http_error(400, message=fault), wire)
             return
-        request = self._request(record, body)
         try:
-            steps = encoding.with_call_ids(await self._steps(request))
+            steps = await self._steps(self._request(record, body, wire))
         except ScriptError as error:
-            await exchange.fail(s.http_error(400, message=str(error)))
+            await exchange.fail(s.http_error(400, message=str(error)), wire)
             return
-        envelope = encoding.Envelope.of(steps, model=str(body.get("model")))
-        pieces = encoding.play(steps, envelope)
+        answer = Answer(wire, steps, body)
         if body.get("stream"):
-            await exchange.stream(pieces)
+            await exchange.stream(answer)
         else:
-            await exchange.whole(pieces, encoding.message(steps, envelope))
+            await exchange.whole(answer)
 
-    def _request(self, record: Record, body: JsonObject) -> Request:
-        chosen = selection.select(record.headers, body, self.scripts)
+    def _request(self, record: Record, body: JsonObject, wire: Format) -> Request:
+        chosen = selection.select(record.headers, wire.said(body), self.scripts)
         key = (chosen.conversation, chosen.script, chosen.n)
         attempt = self._attempts[key]
         self._attempts[key] += 1
@@ -127,7 +128,7 @@ def _record(scope: Scope, raw: bytes) -> Record:
         query=scope["query_string"].decode("latin-1"),
         headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]},
         raw=raw,
-        request_id=encoding.new_id("req"),
+        request_id=new_id("req"),
     )
 
 

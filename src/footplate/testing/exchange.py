@@ -3,15 +3,17 @@
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final, TypeAlias
 
 import orjson
 
-from footplate.domain.json import JsonObject
 from footplate.testing import encoding
 from footplate.testing import steps as s
+from footplate.testing.encoding import Answer
 from footplate.testing.journal import Outcome, Record
+from footplate.testing.wire import messages
+from footplate.testing.wire.format import Format
 
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -66,17 +68,16 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": body})
         self._end("complete" if status < 400 else "error")  # noqa: PLR2004 - HTTP's own boundary
 
-    async def fail(self, error: s.HttpError) -> None:
+    async def fail(self, error: s.HttpError, wire: Format = messages.FORMAT) -> None:
         headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
         if error.retry_after is not None:
             headers.append((b"retry-after", f"{error.retry_after:g}".encode()))
-        body: JsonObject = encoding.error_body(error, self._record.request_id)
-        await self.answer(error.http_error, orjson.dumps(body), headers)
+        await self.answer(error.http_error, orjson.dumps(wire.error_body(error, self._record.request_id)), headers)
 
-    async def stream(self, pieces: Iterator[encoding.Piece]) -> None:
+    async def stream(self, answer: Answer) -> None:
         """Send what is due in as few writes as can be: frames without a pause between them travel together."""
         due = time.monotonic()
-        for piece in pieces:
+        for piece in answer.play():
             if isinstance(piece, bytes):
                 await self._write(piece)
             elif isinstance(piece, encoding.Pause):
@@ -86,24 +87,25 @@ class Exchange:
                 due += piece.seconds
                 await self._until(due)
             elif isinstance(piece, s.Cut):
-                await self._flush()
+                await self._flush(last=piece.quiet)
                 self._end("cut")
                 return
             elif self._started or self._buffer:
-                await self._write(encoding.error_frame(piece, self._record.request_id))
+                await self._write(answer.error_frame(piece, self._record.request_id))
                 await self._finish("error")
                 return
             else:
-                await self.fail(piece)
+                await self.fail(piece, answer.wire)
                 return
         await self._finish("complete")
 
-    async def whole(self, pieces: Iterator[encoding.Piece], message: bytes) -> None:
+    async def whole(self, answer: Answer) -> None:
         """The same timing and the same faults as `stream`, then the message in one piece."""
-        for piece in pieces:
+        for piece in answer.play():
             if isinstance(piece, encoding.Pause | encoding.Pace):
                 await self._until(time.monotonic() + piece.seconds)
             elif isinstance(piece, s.Cut):
+                message = answer.whole()
                 await self._start(200, [_JSON, (b"content-length", str(len(message)).encode())])
                 await self._send(
                     {"type": "http.response.body", "body": message[: len(message) // 2], "more_body": True}
@@ -111,9 +113,9 @@ class Exchange:
                 self._end("cut")
                 return
             elif isinstance(piece, s.HttpError):
-                await self.fail(piece)
+                await self.fail(piece, answer.wire)
                 return
-        await self.answer(200, message)
+        await self.answer(200, answer.whole())
 
     async def _until(self, due: float) -> None:
         seconds = due - time.monotonic()
@@ -154,7 +156,9 @@ class Exchange:
         self._started = True
         self._record.status = status
         self._record.answered_at = time.time()
-        named = [(b"request-id", self._record.request_id.encode()), *headers]
+        request_id = self._record.request_id.encode()
+        # Anthropic's name for it, and OpenAI's.
+        named = [(b"request-id", request_id), (b"x-request-id", request_id), *headers]
         await self._send({"type": "http.response.start", "status": status, "headers": named})
 
     def _end(self, outcome: Outcome) -> None:

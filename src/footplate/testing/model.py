@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class ScriptedModel:
-    """A model on loopback. Point `ANTHROPIC_BASE_URL`, or a client's `base_url`, at `url`; any API key will do."""
+    """A model on loopback; any API key will do.
+
+    Point `ANTHROPIC_BASE_URL`, or an Anthropic client's `base_url`, at `url`, and OpenAI's at `openai_url`.
+    """
 
     def __init__(
         self,
@@ -59,6 +62,11 @@ class ScriptedModel:
     def url(self) -> str:
         host, port = self._address
         return f"http://{host}:{port}"
+
+    @property
+    def openai_url(self) -> str:
+        """OpenAI's clients count the version as part of the base."""
+        return f"{self.url}/v1"
 
     def install(self, name: str, script: Script) -> None:
         """Add or replace a script. Named like a session's id, it answers that session whatever its prompts say."""

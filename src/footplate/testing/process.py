@@ -71,6 +71,11 @@ class ModelProcess:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def openai_url(self) -> str:
+        """What OpenAI's clients call the base URL."""
+        return f"{self.url}/v1"
+
     async def install(self, name: str, script: Replies) -> None:
         await self._call("PUT", f"scripts/{quote(name)}", script_json.dumps(script))
 

@@ -17,7 +17,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a script sees of one `POST /v1/messages`."""
+    """What a script sees of one request for a reply, whichever its wire format."""
 
     script: str
     n: int

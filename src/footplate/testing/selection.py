@@ -1,4 +1,4 @@
-"""Which script answers a request, and at which index: pure functions of headers and body.
+"""Which script answers a request, and at which index: pure functions of headers and of what was said.
 
 A script is chosen by the session's id when one of that name is installed; else by the last marker `[[script:NAME]]` in
 what users said; else by one in the system prompt; else it is `default`. Tool results are not searched: a file that
@@ -7,12 +7,12 @@ happens to hold a marker must not change the script.
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from footplate.domain.json import Json, JsonObject
 from footplate.testing.scripts import DEFAULT
+from footplate.testing.wire.format import Said
 
 SESSION_HEADERS: Final = ("x-footplate-session", "x-claude-code-session-id")
 _MARKER: Final = re.compile(r"\[\[script:([\w.-]+)\]\]")
@@ -28,23 +28,21 @@ class Selection:
     """Tells one conversation's retry from another conversation: the session's id, or what was said so far."""
 
 
-def select(headers: Mapping[str, str], body: JsonObject, installed: Collection[str]) -> Selection:
+def select(headers: Mapping[str, str], said: Iterable[Said], installed: Collection[str]) -> Selection:
     session = next((headers[name] for name in SESSION_HEADERS if name in headers), None)
-    messages = list(_messages(body))
     digest = hashlib.blake2b(session.encode() if session else b"", digest_size=16)
-    system = [_text(body.get("system"))]
+    system: list[str] = []
     marked: str | None = None
     prompt = ""
     total = since = 0
-    for role, content in messages:
-        text = _text(content)
+    for role, text in said:
         if session is None:
             digest.update(f"{role}\x00{text}\x00".encode("utf-8", "surrogatepass"))
         if role == "assistant":
             total, since = total + 1, since + 1
         elif role == "system":
             system.append(text)
-        elif text:
+        elif role == "user" and text:
             prompt = text
             if names := _MARKER.findall(text):
                 marked, since = names[-1], 0
@@ -60,18 +58,3 @@ def _choose(
     if marked is not None:
         return marked, since
     return (system[-1], total) if system else (DEFAULT, total)
-
-
-def _messages(body: JsonObject) -> Iterator[tuple[str, Json]]:
-    messages = body.get("messages")
-    for message in messages if isinstance(messages, list) else []:
-        if isinstance(message, dict):
-            yield str(message.get("role")), message.get("content")
-
-
-def _text(content: Json) -> str:
-    """The text of a string or of a list of blocks, tool results left out."""
-    if isinstance(content, str):
-        return content
-    blocks = content if isinstance(content, list) else []
-    return "\n".join(str(b.get("text")) for b in blocks if isinstance(b, dict) and b.get("type") == "text")

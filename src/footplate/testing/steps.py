@@ -1,7 +1,8 @@
 """What a scripted reply is made of: one small frozen value per step, and a builder for each.
 
 A step's fields are also its JSON form, and the first field's name says its kind: `text("Hi", chunks=2)` is
-`{"text": "Hi", "chunks": 2}`. Nothing here does anything; `encoding` turns steps into bytes and pauses.
+`{"text": "Hi", "chunks": 2}`. Nothing here does anything; `encoding` turns steps into bytes and pauses. Names, error
+types and stop reasons are Anthropic's; `wire` has what each other format calls them.
 """
 
 from collections.abc import Mapping
@@ -81,9 +82,13 @@ class Hang:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Close the connection in the middle of the answer: inside the block before it, if there is one."""
+    """Close the connection in the middle of the answer: inside the block before it, if there is one.
+
+    `quiet` ends it in good order instead, as a proxy does that lost the provider: nothing but the missing end tells.
+    """
 
     cut: Literal[True]
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,8 @@ class Stop:
     stop_reason: StopReason
 
 
-Step: TypeAlias = Text | Thinking | Tool | Stamps | Sleep | Hang | Cut | HttpError | Usage | Stop
+Content: TypeAlias = Text | Thinking | Tool | Stamps
+Step: TypeAlias = Content | Sleep | Hang | Cut | HttpError | Usage | Stop
 STEP_KINDS: Final[Mapping[str, type[Step]]] = {
     "text": Text,
     "thinking": Thinking,
@@ -160,8 +166,8 @@ def hang() -> Hang:
     return Hang(hang=True)
 
 
-def cut() -> Cut:
-    return Cut(cut=True)
+def cut(*, quiet: bool = False) -> Cut:
+    return Cut(cut=True, quiet=quiet)
 
 
 def http_error(

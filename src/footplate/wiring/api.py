@@ -1,8 +1,10 @@
 """One api process."""
 
 import asyncio
+import socket
 from contextlib import AsyncExitStack
 from types import FrameType
+from typing import Final
 
 import structlog
 import uvicorn
@@ -26,6 +28,8 @@ from footplate.stream.publisher import Live
 from footplate.wiring.parts import connect_temporal, open_database
 
 log = structlog.get_logger(__name__)
+
+_SEND_BUFFER: Final = 128 * 1024
 
 
 async def run(settings: Settings) -> None:
@@ -58,7 +62,17 @@ async def run(settings: Settings) -> None:
             http="httptools",
             timeout_graceful_shutdown=3,
         )
-        await _Server(config, hub).serve()
+        await _Server(config, hub).serve(sockets=[_listener(config)])
+
+
+def _listener(config: uvicorn.Config) -> socket.socket:
+    """Every connection inherits its options: nothing waits for a full packet, and nobody who does not read makes the
+    kernel hold megabytes.
+    """
+    listener = config.bind_socket()
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+    return listener
 
 
 class _Server(uvicorn.Server):

@@ -26,6 +26,7 @@ ENDPOINTS = {
         ("anthropic:claude-sonnet-4-5", "anthropic", "http://127.0.0.1:9/a/"),
         ("openai:gpt-5", "openai", "http://127.0.0.1:9/o/"),
         ("openai-chat:gpt-5", "openai", "http://127.0.0.1:9/o/"),
+        ("openai-responses:gpt-5", "openai", "http://127.0.0.1:9/o/"),
     ],
 )
 def test_names_lead_to_providers(name: str, system: str, url: str) -> None:

@@ -1,8 +1,10 @@
-"""Clients of the scripted model: the official SDK and pydantic-ai, exactly as users have them."""
+"""Clients of the scripted model: the official SDKs and pydantic-ai, exactly as users have them."""
 
+import os
 from collections.abc import AsyncIterator
 
 import anthropic
+import openai
 import pytest
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -13,8 +15,9 @@ from footplate.testing import ScriptedModel
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that the machine says about models or proxies may reach a test."""
-    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "HTTP_PROXY", "http_proxy"):
-        monkeypatch.delenv(name, raising=False)
+    for name in os.environ:
+        if name.startswith(("ANTHROPIC_", "OPENAI_")) or name.lower() == "http_proxy":
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +42,9 @@ async def client(model: ScriptedModel) -> AsyncIterator[anthropic.AsyncAnthropic
 @pytest.fixture
 def native(client: anthropic.AsyncAnthropic) -> AnthropicModel:
     return AnthropicModel("claude-sonnet-5", provider=AnthropicProvider(anthropic_client=client))
+
+
+@pytest.fixture
+async def openai_client(model: ScriptedModel) -> AsyncIterator[openai.AsyncOpenAI]:
+    async with openai.AsyncOpenAI(api_key="test", base_url=model.openai_url, max_retries=0) as sdk:
+        yield sdk

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from footplate.domain.json import Json, JsonObject
-from footplate.testing.selection import Selection, select
+from footplate.testing.selection import select
+from footplate.testing.wire import chat, messages, responses
+from footplate.testing.wire.format import Said
 
 
 def body(*messages: tuple[str, Json], system: Json = None) -> JsonObject:
@@ -13,7 +15,7 @@ def body(*messages: tuple[str, Json], system: Json = None) -> JsonObject:
 
 
 def choose(data: JsonObject, headers: Mapping[str, str] | None = None, *installed: str) -> tuple[str, int]:
-    chosen: Selection = select(headers or {}, data, installed)
+    chosen = select(headers or {}, messages.said(data), installed)
     return chosen.script, chosen.n
 
 
@@ -47,6 +49,51 @@ def test_choice(data: JsonObject, expected: tuple[str, int]) -> None:
     assert choose(data) == expected
 
 
+CALL: Json = [{"id": "c", "type": "function", "function": {"name": "bash", "arguments": "{}"}}]
+CHAT_ROUND: list[Json] = [
+    {"role": "assistant", "content": None, "tool_calls": CALL},
+    {"role": "tool", "tool_call_id": "c", "content": "[[script:x]]"},
+]
+RESPONSES_ROUND: list[Json] = [
+    {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "[[script:x]]"}]},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "[[script:x]]"}]},
+    {"type": "function_call", "call_id": "c", "name": "bash", "arguments": "{}"},
+    {"type": "function_call", "call_id": "d", "name": "bash", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c", "output": "[[script:x]]"},
+    {"type": "function_call_output", "call_id": "d", "output": [{"type": "input_text", "text": "[[script:x]]"}]},
+]
+
+
+@pytest.mark.parametrize("user", ["[[script:a]]", [{"type": "text", "text": "[[script:a]]"}, {"type": "image_url"}]])
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_choice_in_a_chat(user: Json, rounds: int) -> None:
+    system: Json = {"role": "developer", "content": "[[script:sys]]"}
+    said = chat.said({"messages": [system, {"role": "user", "content": user}, *CHAT_ROUND * rounds]})
+    chosen = select({}, said, ())
+    assert (chosen.script, chosen.n) == ("a", rounds)
+    assert chosen.prompt == "[[script:a]]"
+    assert choose_plain(chat.said({"messages": [system, *CHAT_ROUND * rounds]})) == ("sys", rounds)
+
+
+@pytest.mark.parametrize("user", ["[[script:a]]", [{"type": "input_text", "text": "[[script:a]]"}]])
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_choice_in_responses(user: Json, rounds: int) -> None:
+    """A reply of many items is one reply."""
+    said = responses.said(
+        {"instructions": "[[script:sys]]", "input": [{"role": "user", "content": user}, *RESPONSES_ROUND * rounds]}
+    )
+    chosen = select({}, said, ())
+    assert (chosen.script, chosen.n) == ("a", rounds)
+    assert chosen.prompt == "[[script:a]]"
+    assert choose_plain(responses.said({"instructions": "[[script:sys]]", "input": "hi"})) == ("sys", 0)
+    assert choose_plain(responses.said({"input": "[[script:b]]"})) == ("b", 0)
+
+
+def choose_plain(said: list[Said]) -> tuple[str, int]:
+    chosen = select({}, said, ())
+    return chosen.script, chosen.n
+
+
 def test_a_script_named_like_the_session_wins() -> None:
     data = body(("user", "[[script:a]]"), ("assistant", "1"), ("user", "[[script:a]]"))
     headers = {"x-footplate-session": "sesn_1"}
@@ -56,7 +103,7 @@ def test_a_script_named_like_the_session_wins() -> None:
 
 
 def test_conversations_are_told_apart_by_session_or_by_what_was_said() -> None:
-    one, other = body(("user", "one")), body(("user", "other"))
+    one, other = messages.said(body(("user", "one"))), messages.said(body(("user", "other")))
     session = {"x-footplate-session": "s"}
     assert select({}, one, ()).conversation == select({}, one, ()).conversation
     assert select({}, one, ()).conversation != select({}, other, ()).conversation

@@ -76,10 +76,7 @@ class Reply:
             async for event in stream:
                 self._take(event)
         response = stream.get()
-        details = response.provider_details or {}
-        if response.state == "incomplete" or (
-            response.provider_name in _ALWAYS_SAY_WHY and not (response.finish_reason or details.get("finish_reason"))
-        ):
+        if response.state == "incomplete" or (response.provider_name in _ALWAYS_SAY_WHY and not _says_why(response)):
             raise errors.cut_stream()
         return response
 
@@ -136,3 +133,11 @@ class Reply:
         if index not in self._parts:
             self._parts[index] = _Part(event_type, self._log.preview(event_type))
         self._parts[index].write(text)
+
+
+def _says_why(response: ModelResponse) -> bool:
+    """The provider's own word alone counts: a chat that just stops gets a `finish_reason` from the library, and the
+    call of a tool that was cut there would run. A refusal has its text instead.
+    """
+    details = response.provider_details or {}
+    return "finish_reason" in details or "refusal" in details

@@ -41,6 +41,9 @@ def model_settings(model: AnyModel, parameters: Mapping[str, Json], session_id: 
         settings[_THINKING] = thinking.get("type") != "disabled"
     elif thinking is not None:
         settings[_THINKING] = thinking
+    if settings.get(_THINKING) and model.system == "openai" and model.profile.get("openai_supports_reasoning"):
+        # Without it these models think in silence, and a session shows nothing while they do.
+        settings["openai_reasoning_summary"] = "auto"
     return cast("ModelSettings", settings)
 
 

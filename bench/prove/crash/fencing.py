@@ -1,0 +1,142 @@
+"""One worker is stopped at a failpoint, another takes its turn over, the first one wakes: what does it still do?"""
+
+import asyncio
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg
+
+from bench.prove.clients import Client
+from bench.prove.cluster import Cluster
+from bench.prove.crash import work
+from bench.prove.crash.account import account
+from bench.prove.crash.watcher import Watcher
+from bench.prove.figure import require
+from footplate.stack.leftovers import wait_until
+from footplate.testing import Replies, replies, reply, text, tool
+
+CALLS: Final = 6
+_PATIENCE: Final = 60.0
+_AWAKE: Final = 1.5
+"""Seconds that a woken worker has to do damage: several renewals of its lease, and long after its next step."""
+_BEAT: Final = "do date +%s%N >> beats; sleep 0.02; done"
+_UNKNOWN: Final = {"after_intent": 1, "in_tool": 1, "before_result_commit": 1, "before_publish": None}
+"""Calls whose outcome the next attempt cannot know: none at the other points, and at the last one it depends."""
+_TABLES: Final = ("session_heads", "events", "entries", "steps", "turns")
+
+
+def scripts() -> dict[str, Replies]:
+    """Tools that leave a heartbeat on the disk while they live: one in the background, and each call itself."""
+    background = f"(setsid bash -c 'while :; {_BEAT}' </dev/null >/dev/null 2>&1 &)"
+    first = tool("bash", {"command": f"echo {{n}} >> lines; {background}; until [ -e beats ]; do sleep 0.01; done"})
+    later = tool("bash", {"command": f"echo {{n}} >> lines; until [ -e go ]; {_BEAT}"})
+    return {
+        "fenced": replies([first], reply(later, repeat=CALLS - 1), [text("Done.")]),
+        "short": replies([text("Here I am.")]),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    point: str
+    dead_before: float
+    """Seconds from the last sign of life of the stopped worker's tools to the claim of the next attempt."""
+    stale_requests: int
+    """Model requests that the woken worker still sent."""
+    faults: Sequence[str]
+
+
+async def stop_at(cluster: Cluster, client: Client, agent: str, point: str, *, wake_early: bool) -> Trial:
+    """`wake_early`: while the next attempt is at work, not only when all is over."""
+    session_id = await client.session(agent)
+    files = work.workspace(cluster, session_id)
+    files.mkdir(parents=True)
+    if point != "in_tool":
+        (files / "go").touch()
+    connection = await asyncpg.connect(cluster.settings.database_url)
+    try:
+        async with Watcher(client, session_id) as watcher:
+            await client.send_text(session_id, "Leave your lines. [[script:fenced]]")
+            stopped = await _stopped(cluster, point, files)
+            before = await connection.fetchval("select epoch from session_heads where session_id = $1", session_id)
+            await client.send_text(session_id, "Are you there? [[script:short]]")
+            claimed = await _next_claim(connection, session_id, before)
+            (files / "go").touch()
+            if wake_early:
+                await cluster.kill_worker(stopped, signal.SIGCONT)
+            await watcher.ended(turns=2)
+            calm = await _everything(connection, session_id, files)
+            asked = len(await cluster.model.requests(bodies=False))
+            await cluster.kill_worker(stopped, signal.SIGCONT)
+            await asyncio.sleep(_AWAKE)
+            stale = len(await cluster.model.requests(bodies=False)) - asked
+            changed = _changes(calm, await _everything(connection, session_id, files))
+            found = await account(cluster, session_id, watcher.seen, turns=2, calls=CALLS)
+    finally:
+        await connection.close()
+    beats = [int(line) / 1e9 for line in (files / "beats").read_text().split()]
+    faults = [*found.faults, *(f"{session_id}: the woken worker changed {name}" for name in changed)]
+    if (expected := _UNKNOWN.get(point, 0)) is not None and len(found.unknown) != expected:
+        faults.append(f"{session_id}: {len(found.unknown)} calls are unknown after {point}, not {expected}")
+    if max(beats) >= claimed:
+        faults.append(f"{session_id}: its tool lived {max(beats) - claimed:.3f} s into the next attempt")
+    return Trial(point, claimed - max(beats), stale, faults)
+
+
+async def _stopped(cluster: Cluster, point: str, files: Path) -> int:
+    """Arm the point once the turn's first tool is alive; the number of the worker that stopped there."""
+
+    async def alive() -> bool:
+        return (files / "beats").exists()
+
+    async def stopped() -> bool:
+        return any(_is_stopped(worker.pid) for worker in cluster.workers)
+
+    require(holds=await wait_until(alive, _PATIENCE), otherwise="the turn's first tool did not start")
+    (cluster.failpoints / point).write_text("stop")
+    require(holds=await wait_until(stopped, _PATIENCE), otherwise=f"no worker came to {point}")
+    return next(number for number, worker in enumerate(cluster.workers) if _is_stopped(worker.pid))
+
+
+def _is_stopped(pid: int | None) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("T")
+
+
+async def _next_claim(connection: "asyncpg.Connection[asyncpg.Record]", session_id: str, before: int) -> float:
+    """When the next attempt began, by the database's clock, which is this machine's."""
+    claims: list[float] = []
+
+    async def claimed() -> bool:
+        row = await connection.fetchrow(
+            "select claimed_at from session_heads where session_id = $1 and epoch > $2", session_id, before
+        )
+        if row is not None:
+            claims.append(row["claimed_at"].timestamp())
+        return bool(claims)
+
+    require(holds=await wait_until(claimed, _PATIENCE), otherwise="nobody took the turn over")
+    return claims[0]
+
+
+async def _everything(connection: "asyncpg.Connection[asyncpg.Record]", session_id: str, files: Path) -> dict[str, Any]:
+    """All that the session is, in the database and on the disk."""
+    rows = {
+        table: sorted(
+            str(row) for row in await connection.fetch(f"select * from {table} where session_id = $1", session_id)
+        )
+        for table in _TABLES
+    }
+    return {**rows, **_contents(files)}
+
+
+def _contents(directory: Path) -> dict[str, bytes]:
+    return {f"the file {file.name}": file.read_bytes() for file in directory.iterdir()}
+
+
+def _changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    return [
+        f"{name}: {old.get(name)} is now {new.get(name)}" for name in {**old, **new} if old.get(name) != new.get(name)
+    ]

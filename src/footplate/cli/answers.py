@@ -1,0 +1,120 @@
+"""What `--json` prints, as models: the schemas in docs/schemas are written from here.
+
+`python -m footplate.cli.answers docs/schemas` writes them; a test fails while they are not current.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, TypeAdapter
+
+from footplate.client.models import Agent, Deleted, Environment, Event, Session, Turn, Usage
+
+
+class RunResult(BaseModel):
+    """The last word of `run` and `attach`."""
+
+    type: Literal["result"] = "result"
+    session_id: str
+    turn_id: str | None
+    status: Literal["completed", "failed", "interrupted", "limit_reached", "awaiting_tool_results", "timed_out"]
+    exit_code: int
+    text: str
+    """What the agent said last."""
+    error: str | None
+    pending: list[str]
+    """Ids of the events that wait for an answer."""
+    usage: Usage
+    attempts: int
+    seconds: float
+
+
+class Started(BaseModel):
+    """`run --background`."""
+
+    type: Literal["started"] = "started"
+    session_id: str
+
+
+class Interrupted(BaseModel):
+    type: Literal["interrupt_sent"] = "interrupt_sent"
+    session_id: str
+    event_id: str
+
+
+class SessionDetail(BaseModel):
+    """`show`: the session and its newest turns."""
+
+    session: Session
+    turns: list[Turn]
+
+
+class ProfileAnswer(BaseModel):
+    """`config list`. A key is shown by its last characters only."""
+
+    name: str
+    current: bool
+    base_url: str | None
+    api_key: str | None
+    model: str | None = None
+    agent: str | None = None
+    environment: str | None = None
+
+
+class ErrorDetail(BaseModel):
+    code: str
+    title: str
+    message: str
+    help: str
+
+
+class ErrorAnswer(BaseModel):
+    """Any command with `--json` that fails before it has a result."""
+
+    type: Literal["error"] = "error"
+    error: ErrorDetail
+    exit_code: int
+
+
+class FindingAnswer(BaseModel):
+    """One line of `doctor`."""
+
+    name: str
+    state: Literal["ok", "warning", "failed"]
+    detail: str
+    mend: str
+
+
+SCHEMAS: Final[dict[str, Any]] = {
+    "run": RunResult | ErrorAnswer,
+    "run-background": Started | ErrorAnswer,
+    "run-line": Event | RunResult | ErrorAnswer,
+    "log-line": Event | ErrorAnswer,
+    "interrupt": Interrupted | ErrorAnswer,
+    "sessions": list[Session] | ErrorAnswer,
+    "session": Session | ErrorAnswer,
+    "session-detail": SessionDetail | ErrorAnswer,
+    "agents": list[Agent] | ErrorAnswer,
+    "agent": Agent | ErrorAnswer,
+    "environments": list[Environment] | ErrorAnswer,
+    "environment": Environment | ErrorAnswer,
+    "deleted": list[Deleted] | ErrorAnswer,
+    "profiles": list[ProfileAnswer] | ErrorAnswer,
+    "doctor": list[FindingAnswer],
+}
+
+
+def schema(name: str) -> str:
+    content = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"footplate --json: {name}",
+        **TypeAdapter(SCHEMAS[name]).json_schema(mode="serialization"),
+    }
+    return json.dumps(content, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    for each in SCHEMAS:
+        (Path(sys.argv[1]) / f"{each}.json").write_text(schema(each))

@@ -1,0 +1,12 @@
+"""What the command line uses when nobody says otherwise."""
+
+from typing import Final
+
+USUAL_MODEL: Final = "claude-sonnet-5"
+AGENT_NAME: Final = "footplate-cli"
+ENVIRONMENT_NAME: Final = "footplate-cli"
+TOOLS: Final = ({"type": "agent_toolset_20260401"},)
+SYSTEM: Final = (
+    "You are a careful software engineer. Work in the current directory with the tools you have. "
+    "Read before you change, run what you changed, and say briefly what you did and what you found."
+)

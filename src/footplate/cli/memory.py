@@ -1,0 +1,35 @@
+"""What the command line remembers of each server: the agent and environment that it made, the session used last.
+
+All of it may be lost, and is made or looked up again; an id that the server does not know any more is forgotten.
+"""
+
+import json
+from typing import Final, Literal
+
+from footplate.cli import places
+
+Noun = Literal["agent", "environment", "session"]
+_SERVERS: Final = 50
+
+
+def recall(base_url: str, noun: Noun) -> str | None:
+    return _load().get(base_url, {}).get(noun)
+
+
+def remember(base_url: str, **ids: str) -> None:
+    servers = _load()
+    servers[base_url] = {**servers.pop(base_url, {}), **ids}
+    kept = dict(list(servers.items())[-_SERVERS:])
+    places.write_private(places.state_file(), json.dumps(kept, indent=2) + "\n")
+
+
+def forget(base_url: str, *nouns: Noun) -> None:
+    remember(base_url, **dict.fromkeys(nouns, ""))
+
+
+def _load() -> dict[str, dict[str, str]]:
+    try:
+        data = json.loads(places.state_file().read_text(encoding="utf-8"))
+        return {str(url): {str(noun): str(item) for noun, item in ids.items()} for url, ids in data.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}

@@ -1,0 +1,39 @@
+"""Where the command line keeps things: the XDG directories, or what Windows has instead.
+
+`footplate.config` has the same rule for the data directory; it is repeated here because reading settings takes longer
+than a shell's completion may.
+"""
+
+import os
+from pathlib import Path
+
+
+def data_dir() -> Path:
+    given = os.environ.get("FOOTPLATE_DATA_DIR")
+    return Path(given) if given else _base("XDG_DATA_HOME", ".local/share")
+
+
+def config_file() -> Path:
+    return _base("XDG_CONFIG_HOME", ".config") / "config.json"
+
+
+def state_file() -> Path:
+    """What may be lost: which agent and session were used last."""
+    return _base("XDG_STATE_HOME", ".local/state") / "cli.json"
+
+
+def write_private(path: Path, text: str) -> None:
+    """Readable by its owner alone; written aside and renamed, so that a reader sees all of it or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(file, "w", encoding="utf-8") as handle:
+        handle.write(text)
+    draft.replace(path)
+
+
+def _base(variable: str, usual: str) -> Path:
+    given = os.environ.get(variable)
+    if not given and os.name == "nt":
+        given = os.environ.get("APPDATA")
+    return Path(given or Path.home() / usual) / "footplate"

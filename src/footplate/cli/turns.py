@@ -1,0 +1,150 @@
+"""Following one turn to its end: the stream, Ctrl-C, a time limit, and what came of it."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, suppress
+from types import FrameType
+from typing import Any, Final, cast
+
+from footplate.cli.answers import RunResult
+from footplate.cli.output import Exit
+from footplate.cli.views import View
+from footplate.client import AsyncFootplate, ClientError, Turn, Usage
+from footplate.client.models import Event
+
+_TICK: Final = 0.25
+_GRACE: Final = 15.0
+"""How long a turn that was told to stop may take to do so."""
+_EXITS: Final = {
+    "completed": Exit.DONE,
+    "failed": Exit.FAILED,
+    "awaiting_tool_results": Exit.NEEDS_ACTION,
+    "timed_out": Exit.TIMED_OUT,
+    "interrupted": Exit.INTERRUPTED,
+    "limit_reached": Exit.LIMIT_REACHED,
+}
+_LAST: Final = frozenset({"session.status_idle", "session.status_terminated", "session.deleted"})
+
+
+class Follower:
+    """The first Ctrl-C, or the time limit, interrupts the turn and goes on watching; the second Ctrl-C leaves."""
+
+    def __init__(self, client: AsyncFootplate, session_id: str, view: View, *, timeout: float | None = None) -> None:
+        self._client = client
+        self._session_id = session_id
+        self._view = view
+        self._timeout = timeout
+        self._task: asyncio.Task[Any] | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._timed_out = False
+        self._left = False
+
+    async def follow(self, *, after: str, input_id: str | None = None) -> RunResult:
+        """From behind `after` to the end of the turn that took up `input_id`, or else of the next one."""
+        self._task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self._timeout, self._time_is_up) if self._timeout else None
+        ticking = asyncio.create_task(self._ticking())
+        before = signal.signal(signal.SIGINT, lambda number, frame: self._signal(loop, number, frame))
+        try:
+            begun = await self._watch(after, input_id)
+        except asyncio.CancelledError:
+            if self._left or not self._timed_out:
+                raise
+            begun = input_id
+        finally:
+            signal.signal(signal.SIGINT, before)
+            ticking.cancel()
+            if timer is not None:
+                timer.cancel()
+        return self._result(await self._turn(begun))
+
+    async def _watch(self, after: str, input_id: str | None) -> str | None:
+        """Returns the id of the input whose turn it was."""
+        begun: str | None = None
+        stream = self._client.events.stream(self._session_id, after=after, on_lost=self._view.lost)
+        async with aclosing(cast("Any", stream)) as events:
+            async for event in events:
+                if begun is None and _takes_up(event, input_id):
+                    begun = event.id
+                if begun is not None:
+                    self._view.show(event)
+                if event.type in _LAST and (begun is not None or event.type != "session.status_idle"):
+                    return begun
+        return begun
+
+    async def _turn(self, input_id: str | None) -> Turn | None:
+        """A message that joined a running turn has none of its own: the newest is the one it joined."""
+        page = await self._client.turns.list(self._session_id, limit=20).page()
+        own = [turn for turn in page.data if turn.input_event_id == input_id]
+        return next(iter([*own, *page.data]), None)
+
+    def _result(self, turn: Turn | None) -> RunResult:
+        status = "timed_out" if self._timed_out else _status(turn)
+        return RunResult(
+            session_id=self._session_id,
+            turn_id=turn.id if turn else None,
+            status=cast("Any", status),
+            exit_code=_EXITS[status],
+            text=turn.result.text if turn else "",
+            error=turn.result.error if turn else "The session was deleted.",
+            pending=turn.result.pending if turn else [],
+            usage=turn.usage if turn else Usage(),
+            attempts=turn.attempt if turn else 0,
+            seconds=round(_seconds(turn), 3),
+        )
+
+    def _signal(self, loop: asyncio.AbstractEventLoop, _number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(self._interrupt_or_leave)
+
+    def _interrupt_or_leave(self) -> None:
+        if self._sending is not None:
+            self._left = True
+            self._view.note(f"Left. It goes on without you: footplate attach {self._session_id}")
+            self._cancel()
+            return
+        self._view.note("Interrupting. Ctrl-C again leaves, and lets it go on.")
+        self._stop()
+
+    def _time_is_up(self) -> None:
+        self._timed_out = True
+        if self._sending is None:
+            self._view.note(f"{self._timeout:g} s are over: interrupting.")
+            self._stop()
+        asyncio.get_running_loop().call_later(_GRACE, self._cancel)
+
+    def _stop(self) -> None:
+        self._sending = asyncio.create_task(_quietly(lambda: self._client.events.interrupt(self._session_id)))
+
+    def _cancel(self) -> None:
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+
+    async def _ticking(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK)
+            self._view.tick()
+
+
+async def _quietly(send: Callable[[], Awaitable[Event]]) -> None:
+    """The stream tells whether the server is gone; a second voice would only confuse."""
+    with suppress(ClientError):
+        await send()
+
+
+def _takes_up(event: Event, input_id: str | None) -> bool:
+    taken = event.type == "user.message" and event.processed_at is not None
+    return taken and input_id in {None, event.id}
+
+
+def _status(turn: Turn | None) -> str:
+    if turn is None:
+        return "failed"
+    return turn.status if turn.status in _EXITS else "completed"
+
+
+def _seconds(turn: Turn | None) -> float:
+    if turn is None or turn.started_at is None:
+        return 0.0
+    return max(0.0, ((turn.ended_at or turn.started_at) - turn.started_at).total_seconds())

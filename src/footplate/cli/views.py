@@ -1,0 +1,207 @@
+"""How a turn is shown: to a person as text, to a program as lines of JSON, or only by its result."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from rich.markup import escape
+
+from footplate.cli import wording
+from footplate.cli.answers import RunResult
+from footplate.cli.screen import Screen
+from footplate.client import ClientError
+from footplate.client.models import Event
+
+PREVIEWS: Final = frozenset({"event_start", "event_delta"})
+_NAME: Final = 5
+_WAITING: Final = "waiting for the model"
+_ENDINGS: Final = {
+    "completed": "[green]completed[/]",
+    "failed": "[red]failed[/]",
+    "interrupted": "[yellow]interrupted[/]",
+    "limit_reached": "[yellow]limit reached[/]",
+    "awaiting_tool_results": "[yellow]needs action[/]",
+    "timed_out": "[yellow]timed out[/]",
+}
+
+
+class View(Protocol):
+    def show(self, event: Event) -> None: ...
+
+    def note(self, text: str) -> None:
+        """Something that is not in the log."""
+
+    def lost(self, error: ClientError) -> None:
+        """The connection broke and is being mended."""
+
+    def tick(self) -> None: ...
+
+    def finish(self, result: RunResult) -> None: ...
+
+
+class ResultView:
+    """`--output json`: one object at the end. Notes go nowhere: the result tells the same."""
+
+    def show(self, event: Event) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def lost(self, error: ClientError) -> None: ...
+
+    def tick(self) -> None: ...
+
+    def finish(self, result: RunResult) -> None:
+        print_json(result.model_dump(mode="json"))
+
+
+class LinesView(ResultView):
+    """`--output stream-json`: each event on a line as it happens, then the result."""
+
+    def __init__(self, *, previews: bool = False) -> None:
+        self._previews = previews
+
+    def show(self, event: Event) -> None:
+        if self._previews or event.type not in PREVIEWS:
+            print_line(event.wire())
+
+    def finish(self, result: RunResult) -> None:
+        print_line(result.model_dump(mode="json"))
+
+
+class TextView:
+    """What the agent says, streamed; each tool call folded into a line; tokens and cost at the end."""
+
+    def __init__(self, *, show_input: bool = False) -> None:
+        self._screen = Screen()
+        self._show_input = show_input
+        self._open: str | None = None
+        """The id of the message that is being written, and how much of it is on the screen."""
+        self._written = 0
+        self._calls: dict[str, Event] = {}
+
+    def show(self, event: Event) -> None:
+        handler = getattr(self, _HANDLERS.get(event.type, ""), None)
+        if handler is not None:
+            handler(event)
+
+    def note(self, text: str) -> None:
+        self._screen.line(f"[dim]{escape(text)}[/]")
+
+    def lost(self, error: ClientError) -> None:  # noqa: ARG002 - how it broke is of no use to who watches
+        if self._screen.is_live:
+            self._screen.doing("connection lost, trying again")
+        else:
+            self.note("Connection lost, trying again.")
+
+    def tick(self) -> None:
+        self._screen.tick()
+
+    def finish(self, result: RunResult) -> None:
+        self._screen.doing(None)
+        if result.error and result.status != "failed":
+            self._screen.line(f"[yellow]{escape(result.error)}[/]")
+        if result.pending:
+            count = len(result.pending)
+            self._screen.line(f"[yellow]It waits for {count} user.custom_tool_result event{'s'[: count > 1]}.[/]")
+        attempts = f" · {result.attempts} attempts" if result.attempts > 1 else ""
+        spent = f"{wording.tokens(result.usage)} · {wording.seconds(result.seconds)}{attempts}"
+        self._screen.gap()
+        self._screen.line(f"{_ENDINGS.get(result.status, result.status)} [dim]· {spent}[/]")
+        self._screen.line(f"[dim]{result.session_id}[/]")
+
+    def message_starts(self, event: Event) -> None:
+        started = event.event or {}
+        if started.get("type") != "agent.message":
+            return
+        if self._open is not None:
+            self._screen.line("[dim]… that worker was lost; another one starts the answer again:[/]")
+        self._open, self._written = str(started.get("id")), 0
+
+    def message_grows(self, event: Event) -> None:
+        if self._open == event.event_id:
+            self._screen.say(event.text)
+            self._written += len(event.text)
+
+    def message(self, event: Event) -> None:
+        if self._open != event.id:
+            self._screen.end_text()
+            self._written = 0
+        self._screen.say(event.text[self._written :])
+        self._screen.end_text()
+        self._open, self._written = None, 0
+
+    def thinking(self, event: Event) -> None:
+        if event.thinking:
+            self._screen.line(f"  [dim italic]{escape(self._screen.fit(wording.one_line(event.thinking), 3))}[/]")
+
+    def user_message(self, event: Event) -> None:
+        if self._show_input and event.processed_at is not None:
+            self._screen.gap()
+            self._screen.line(f"[bold]> {escape(wording.one_line(event.text))}[/]")
+
+    def interrupt(self, event: Event) -> None:
+        if self._show_input and event.processed_at is not None:
+            self._screen.line("[yellow]> interrupt[/]")
+
+    def tool_use(self, event: Event) -> None:
+        self._calls[str(event.id)] = event
+        name = event.name or ""
+        self._screen.doing(f"  {name:<{_NAME}} {wording.label(name, event.input)}")
+
+    def tool_result(self, event: Event) -> None:
+        use = self._calls.pop(str(event.tool_use_id), None) or Event(type="agent.tool_use", name="tool")
+        name = use.name or ""
+        what = self._screen.fit(wording.label(name, use.input), max(_NAME, len(name)) + 18)
+        mark = "[red]failed[/]" if event.is_error else "[green]ok[/]"
+        took = wording.seconds(_between(use.processed_at, event.processed_at))
+        self._screen.line(f"  [cyan]{escape(name):<{_NAME}}[/] {escape(what)}  {mark} [dim]{took}[/]")
+        if event.is_error and (why := wording.reason(event, name)):
+            self._screen.line(f"  {'':<{_NAME}} [dim]{escape(self._screen.fit(why, _NAME + 4))}[/]")
+        self._screen.doing(_WAITING)
+
+    def custom_tool_use(self, event: Event) -> None:
+        name = event.name or ""
+        what = self._screen.fit(wording.label(name, event.input), len(name) + 26)
+        self._screen.line(f"  [cyan]{escape(name)}[/] {escape(what)}  [yellow]waits for an answer[/]")
+
+    def error(self, event: Event) -> None:
+        error: Mapping[str, Any] = event.error or {}
+        retrying = (error.get("retry_status") or {}).get("type") == "retrying"
+        text = escape(wording.one_line(str(error.get("message") or error.get("type"))))
+        self._screen.line(f"[yellow]{text} It is tried again.[/]" if retrying else f"[red]{text}[/]")
+
+    def model_asked(self, event: Event) -> None:  # noqa: ARG002 - every handler takes the event
+        self._screen.doing(_WAITING)
+
+    def idle(self, event: Event) -> None:  # noqa: ARG002 - as above
+        self._screen.end_text()
+        self._screen.doing(None)
+
+
+_HANDLERS: Final = {
+    "event_start": "message_starts",
+    "event_delta": "message_grows",
+    "agent.message": "message",
+    "agent.thinking": "thinking",
+    "agent.tool_use": "tool_use",
+    "agent.tool_result": "tool_result",
+    "agent.custom_tool_use": "custom_tool_use",
+    "user.message": "user_message",
+    "user.interrupt": "interrupt",
+    "session.error": "error",
+    "session.status_idle": "idle",
+    "span.model_request_start": "model_asked",
+}
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_line(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def _between(start: datetime | None, end: datetime | None) -> float:
+    return max(0.0, (end - start).total_seconds()) if start and end else 0.0

@@ -1,0 +1,87 @@
+"""Events, times and amounts in few words. Pure."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from footplate.client.models import Event, Usage
+
+_LABELS: Final = {
+    "bash": "command",
+    "read": "file_path",
+    "write": "file_path",
+    "edit": "file_path",
+    "glob": "pattern",
+    "grep": "pattern",
+    "web_fetch": "url",
+    "web_search": "query",
+}
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_NOTE: Final = re.compile(r"\[exit code \d+\]")
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_EXACT_BELOW: Final = 10.0
+_MICRO: Final = 1_000_000
+
+
+def safe(text: str) -> str:
+    """Without what would steer a terminal: an agent's words are shown, not obeyed."""
+    return _CONTROL.sub("", text)
+
+
+def one_line(text: str) -> str:
+    return " ".join(safe(text).split())
+
+
+def label(name: str, given: Mapping[str, Any] | None) -> str:
+    """What a call is about."""
+    given = given or {}
+    value = given.get(_LABELS.get(name, ""))
+    if isinstance(value, str):
+        first, *more = [line for line in value.strip().splitlines() if line.strip()] or [""]
+        return one_line(first) + (" …" if more else "")
+    return one_line(json.dumps(given, ensure_ascii=False)) if given else ""
+
+
+def reason(result: Event, name: str) -> str:
+    """Why a call failed, in a line: a command's last words, another tool's first."""
+    lines = [line for line in result.text.splitlines() if line.strip() and not _NOTE.fullmatch(line.strip())]
+    if not lines:
+        return one_line(result.text)
+    return one_line(lines[-1] if name == "bash" else lines[0])
+
+
+def seconds(amount: float) -> str:
+    if amount < _EXACT_BELOW:
+        return f"{amount:.1f}s"
+    if amount < _MINUTE:
+        return f"{amount:.0f}s"
+    return f"{amount // _MINUTE:.0f}m {amount % _MINUTE:02.0f}s"
+
+
+def age(moment: datetime, now: datetime | None = None) -> str:
+    passed = max(0.0, ((now or datetime.now(UTC)) - moment).total_seconds())
+    for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m")):
+        if passed >= size:
+            return f"{passed // size:.0f}{unit}"
+    return f"{passed:.0f}s"
+
+
+def tokens(usage: Usage) -> str:
+    """A cost that is not known is left out: unknown is not free."""
+    cached = f" ({usage.cache_read_input_tokens:,} cached)" if usage.cache_read_input_tokens else ""
+    parts = [f"{usage.input_tokens:,} in{cached}", f"{usage.output_tokens:,} out"]
+    if usage.cost_microusd is not None:
+        parts.append(cost(usage.cost_microusd))
+    return " · ".join(parts)
+
+
+def cost(microusd: int) -> str:
+    dollars = microusd / _MICRO
+    return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
+
+
+def title_of(prompt: str) -> str:
+    first = one_line(next((line for line in prompt.splitlines() if line.strip()), ""))
+    return first if len(first) <= 80 else f"{first[:79]}…"  # noqa: PLR2004 - what a table can show

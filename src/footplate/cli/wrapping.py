@@ -1,0 +1,58 @@
+"""Streamed text, broken between words at the terminal's width. Pure: pieces in, pieces out."""
+
+import re
+from typing import Final
+
+_TOKENS: Final = re.compile(r"\n|[^\S\n]+|\S+")
+_FENCE: Final = "```"
+
+
+class Wrapped:
+    """A word is given out once it is complete. Code between fences stays as it is."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._column = 0
+        self._spaces = ""
+        self._word = ""
+        self._fenced = False
+
+    def feed(self, text: str) -> str:
+        return "".join(self._token(token) for token in _TOKENS.findall(text))
+
+    def end(self) -> str:
+        """What is left, with the line's end if a line is open."""
+        rest = self._give_word()
+        self._spaces = ""
+        if self._column:
+            rest += "\n"
+            self._column = 0
+        self._fenced = False
+        return rest
+
+    def _token(self, token: str) -> str:
+        if not token.isspace():
+            self._word += token
+            return ""
+        given = self._give_word()
+        if token == "\n":
+            self._column, self._spaces = 0, ""
+            return given + token
+        self._spaces += token.expandtabs(4)
+        return given
+
+    def _give_word(self) -> str:
+        from rich.cells import cell_len
+
+        word, self._word = self._word, ""
+        if not word:
+            return ""
+        if self._column == 0 and word.startswith(_FENCE):
+            self._fenced = not self._fenced
+        spaces, self._spaces = self._spaces, ""
+        length = cell_len(word)
+        if self._column and not self._fenced and self._column + len(spaces) + length > self._width:
+            self._column = length
+            return f"\n{word}"
+        self._column += len(spaces) + length
+        return spaces + word

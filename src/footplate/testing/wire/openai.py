@@ -1,0 +1,41 @@
+"""What OpenAI's two APIs share: the envelope of errors, and how tokens are counted."""
+
+from typing import Final
+
+from footplate.domain.json import JsonObject
+from footplate.testing import steps as s
+
+_INVALID: Final = "invalid_request_error"
+_ERRORS: Final[dict[int, tuple[str, str | None]]] = {
+    401: (_INVALID, "invalid_api_key"),
+    404: (_INVALID, "model_not_found"),
+    429: ("requests", "rate_limit_exceeded"),
+    503: ("service_unavailable_error", "server_is_overloaded"),
+    529: ("service_unavailable_error", "server_is_overloaded"),
+}
+"""Type and code. OpenAI itself never sends 529; a script that does means overload, in whichever format."""
+_SERVER_ERROR: Final = 500
+
+
+def error_object(error: s.HttpError) -> JsonObject:
+    """A type that a script names is the code as well: programs tell OpenAI's errors apart by either."""
+    default = (_INVALID, None) if error.http_error < _SERVER_ERROR else ("server_error", "server_error")
+    error_type, code = (error.type, error.type) if error.type else _ERRORS.get(error.http_error, default)
+    return {"message": error.message, "type": error_type, "param": None, "code": code}
+
+
+def error_body(error: s.HttpError, request_id: str) -> JsonObject:  # noqa: ARG001 - it travels in a header alone
+    return {"error": error_object(error)}
+
+
+def input_tokens(tokens: s.Tokens) -> int:
+    """OpenAI counts what its cache read and wrote as input; a script, like Anthropic, counts it beside the input."""
+    return tokens.input_tokens + tokens.cache_read_input_tokens + tokens.cache_creation_input_tokens
+
+
+def input_details(tokens: s.Tokens) -> dict[str, int]:
+    return {"cached_tokens": tokens.cache_read_input_tokens, "cache_write_tokens": tokens.cache_creation_input_tokens}
+
+
+def total_tokens(tokens: s.Tokens) -> int:
+    return input_tokens(tokens) + tokens.output_tokens

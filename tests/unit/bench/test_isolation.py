@@ -1,0 +1,92 @@
+"""The parts that `core-9` is generated from: requests out of a document, and a clock that knows chance from a tell."""
+
+import random
+from typing import Any
+
+import pytest
+from bench.prove import strangers, timing
+from bench.prove.figure import NotHeld
+from bench.prove.openapi import Document, Operation
+
+DOCUMENT: dict[str, Any] = {
+    "security": [{"bearer": []}],
+    "paths": {
+        "/v1/sessions/{session_id}": {
+            "post": {
+                "parameters": [{"name": "session_id", "in": "path"}],
+                "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Move"}}}},
+            }
+        },
+        "/v1/poems/{poem_id}": {"get": {"parameters": [{"name": "poem_id", "in": "path"}]}},
+        "/v1/agents": {"get": {"parameters": [{"name": "page", "in": "query", "schema": {"type": "string"}}]}},
+        "/livez": {"get": {"security": []}},
+    },
+    "components": {
+        "schemas": {
+            "Move": {
+                "type": "object",
+                "required": ["environment_id", "kind", "steps"],
+                "properties": {
+                    "environment_id": {"type": "string"},
+                    "kind": {"enum": ["far", "near"]},
+                    "steps": {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Step"}},
+                    "note": {"type": "string"},
+                    "vault_id": {"type": "null", "description": "Known, but not supported."},
+                },
+            },
+            "Step": {
+                "type": "object",
+                "required": ["length"],
+                "properties": {"length": {"type": "integer", "minimum": 3}, "back": {"type": "boolean"}},
+            },
+        }
+    },
+}
+OWN = {"session_id": "sesn_own", "environment_id": "env_own", "agent_id": "agent_own", "turn_id": "turn_own"}
+
+
+def _operations() -> dict[str, Operation]:
+    return {str(operation): operation for operation in Document(DOCUMENT).operations()}
+
+
+def test_operations_and_the_smallest_body() -> None:
+    operations = _operations()
+    assert [name for name, operation in operations.items() if not operation.needs_key] == ["GET /livez"]
+    assert [name for name, operation in operations.items() if operation.is_list] == ["GET /v1/agents"]
+    move = operations["POST /v1/sessions/{session_id}"]
+    assert move.body is not None
+    body = Document(DOCUMENT).minimal(move.body, {"environment_id": "env_1"})
+    assert body == {"environment_id": "env_1", "kind": "far", "steps": [{"length": 3}]}
+
+
+def test_each_choice_of_foreign_names_is_asked() -> None:
+    asked = [*strangers.questions(_operations()["POST /v1/sessions/{session_id}"], Document(DOCUMENT), OWN)]
+    assert [chosen for _, chosen in asked] == [
+        ("session_id",),
+        ("environment_id",),
+        ("session_id", "environment_id"),
+    ]
+    question = asked[0][0].with_ids({"environment_id": "env_theirs"})
+    _, url, body = question.request()
+    assert (url, body["environment_id"]) == ("/v1/sessions/sesn_own", "env_theirs")
+
+
+def test_a_route_that_names_something_unknown_fails_the_proof() -> None:
+    with pytest.raises(NotHeld, match="poem_id"):
+        list(strangers.questions(_operations()["GET /v1/poems/{poem_id}"], Document(DOCUMENT), OWN))
+
+
+def test_the_clock_sees_a_shift_and_no_shift() -> None:
+    chance = random.Random(1)
+    one, other = ([chance.gauss(2e-3, 3e-4) for _ in range(400)] for _ in range(2))
+    same = timing.difference(one, other)
+    assert abs(same.z) < 4.5
+    later = timing.difference([value + 1.5e-4 for value in one], other)
+    assert later.z > 4.5
+    assert later.seconds - same.seconds == pytest.approx(1.5e-4)
+    assert timing.difference(other, one).best_guess < 0.6
+
+
+def test_equal_times_are_chance() -> None:
+    assert timing.difference([1.0] * 10, [1.0] * 10).right == 0.5
+    assert timing.difference([2.0] * 10, [1.0] * 10).right == 1.0

@@ -1,0 +1,1 @@
+"""The domain's own tests: no services, no files but the corpus."""
