@@ -46,10 +46,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
     order = "each once and in order" if seen.exact else "NOT each once and in order"
     return Figure(
         text=f"{seen.cuts} cuts, {seen.in_a_preview} of them inside a message: {seen.positions} positions, {order}; "
-        f"killed before publish {len(late)} times: last event at most {max(late):.2f} s late; beside a client that "
-        f"never reads a turn takes {slowed.beside:.3f} s, without {slowed.alone:.3f} s ({slowed.ratio - 1:+.1%}), and of "
-        f"{memory.sent / 1e6:.1f} MB it holds {memory.total / 1e6:.2f} MB ({memory.process / 1e6:.2f} in the api, "
-        f"{memory.kernel / 1e6:.2f} in the kernel); {joined} joined in mid-message and got the whole",
+        f"killed before publish {len(late)} times: last event at most {max(late):.2f} s late; a turn takes "
+        f"{slowed.alone:.3f} s, beside a client that never reads {slowed.beside:.3f} s ({slowed.ratio - 1:+.1%}); of "
+        f"{memory.sent / 1e6:.1f} MB such a client holds {memory.total / 1e6:.2f} MB ({memory.process / 1e6:.2f} in "
+        f"the api, {memory.kernel / 1e6:.2f} in the kernel); {joined} joined in mid-message and got the whole",
         holds=seen.exact
         and max(late) <= _LATEST
         and slowed.ratio <= (_IN_CI if quick else _SLOWER)

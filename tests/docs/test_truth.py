@@ -1,11 +1,14 @@
 """The pages are true to the tree: what they name exists, and what exists they name."""
 
+import importlib
+import pkgutil
 import re
 import tomllib
 from pathlib import Path
 
 from bench.prove import registry
 
+import footplate
 from footplate.domain import errors
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +55,10 @@ def test_every_claim_has_its_row() -> None:
 
 
 def test_every_error_code_is_explained() -> None:
+    for info in pkgutil.walk_packages(footplate.__path__, "footplate."):
+        if info.name.endswith("errors"):
+            importlib.import_module(info.name)
+
     def codes(kind: type[errors.FootplateError]) -> set[str]:
         return {kind.code}.union(*(codes(child) for child in kind.__subclasses__()))
 

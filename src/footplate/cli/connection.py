@@ -1,9 +1,8 @@
 """One way to talk to the server for every command: find it, do the work, show an error so that it helps."""
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 import stamina.instrumentation
 import typer
@@ -45,7 +44,7 @@ async def _with_client(work: Callable[[AsyncFootplate, Server], Awaitable[T]], s
         return await work(client, server)
 
 
-def _fail(detail: ErrorDetail, code: Exit = Exit.UNREACHABLE, *, as_json: bool) -> None:
+def _fail(detail: ErrorDetail, code: Exit = Exit.UNREACHABLE, *, as_json: bool) -> NoReturn:
     if as_json:
         print_line(ErrorAnswer(error=detail, exit_code=code).model_dump(mode="json"))
     else:
@@ -65,7 +64,3 @@ def _help(error: ClientError, server: Server) -> str:
             "`footplate api-keys create` makes one where the server runs; `footplate config set api_key` keeps it."
         )
     return error.help
-
-
-def is_terminal() -> bool:
-    return sys.stdout.isatty()

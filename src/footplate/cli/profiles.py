@@ -63,7 +63,7 @@ def server(profile: str | None = None) -> Server:
     config = load()
     chosen = profile or config.current
     if chosen is None or chosen == LOCAL:
-        return _local(wanted=chosen is not None)
+        return local_server(wanted=chosen is not None)
     if chosen not in config.profiles:
         known = ", ".join([*config.profiles, LOCAL])
         raise NoServer(f"There is no profile {chosen!r}; there are: {known}. Make one with `footplate config set`.")
@@ -86,7 +86,7 @@ def _of(source: str, fields: Mapping[str, str]) -> Server:
     )
 
 
-def _local(*, wanted: bool) -> Server:
+def local_server(*, wanted: bool = True) -> Server:
     directory = places.data_dir()
     running, secret = local.find(directory), local.key(directory)
     if running is None or secret is None:

@@ -19,8 +19,9 @@ _SHOWN_AFTER: Final = 0.5
 
 
 class Screen:
-    def __init__(self) -> None:
-        self._out, self._err = output.out(), output.err()
+    def __init__(self, *, lines_on_stdout: bool = False) -> None:
+        self._out = output.out()
+        self._err = self._out if lines_on_stdout else output.err()
         self.is_live = (
             self._err.is_terminal and not self._err.legacy_windows and os.environ.get("TERM", "dumb") != "dumb"
         )

@@ -10,8 +10,8 @@ from footplate.cli import output
 
 
 def dev(
-    port: Annotated[int, typer.Option(help="Port of the API.", envvar="FOOTPLATE_PORT")] = 8700,
-    workers: Annotated[int, typer.Option(min=1, help="How many workers to start.")] = 1,
+    port: Annotated[int, typer.Option(metavar="PORT", help="Port of the API.", envvar="FOOTPLATE_PORT")] = 8700,
+    workers: Annotated[int, typer.Option(min=1, metavar="N", help="How many workers to start.")] = 1,
     scripted: Annotated[
         str | None,
         typer.Option(
@@ -21,18 +21,27 @@ def dev(
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(help="Where all state is kept. [XDG_DATA_HOME/footplate]", envvar="FOOTPLATE_DATA_DIR"),
+        typer.Option(
+            metavar="DIR",
+            help="Where all state is kept.  [default: XDG_DATA_HOME/footplate]",
+            envvar="FOOTPLATE_DATA_DIR",
+        ),
     ] = None,
     database_url: Annotated[
         str | None,
-        typer.Option(help="Use this PostgreSQL instead of starting one.", envvar="FOOTPLATE_DATABASE_URL"),
+        typer.Option(
+            metavar="URL", help="Use this PostgreSQL instead of starting one.", envvar="FOOTPLATE_DATABASE_URL"
+        ),
     ] = None,
     redis_url: Annotated[
-        str | None, typer.Option(help="Use this Redis instead of starting one.", envvar="FOOTPLATE_REDIS_URL")
+        str | None,
+        typer.Option(metavar="URL", help="Use this Redis instead of starting one.", envvar="FOOTPLATE_REDIS_URL"),
     ] = None,
     temporal: Annotated[
         str | None,
-        typer.Option(help="Use the Temporal at this host:port instead.", envvar="FOOTPLATE_TEMPORAL_ADDRESS"),
+        typer.Option(
+            metavar="ADDRESS", help="Use the Temporal at this host:port instead.", envvar="FOOTPLATE_TEMPORAL_ADDRESS"
+        ),
     ] = None,
 ) -> None:
     """Start everything on this machine: PostgreSQL, Redis, Temporal, the API and workers. Ctrl-C stops it all."""
@@ -51,8 +60,12 @@ def dev(
 
 
 def api(
-    host: Annotated[str | None, typer.Option(help="Address to listen on. [FOOTPLATE_HOST]")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on. [FOOTPLATE_PORT]")] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.  [env var: FOOTPLATE_HOST]")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Port to listen on.  [env var: FOOTPLATE_PORT]")
+    ] = None,
 ) -> None:
     """Serve the HTTP API. Stateless: run as many as you like behind a load balancer."""
     _log()

@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
+from datetime import UTC, datetime
 from types import FrameType
 from typing import Any, Final, cast
 
@@ -30,25 +31,28 @@ _LAST: Final = frozenset({"session.status_idle", "session.status_terminated", "s
 class Follower:
     """The first Ctrl-C, or the time limit, interrupts the turn and goes on watching; the second Ctrl-C leaves."""
 
-    def __init__(self, client: AsyncFootplate, session_id: str, view: View, *, timeout: float | None = None) -> None:
+    def __init__(self, client: AsyncFootplate, session_id: str, view: View, *, limit: float | None = None) -> None:
         self._client = client
         self._session_id = session_id
         self._view = view
-        self._timeout = timeout
+        self._limit = limit
         self._task: asyncio.Task[Any] | None = None
         self._sending: asyncio.Task[None] | None = None
         self._timed_out = False
         self._left = False
 
-    async def follow(self, *, after: str, input_id: str | None = None) -> RunResult:
-        """From behind `after` to the end of the turn that took up `input_id`, or else of the next one."""
+    async def follow(self, *, after: str, input_id: str | None = None, show_all: bool = False) -> RunResult:
+        """From behind `after` to the end of the turn that takes up `input_id`, or else of the next one.
+
+        Shown is that turn, or all that comes.
+        """
         self._task = asyncio.current_task()
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(self._timeout, self._time_is_up) if self._timeout else None
+        timer = loop.call_later(self._limit, self._time_is_up) if self._limit else None
         ticking = asyncio.create_task(self._ticking())
         before = signal.signal(signal.SIGINT, lambda number, frame: self._signal(loop, number, frame))
         try:
-            begun = await self._watch(after, input_id)
+            begun = await self._watch(after, input_id, show_all=show_all)
         except asyncio.CancelledError:
             if self._left or not self._timed_out:
                 raise
@@ -60,15 +64,15 @@ class Follower:
                 timer.cancel()
         return self._result(await self._turn(begun))
 
-    async def _watch(self, after: str, input_id: str | None) -> str | None:
+    async def _watch(self, after: str, input_id: str | None, *, show_all: bool) -> str | None:
         """Returns the id of the input whose turn it was."""
         begun: str | None = None
-        stream = self._client.events.stream(self._session_id, after=after, on_lost=self._view.lost)
+        stream = self._client.events.stream(self._session_id, after=after, on_connection=self._view.connection)
         async with aclosing(cast("Any", stream)) as events:
             async for event in events:
                 if begun is None and _takes_up(event, input_id):
                     begun = event.id
-                if begun is not None:
+                if begun is not None or show_all:
                     self._view.show(event)
                 if event.type in _LAST and (begun is not None or event.type != "session.status_idle"):
                     return begun
@@ -110,7 +114,7 @@ class Follower:
     def _time_is_up(self) -> None:
         self._timed_out = True
         if self._sending is None:
-            self._view.note(f"{self._timeout:g} s are over: interrupting.")
+            self._view.note(f"{self._limit:g} s are over: interrupting.")
             self._stop()
         asyncio.get_running_loop().call_later(_GRACE, self._cancel)
 
@@ -147,4 +151,4 @@ def _status(turn: Turn | None) -> str:
 def _seconds(turn: Turn | None) -> float:
     if turn is None or turn.started_at is None:
         return 0.0
-    return max(0.0, ((turn.ended_at or turn.started_at) - turn.started_at).total_seconds())
+    return max(0.0, ((turn.ended_at or datetime.now(UTC)) - turn.started_at).total_seconds())

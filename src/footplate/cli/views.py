@@ -32,8 +32,8 @@ class View(Protocol):
     def note(self, text: str) -> None:
         """Something that is not in the log."""
 
-    def lost(self, error: ClientError) -> None:
-        """The connection broke and is being mended."""
+    def connection(self, error: ClientError | None) -> None:
+        """It broke and is being mended; None when it is there again."""
 
     def tick(self) -> None: ...
 
@@ -47,7 +47,7 @@ class ResultView:
 
     def note(self, text: str) -> None: ...
 
-    def lost(self, error: ClientError) -> None: ...
+    def connection(self, error: ClientError | None) -> None: ...
 
     def tick(self) -> None: ...
 
@@ -72,8 +72,8 @@ class LinesView(ResultView):
 class TextView:
     """What the agent says, streamed; each tool call folded into a line; tokens and cost at the end."""
 
-    def __init__(self, *, show_input: bool = False) -> None:
-        self._screen = Screen()
+    def __init__(self, *, show_input: bool = False, lines_on_stdout: bool = False) -> None:
+        self._screen = Screen(lines_on_stdout=lines_on_stdout)
         self._show_input = show_input
         self._open: str | None = None
         """The id of the message that is being written, and how much of it is on the screen."""
@@ -88,19 +88,20 @@ class TextView:
     def note(self, text: str) -> None:
         self._screen.line(f"[dim]{escape(text)}[/]")
 
-    def lost(self, error: ClientError) -> None:  # noqa: ARG002 - how it broke is of no use to who watches
+    def connection(self, error: ClientError | None) -> None:
+        """How it broke is of no use to who watches."""
         if self._screen.is_live:
-            self._screen.doing("connection lost, trying again")
+            self._screen.doing("connection lost, trying again" if error else "connected again, waiting")
         else:
-            self.note("Connection lost, trying again.")
+            self.note("Connection lost, trying again." if error else "Connected again.")
 
     def tick(self) -> None:
         self._screen.tick()
 
     def finish(self, result: RunResult) -> None:
         self._screen.doing(None)
-        if result.error and result.status != "failed":
-            self._screen.line(f"[yellow]{escape(result.error)}[/]")
+        if result.error and result.turn_id is None:  # otherwise the log said it
+            self._screen.line(f"[red]{escape(result.error)}[/]")
         if result.pending:
             count = len(result.pending)
             self._screen.line(f"[yellow]It waits for {count} user.custom_tool_result event{'s'[: count > 1]}.[/]")

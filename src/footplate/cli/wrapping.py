@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-_TOKENS: Final = re.compile(r"\n|[^\S\n]+|\S+")
+_PIECES: Final = re.compile(r"\n|[^\S\n]+|\S+")
 _FENCE: Final = "```"
 
 
@@ -18,7 +18,7 @@ class Wrapped:
         self._fenced = False
 
     def feed(self, text: str) -> str:
-        return "".join(self._token(token) for token in _TOKENS.findall(text))
+        return "".join(self._piece(piece) for piece in _PIECES.findall(text))
 
     def end(self) -> str:
         """What is left, with the line's end if a line is open."""
@@ -30,15 +30,15 @@ class Wrapped:
         self._fenced = False
         return rest
 
-    def _token(self, token: str) -> str:
-        if not token.isspace():
-            self._word += token
+    def _piece(self, piece: str) -> str:
+        if not piece.isspace():
+            self._word += piece
             return ""
         given = self._give_word()
-        if token == "\n":
+        if piece == "\n":
             self._column, self._spaces = 0, ""
-            return given + token
-        self._spaces += token.expandtabs(4)
+            return given + piece
+        self._spaces += piece.expandtabs(4)
         return given
 
     def _give_word(self) -> str:

@@ -16,14 +16,15 @@ import stamina
 from footplate.client.errors import ApiError, ClientError, StreamLost, Unreachable, of_status
 from footplate.client.listing import Pages
 from footplate.client.models import Event
-from footplate.client.transport import Transport, worth_another_try
+from footplate.client.transport import Frame, Transport, worth_another_try
 
 DELETED: Final = "session.deleted"
 MESSAGE: Final = "agent.message"
 _HEALTHY_SECONDS: Final = 5.0
 """A connection that lived so long was a good one: when it breaks, patience begins anew."""
 
-Lost = Callable[[ClientError], None]
+Heard = Callable[[ClientError | None], None]
+"""Told of each connection that broke, and with None when another one took its place."""
 
 
 class Events:
@@ -57,13 +58,13 @@ class Events:
         *,
         after: str | None = None,
         deltas: Sequence[str] = (MESSAGE,),
-        on_lost: Lost | None = None,
+        on_connection: Heard | None = None,
     ) -> AsyncIterator[Event]:
         """Each event once and in order, from behind `after` or from now, until the session is deleted.
 
-        `deltas` names the types of which previews are wanted. `on_lost` hears of each connection that broke.
+        `deltas` names the types of which previews are wanted. `on_connection` hears of broken connections and new ones.
         """
-        follower = _Follower(self._transport, session_id, after, deltas, on_lost)
+        follower = _Follower(self._transport, session_id, after, deltas, on_connection)
         try:
             while not follower.ended:
                 async for event in follower.connection():
@@ -76,13 +77,13 @@ class _Follower:
     """What one stream knows across its connections."""
 
     def __init__(
-        self, transport: Transport, session_id: str, after: str | None, deltas: Sequence[str], on_lost: Lost | None
+        self, transport: Transport, session_id: str, after: str | None, deltas: Sequence[str], heard: Heard | None
     ) -> None:
         self._transport = transport
         self._path = f"/v1/sessions/{session_id}/events/stream"
         self._params = {"event_deltas[]": [*deltas]} if deltas else {}
         self._cursor = after
-        self._on_lost = on_lost
+        self._heard = heard
         self._was_open = False
         self._preview: tuple[str, int] | None = None
         """The preview that is open here, and how much of its text was given."""
@@ -136,13 +137,15 @@ class _Follower:
             )
         self._open = AsyncExitStack()
         frames = await self._open.enter_async_context(self._transport.frames(self._path, self._params, self._cursor))
+        if self._was_open and self._heard is not None:
+            self._heard(None)
         self._was_open = True
         return _events(frames)
 
     def _lost(self, error: Exception) -> None:
-        if self._on_lost is not None:
+        if self._heard is not None:
             known = error if isinstance(error, ClientError) else Unreachable("The server closed the stream.")
-            self._on_lost(known)
+            self._heard(known)
 
     def _shown(self, event: Event) -> Event | None:
         """Remember the place; leave out the start of a preview that goes on where an earlier connection broke."""
@@ -158,7 +161,7 @@ class _Follower:
         return event if event.type else None
 
 
-async def _events(frames: Any) -> AsyncIterator[Event]:
+async def _events(frames: AsyncIterator[Frame]) -> AsyncIterator[Event]:
     async for frame in frames:
         if frame.event == "error":
             raise of_status(500, _decoded(frame.data))

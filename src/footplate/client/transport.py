@@ -13,6 +13,7 @@ import stamina
 from footplate.client.errors import ApiError, ClientError, Unreachable, of_status
 
 Params = Mapping[str, Any]
+Frame = httpx2.ServerSentEvent
 TIMEOUT: Final = 30.0
 PATIENCE: Final = 60.0
 _FIRST_PATIENCE: Final = 2.0
@@ -59,7 +60,7 @@ class Transport:
         return await self._patiently("DELETE", path, key=str(uuid.uuid4()))
 
     @asynccontextmanager
-    async def frames(self, path: str, params: Params, cursor: str | None) -> AsyncIterator[httpx2.EventSource]:
+    async def frames(self, path: str, params: Params, cursor: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
         """One connection. Any way in which it can break is an `Unreachable`."""
         headers = {**self._headers, **({"last-event-id": cursor} if cursor else {})}
         timeout = httpx2.Timeout(self._timeout, read=_SILENCE)
@@ -72,7 +73,14 @@ class Transport:
                     await response.aread()
                     raise _failure(response)
                 self._has_answered = True
-                yield source
+                yield self._read(source)
+        except httpx2.HTTPError as error:
+            raise self._unreachable(error) from error
+
+    async def _read(self, source: httpx2.EventSource) -> AsyncIterator[Frame]:
+        try:
+            async for frame in source:
+                yield frame
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from error
 

@@ -81,8 +81,8 @@ class Usage:
 def wire(position: Position) -> JsonObject:
     """The event as clients see it."""
     moment = position.processed_at.isoformat().replace("+00:00", "Z") if position.processed_at else None
-    own: JsonObject = {"id": position.event.id, "type": position.event.type, "processed_at": moment}
-    return own | position.event.body | own  # in this order for the reader; no body can pose as another event
+    own: JsonObject = {"id": position.event.id, "type": position.event.type}
+    return own | position.event.body | own | {"processed_at": moment}  # no body can pose as another event
 
 
 def text_block(text: str) -> JsonObject:

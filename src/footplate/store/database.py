@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -14,8 +14,10 @@ from footplate.domain.errors import Unavailable
 
 if TYPE_CHECKING:
     Connection = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+    _BaseConnection = asyncpg.Connection[asyncpg.Record]
 else:
     Connection = asyncpg.pool.PoolConnectionProxy
+    _BaseConnection = asyncpg.Connection
 T = TypeVar("T")
 
 _LOST: Final = (
@@ -71,7 +73,13 @@ class Database:
         """`patience`: how long a caller waits for a database that is being restarted."""
         with translated():
             pool = await asyncpg.create_pool(
-                dsn, min_size=min(2, size), max_size=size, init=_set_codecs, command_timeout=60, timeout=10
+                dsn,
+                min_size=min(2, size),
+                max_size=size,
+                init=_set_codecs,
+                connection_class=_PooledConnection,
+                command_timeout=60,
+                timeout=10,
             )
         return cls(pool, patience=patience)
 
@@ -100,23 +108,40 @@ class Database:
 
     async def _patient(self, call: Callable[[Connection], Awaitable[T]]) -> T:
         """Only for reads and for statements that may safely run twice."""
-        async for attempt in stamina.retry_context(
-            on=Unavailable, timeout=self._patience, attempts=None, wait_initial=0.05, wait_max=0.5
-        ):
-            with attempt:
-                async with self.connection() as connection:
-                    return await call(connection)
-        raise AssertionError  # the loop above returns or raises
+
+        async def attempt() -> T:
+            async with self.connection() as connection:
+                return await call(connection)
+
+        return await patiently(attempt, on=(Unavailable,), seconds=self._patience, wait_max=0.5)
 
     async def _acquire(self) -> Connection:
         """A connection that was idle while the database restarted is dead: try another before giving up."""
-        async for attempt in stamina.retry_context(
-            on=_LOST, timeout=self._patience, attempts=None, wait_initial=0.05, wait_max=0.5
-        ):
-            with attempt:
-                connection = await self._pool.acquire()
-                return connection  # noqa: RET504 - inside the retry's scope on purpose
-        raise AssertionError
+        return await patiently(self._pool.acquire, on=_LOST, seconds=self._patience, wait_max=0.5)
+
+
+async def patiently(
+    call: Callable[[], Awaitable[T]],
+    *,
+    on: tuple[type[Exception], ...],
+    seconds: float,
+    wait_max: float,
+) -> T:
+    """Until it works or the time is up. The first try stands apart: to prepare a retry costs as much as a query."""
+    with suppress(*on):
+        return await call()
+    async for attempt in stamina.retry_context(
+        on=on, timeout=seconds, attempts=None, wait_initial=0.05, wait_max=wait_max
+    ):
+        with attempt:
+            return await call()
+    raise AssertionError  # the loop above returns or raises
+
+
+class _PooledConnection(_BaseConnection):
+    def get_reset_query(self) -> str:
+        """Nothing of ours outlives its transaction, so there is nothing to ask of the server at each release."""
+        return ""
 
 
 async def _set_codecs(connection: "asyncpg.Connection[asyncpg.Record]") -> None:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import asyncpg
-import stamina
 
 from footplate.domain import events
 from footplate.domain.errors import Fenced, Unavailable
@@ -20,7 +19,7 @@ from footplate.domain.running import Claim
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.store.appends import Batch, append
 from footplate.store.claims import content_of
-from footplate.store.database import SQL, Connection, Database
+from footplate.store.database import SQL, Connection, Database, patiently
 from footplate.store.objects import Objects
 from footplate.store.records import Row
 
@@ -170,19 +169,17 @@ class Turns:
         return await append(connection, self._objects, claim, Batch(taken, refs=refs))
 
     async def _patiently(self, commit: _Commit, claim: Claim, new_events: Sequence[Event]) -> Sequence[Position]:
-        async for attempt in stamina.retry_context(
-            on=Unavailable, timeout=30, attempts=None, wait_initial=0.05, wait_max=1
-        ):
-            with attempt:
-                try:
-                    async with self._database.connection() as connection:
-                        return await commit(connection)
-                except asyncpg.UniqueViolationError:
-                    positions = await self._already(claim, new_events)
-                    if len(positions) != len(new_events):
-                        raise
-                    return positions
-        raise AssertionError
+        async def attempt() -> Sequence[Position]:
+            try:
+                async with self._database.connection() as connection:
+                    return await commit(connection)
+            except asyncpg.UniqueViolationError:
+                positions = await self._already(claim, new_events)
+                if len(positions) != len(new_events):
+                    raise
+                return positions
+
+        return await patiently(attempt, on=(Unavailable,), seconds=30, wait_max=1)
 
     async def _already(self, claim: Claim, new_events: Sequence[Event]) -> Sequence[Position]:
         rows = await self._database.fetch("appended", claim.session_id, [event.id for event in new_events])

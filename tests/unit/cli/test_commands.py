@@ -18,6 +18,7 @@ def _footplate(*arguments: str, home: Path, **extra: str) -> subprocess.Complete
         [sys.executable, "-m", "footplate", *arguments],
         env=environment,
         capture_output=True,
+        stdin=subprocess.DEVNULL,
         text=True,
         check=False,
         timeout=60,
@@ -29,9 +30,16 @@ def test_version(tmp_path: Path) -> None:
     assert (result.returncode, result.stdout) == (0, f"{version('footplate')}\n")
 
 
-@pytest.mark.parametrize(
-    "command", [(), ("dev",), ("api",), ("worker",), ("migrate",), ("doctor",), ("env",), ("api-keys", "create")]
-)
+COMMANDS = [
+    *((), ("dev",), ("api",), ("worker",), ("migrate",), ("doctor",), ("env",), ("api-keys", "create"), ("version",)),
+    *(("run",), ("attach",), ("ls",), ("show",), ("logs",), ("interrupt",), ("archive",), ("rm",)),
+    *(("agents", name) for name in ("ls", "show", "create", "archive")),
+    *(("environments", name) for name in ("ls", "show", "create", "rm")),
+    *(("config", name) for name in ("set", "get", "use", "list", "rm")),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_has_help(tmp_path: Path, command: tuple[str, ...]) -> None:
     result = _footplate(*command, "--help", home=tmp_path, NO_COLOR="1")
     assert result.returncode == 0
@@ -39,8 +47,58 @@ def test_every_command_has_help(tmp_path: Path, command: tuple[str, ...]) -> Non
     assert "\x1b[" not in result.stdout
 
 
-def test_a_wrong_command_line_is_2(tmp_path: Path) -> None:
-    assert _footplate("dev", "--no-such-option", home=tmp_path).returncode == 2
+def test_no_command_is_missing_here() -> None:
+    from typer.main import get_command
+
+    from footplate.cli.app import app
+
+    named = {command[0] for command in COMMANDS if command}
+    assert set(get_command(app).commands) == named  # type: ignore[attr-defined]
+
+
+def test_help_fits_a_narrow_terminal(tmp_path: Path) -> None:
+    text = _footplate("run", "--help", home=tmp_path, COLUMNS="60").stdout
+    assert max(len(line) for line in text.splitlines()) <= 60
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("dev", "--no-such-option"),
+        ("run",),
+        ("run", "  "),
+        ("run", "--max-turns", "0", "x"),
+        ("run", "--output", "xml", "x"),
+        ("logs", "--follow", "--tail", "3"),
+        ("rm", "sesn_1"),
+        ("config", "set", "colour", "red"),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_line_is_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    result = _footplate(*arguments, home=tmp_path)
+    assert result.returncode == 2
+    assert "Error" in result.stderr or "Usage" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("run", "x"), ("ls",), ("show",), ("agents", "ls")], ids=" ".join)
+def test_without_a_server_it_is_7_and_says_what_to_do(tmp_path: Path, command: tuple[str, ...]) -> None:
+    result = _footplate(*command, home=tmp_path)
+    assert (result.returncode, result.stdout) == (7, "")
+    assert "footplate dev" in result.stderr
+    nobody = {"FOOTPLATE_BASE_URL": f"http://127.0.0.1:{free_port()}", "FOOTPLATE_API_KEY": "key"}
+    result = _footplate(*command, "--json", home=tmp_path, **nobody)
+    assert result.returncode == 7
+    answer = json.loads(result.stdout)
+    assert (answer["error"]["code"], answer["exit_code"]) == ("unreachable", 7)
+    assert "footplate config list" in answer["error"]["help"]
+
+
+def test_a_story_that_does_not_exist_is_said_before_anything_starts(tmp_path: Path) -> None:
+    result = _footplate("dev", "--scripted", "drama", home=tmp_path)
+    assert result.returncode == 1
+    assert "Stories: demo" in result.stderr
+    assert not (tmp_path / ".local").exists()
 
 
 def test_doctor_names_what_does_not_answer_and_how_to_mend_it(tmp_path: Path) -> None:

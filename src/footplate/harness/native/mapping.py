@@ -6,7 +6,8 @@ what the user said since. Both the running turn and a restart build messages fro
 so what the model sees never depends on whether a worker was lost.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import insort
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
@@ -57,6 +58,8 @@ class Conversation:
         self.lines: list[Line] = []
         self.messages: list[ModelMessage] = []
         self._order: dict[str, int] = {}
+        self._request: list[ModelRequestPart] = []
+        """The parts of the last request. Added to in place: ten thousand messages may join one turn."""
         self.add(history)
 
     def add(self, entries: Sequence[Entry]) -> None:
@@ -84,16 +87,15 @@ class Conversation:
         if isinstance(message, ModelResponse):
             self._order = {call.tool_call_id: index for index, call in enumerate(message.tool_calls)}
             self.messages.append(message)
-        elif self.messages and isinstance(self.messages[-1], ModelRequest):
-            self.messages[-1] = ModelRequest(parts=self._ordered([*self.messages[-1].parts, *message.parts]))
-        else:
-            self.messages.append(ModelRequest(parts=self._ordered(message.parts)))
-
-    def _ordered(self, parts: Iterable[ModelRequestPart]) -> list[ModelRequestPart]:
-        """Results first, in the order of their calls: providers refuse anything between a call and its result."""
-        return sorted(parts, key=self._rank)
+            return
+        if not self.messages or isinstance(self.messages[-1], ModelResponse):
+            self._request = []
+            self.messages.append(ModelRequest(parts=self._request))
+        for part in message.parts:
+            insort(self._request, part, key=self._rank)
 
     def _rank(self, part: ModelRequestPart) -> int:
+        """Results first, in the order of their calls: providers refuse anything between a call and its result."""
         last = len(self._order)
         return self._order.get(part.tool_call_id, last) if isinstance(part, ToolReturnPart) else last
 

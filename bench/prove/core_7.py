@@ -1,0 +1,116 @@
+"""A full database is as quick as an empty one: create, send, list and the first frame of a stream.
+
+One PostgreSQL, two databases in it: one empty but for what the measurement itself makes, one with a million sessions
+and ten million events, loaded by this command. Each has its own api and worker; the operations are done on both in
+turns, so that whatever else the machine does hits both alike. The measured organisation owns a tenth of the sessions,
+and those that are touched are drawn at random from all of its own.
+"""
+
+import random
+import time
+from contextlib import AsyncExitStack
+from typing import Final
+
+from bench.prove import cluster as clusters
+from bench.prove.cluster import Cluster, open_cluster
+from bench.prove.figure import Figure, require
+from bench.prove.lean import Lean, check, events_path
+from bench.prove.size import load
+from bench.prove.size.operations import SCRIPT, Side
+from bench.prove.speed.measured import milliseconds, quantile
+from footplate.domain.json import JsonObject
+from footplate.testing import replies, reply, text, tool
+
+_MOST: Final = 1.5
+_SANITY: Final = 3.0
+_CLAIMED: Final = ("create", "send", "list", "deep list", "first frame")
+_SESSIONS: Final = 1_000_000
+_EVENTS: Final = 10_000_000
+_TEMPLATE: Final = "template"
+_DEEP_PAGES: Final = 100
+_OF_EMPTY: Final = 25
+"""Sessions that even the empty database has: one page, so that both sides list as many."""
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+    sessions, samples, warm_up, made_here = (5_000, 12, 2, 5) if quick else (_SESSIONS, 400, 40, _OF_EMPTY)
+    async with AsyncExitStack() as exits:
+        if not clusters._shared:
+            await exits.enter_async_context(clusters.shared(enabled=True))
+        empty, full = [await exits.enter_async_context(open_cluster()) for _ in range(2)]
+        clients = [await exits.enter_async_context(Lean(side.base_urls[0], side.key)) for side in (empty, full)]
+        made = [await _begin(side, client, made_here) for side, client in zip((empty, full), clients, strict=True)]
+        seconds = await _load(full, made[1][1][0], sessions)
+        loaded, events, size = await load.counts(full.settings.database_url)
+        require(holds=loaded >= sessions, otherwise=f"only {loaded} sessions were loaded")
+        require(holds=quick or events >= _EVENTS, otherwise=f"only {events} events were loaded")
+        chance = random.Random(7)  # the same draw each time
+        sides = [
+            Side(clients[0], made[0][0], lambda: chance.choice(made[0][1])),
+            Side(clients[1], made[1][0], lambda: load.copy_id(chance.randrange(0, sessions, 10))),
+        ]
+        for side in sides:
+            await side.go_deep(_DEEP_PAGES)
+        for number in range(samples + warm_up):
+            if number == warm_up:
+                for side in sides:
+                    side.times.clear()
+            for side in sides if number % 2 else reversed(sides):
+                await side.operate()
+        validated = sum(check(side.received) for side in sides)
+    return _judge(sides, quick=quick, sessions=loaded, events=events, size=size, load_seconds=seconds, seen=validated)
+
+
+async def _begin(side: Cluster, client: Lean, sessions: int) -> tuple[dict[str, str], list[str]]:
+    """A page of sessions, each with one turn that called a tool: twelve positions."""
+    script = [
+        reply(text("I look at what there is in the directory first."), tool("bash", {"command": "seq 1 120"})),
+        reply(text("There are a hundred and twenty lines, and none of them is longer than three characters. " * 3)),
+    ]
+    await side.model.install(_TEMPLATE, replies(*script))
+    await side.model.install(SCRIPT, replies(reply(text("Well then."), repeat=True)))
+    seat = await client.seat(tools=True)
+    made = []
+    for _ in range(sessions):
+        session_id = str((await client.post("/v1/sessions", seat))["id"])
+        async with client.stream(events_path(session_id)) as frames:
+            await client.send(session_id, f"Please count what is there and tell me about it. [[script:{_TEMPLATE}]]")
+            check(await frames.until_idle())
+        made.append(session_id)
+    return seat, made
+
+
+async def _load(full: Cluster, template: str, sessions: int) -> float:
+    begun = time.monotonic()
+    await load.load(full.settings.database_url, template, sessions)
+    seconds = time.monotonic() - begun
+    print(f"{sessions:,} sessions loaded in {seconds:.0f} s", flush=True)
+    return seconds
+
+
+def _judge(
+    sides: list[Side], *, quick: bool, sessions: int, events: int, size: int, load_seconds: float, seen: int
+) -> Figure:
+    most = _SANITY if quick else _MOST
+    table: JsonObject = {}
+    ratios = {}
+    for name in sides[0].times:
+        low, high = (quantile(side.times[name], 0.95) for side in sides)
+        ratios[name] = high / low
+        table[name] = {
+            "p95_ms": [milliseconds(low), milliseconds(high)],
+            "p50_ms": [milliseconds(quantile(side.times[name], 0.5)) for side in sides],
+        }
+    named = ", ".join(f"{name} {ratios[name]:.2f}" for name in _CLAIMED)
+    return Figure(
+        text=f"with {sessions:,} sessions and {events:,} events, p95 against an empty database: {named} times "
+        f"(at most {most}); a whole turn {ratios['turn']:.2f}",
+        holds=all(ratios[name] <= most for name in _CLAIMED),
+        details={
+            "empty_and_full": table,
+            "samples": len(sides[0].times["create"]),
+            "database_gigabytes": round(size / 1e9, 1),
+            "load_seconds": round(load_seconds),
+            "events_validated": seen,
+        },
+    )

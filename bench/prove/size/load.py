@@ -1,0 +1,126 @@
+"""Fills a database with copies of one session that really ran: all of its rows, under new ids and organisations.
+
+Whatever the schema holds for a session is thereby in every copy, at its true size. Copies are as old as they would be:
+created over the last 90 days, their ids sort before every new one, and one in ten belongs to the organisation whose
+requests are measured.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Final
+
+import asyncpg
+
+from footplate.wiring import DEFAULT_ORGANISATION
+
+_CHUNK: Final = 5_000
+_AT_ONCE: Final = 3
+_TABLES: Final = ("sessions", "session_heads", "events", "entries", "steps", "turns")
+_OTHERS: Final = 999
+_DAYS: Final = 90
+
+
+def copy_id(number: int) -> str:
+    """Of copy number so and so, in the shape of a real one."""
+    return f"sesn_00{number:024d}"
+
+
+def own(number: int) -> bool:
+    """Does the copy belong to the measured organisation?"""
+    return number % 10 == 0
+
+
+async def load(database_url: str, template: str, sessions: int) -> None:
+    """`template` is the id of the session to copy."""
+    connection = await asyncpg.connect(database_url)
+    try:
+        await _relax(connection)
+        statements = [await _copy_statement(connection, table) for table in _TABLES]
+        chunks = iter(range(0, sessions, _CHUNK))
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_AT_ONCE):
+                group.create_task(_copy(database_url, statements, chunks, template, sessions))
+        await _settle(database_url)
+    finally:
+        await connection.execute("alter system reset max_wal_size")
+        await connection.execute("select pg_reload_conf()")
+        await connection.close()
+
+
+async def counts(database_url: str) -> tuple[int, int, int]:
+    """Sessions, events, and bytes on disk."""
+    connection = await asyncpg.connect(database_url)
+    try:
+        row = await connection.fetchrow(
+            "select (select count(*) from sessions), (select count(*) from events),"
+            " pg_database_size(current_database())"
+        )
+        assert row is not None
+        return int(row[0]), int(row[1]), int(row[2])
+    finally:
+        await connection.close()
+
+
+async def _relax(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    """While loading alone: nobody minds if a load has to be begun again."""
+    await connection.execute("alter system set max_wal_size = '16GB'")
+    await connection.execute("select pg_reload_conf()")
+
+
+async def _copy_statement(connection: "asyncpg.Connection[asyncpg.Record]", table: str) -> str:
+    """`insert … select` of the template's rows, times the copies from $2 to $3."""
+    rows = await connection.fetch(
+        "select attname from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped"
+        " order by attnum",
+        table,
+    )
+    columns = [row["attname"] for row in rows]
+    new = {
+        "session_id": "'sesn_00' || lpad(n::text, 24, '0')",
+        "organisation": f"case when n % 10 = 0 then '{DEFAULT_ORGANISATION}' else 'org_' || n % {_OTHERS} end",
+        "event_id": "left(t.event_id, 8) || substr(md5(n::text || t.event_id), 1, 23)",
+        "input_event_id": "left(t.input_event_id, 8) || substr(md5(n::text || t.input_event_id), 1, 23)",
+        "created_at": f"t.created_at - interval '{_DAYS} days' * (1 - n / $4::float8)",
+        "updated_at": f"t.updated_at - interval '{_DAYS} days' * (1 - n / $4::float8)",
+    }
+    if table == "sessions":
+        new["id"] = new["session_id"]
+    key = "id" if table == "sessions" else "session_id"
+    given = ", ".join(new.get(column, f"t.{column}") for column in columns)
+    order = ", ".join(["n", *(f"t.{column}" for column in ("seq", "idx", "position") if column in columns)])
+    return (
+        f"insert into {table} ({', '.join(columns)}) select {given} from generate_series($2::bigint, $3::bigint) n,"
+        f" (select * from {table} where {key} = $1) t where $4::bigint > 0 order by {order}"
+    )
+
+
+async def _copy(database_url: str, statements: list[str], chunks: Iterator[int], template: str, sessions: int) -> None:
+    connection = await asyncpg.connect(database_url, command_timeout=600)
+    try:
+        await connection.execute("set synchronous_commit = off")
+        for start in chunks:
+            last = min(start + _CHUNK, sessions) - 1
+            for statement in statements:
+                await connection.execute(statement, template, start, last, sessions)
+    finally:
+        await connection.close()
+
+
+async def _settle(database_url: str) -> None:
+    """What autovacuum and the checkpointer would have done over the months."""
+
+    async def vacuum(table: str) -> None:
+        connection = await asyncpg.connect(database_url, command_timeout=600)
+        try:
+            await connection.execute(f"vacuum (analyze) {table}")
+        finally:
+            await connection.close()
+
+    async with asyncio.TaskGroup() as group:
+        for table in _TABLES:
+            group.create_task(vacuum(table))
+    connection = await asyncpg.connect(database_url, command_timeout=600)
+    try:
+        await connection.execute("checkpoint")
+    finally:
+        await connection.close()

@@ -1,0 +1,61 @@
+"""The commands and their help. The exit codes are listed in docs/cli.md.
+
+Nothing heavy is imported here or by the modules that it names: every command waits for this file.
+"""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from footplate.cli import config, keys, resources, serving, sessions
+
+
+class Grouped(TyperGroup):
+    """Plain help at any width, with the commands in groups."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                group = str(getattr(command, "rich_help_panel", None) or "Commands")
+                groups.setdefault(group, []).append((name, command.get_short_help_str(limit=200)))
+        for group in sorted(groups, key=_GROUPS.index):
+            with formatter.section(group):
+                formatter.write_dl(groups[group])
+
+
+SESSIONS, RESOURCES, SERVERS, OWN = _GROUPS = ("Sessions", "Agents and environments", "Servers", "This command line")
+app = typer.Typer(
+    name="footplate",
+    cls=Grouped,
+    help="The open, self-hosted home for coding-agent sessions.",
+    epilog="Exit codes: 0 done, 1 failed (the text says why), 2 wrong command line; `footplate run --help` has all.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command(rich_help_panel=SESSIONS, short_help="Send a message to an agent and watch it work.")(sessions.run)
+app.command(rich_help_panel=SESSIONS, short_help="Watch a session's turn, from its beginning to its end.")(
+    sessions.attach
+)
+app.command(rich_help_panel=SESSIONS)(sessions.ls)
+app.command(rich_help_panel=SESSIONS)(sessions.show)
+app.command(rich_help_panel=SESSIONS)(sessions.logs)
+app.command(rich_help_panel=SESSIONS, short_help="Interrupt a session's running turn.")(sessions.interrupt)
+app.command(rich_help_panel=SESSIONS)(sessions.archive)
+app.command(rich_help_panel=SESSIONS)(sessions.rm)
+app.add_typer(resources.agents, name="agents", rich_help_panel=RESOURCES)
+app.add_typer(resources.environments, name="environments", rich_help_panel=RESOURCES)
+app.command(rich_help_panel=SERVERS, short_help="Start everything on this machine. Ctrl-C stops it all.")(serving.dev)
+app.command(rich_help_panel=SERVERS, short_help="Check everything that a session needs.")(serving.doctor)
+app.command(rich_help_panel=SERVERS, short_help="Print address and key of a running `footplate dev`, for eval.")(
+    serving.env
+)
+app.command(rich_help_panel=SERVERS, short_help="Serve the HTTP API.")(serving.api)
+app.command(rich_help_panel=SERVERS, short_help="Run turns.")(serving.worker)
+app.command(rich_help_panel=SERVERS, short_help="Bring the database to the schema of this version.")(serving.migrate)
+app.add_typer(keys.app, name="api-keys", rich_help_panel=SERVERS)
+app.add_typer(config.app, name="config", rich_help_panel=OWN)
+app.command(rich_help_panel=OWN)(serving.version)

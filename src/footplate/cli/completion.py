@@ -1,0 +1,139 @@
+"""Completion with live ids, for the shells' scripts that typer installs. Commands and options are left to typer.
+
+A person waits for it with a finger on the key, so it needs nothing but the standard library. What a server says about a
+session ends up in a shell that may evaluate it: only harmless characters get there.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from footplate.cli import profiles
+
+_TIMEOUT: Final = 1.0
+_ITEMS: Final = 50
+_HARMFUL: Final = re.compile(r"[^\w .,!?/+=@%-]+")
+_NAME: Final = re.compile(r"[\w.-]+")
+
+Item = tuple[str, str]
+Source = Callable[[str | None], Sequence[Item]]
+
+
+def answered(shell: str, environment: Mapping[str, str]) -> bool:
+    """Whether this was the place of an id, and so the shell has its answer."""
+    words = _words(shell, environment)
+    source = _source(words)
+    if source is None or shell not in _FORMATS:
+        return False
+    found = [item for item in source(_profile(words)) if item[0].startswith(words[-1])]
+    text = _FORMATS[shell]([(name, " ".join(_HARMFUL.sub(" ", about).split())) for name, about in found])
+    if environment.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args":
+        sys.exit(0 if found else 1)
+    print(text)
+    return True
+
+
+def _words(shell: str, environment: Mapping[str, str]) -> list[str]:
+    """What stands behind the program's name up to the cursor; the last one is unfinished, and may be empty."""
+    if shell == "bash":
+        words = environment.get("COMP_WORDS", "").split()
+        place = int(environment.get("COMP_CWORD") or 0)
+        return [*words[1:place], words[place] if place < len(words) else ""]
+    line = environment.get("_TYPER_COMPLETE_ARGS", "")
+    words = line.split()[1:]
+    if shell in {"powershell", "pwsh"}:
+        unfinished = environment.get("_TYPER_COMPLETE_WORD_TO_COMPLETE", "")
+        return [*(words[:-1] if unfinished else words), unfinished]
+    return words if words and not line.endswith(" ") else [*words, ""]
+
+
+def _source(words: Sequence[str]) -> Source | None:
+    *before, unfinished = words
+    if not before or unfinished.startswith("-"):
+        return None
+    if before[-1].startswith("-"):
+        return _OPTIONS.get((before[0], before[-1])) or _OPTIONS.get(("", before[-1]))
+    return _ARGUMENTS.get(before[0]) or _ARGUMENTS.get(" ".join(before))
+
+
+def _profile(words: Sequence[str]) -> str | None:
+    place = words.index("--profile") + 1 if "--profile" in words else 0
+    return words[place] or None if 0 < place < len(words) - 1 else None
+
+
+def _sessions(profile: str | None) -> Sequence[Item]:
+    return [(item["id"], f"{item['status']} {item['title'] or ''}") for item in _fetched("/v1/sessions", profile)]
+
+
+def _agents(profile: str | None) -> Sequence[Item]:
+    return [(item["id"], str(item["name"])) for item in _fetched("/v1/agents", profile)]
+
+
+def _environments(profile: str | None) -> Sequence[Item]:
+    return [(item["id"], str(item["name"])) for item in _fetched("/v1/environments", profile)]
+
+
+def _profiles(_profile: str | None) -> Sequence[Item]:
+    try:
+        known = profiles.load().profiles
+    except profiles.NoServer:
+        known = {}
+    named = [(name, fields.get("base_url", "")) for name, fields in known.items() if _NAME.fullmatch(name)]
+    return [*named, (profiles.LOCAL, "footplate dev on this machine")]
+
+
+def _keys(_profile: str | None) -> Sequence[Item]:
+    return [(key, "") for key in profiles.KEYS]
+
+
+def _fetched(path: str, profile: str | None) -> list[dict[str, Any]]:
+    """Nothing at all when it cannot be had: an error in the middle of a command line helps nobody."""
+    try:
+        server = profiles.server(profile)
+        parts = urlsplit(server.base_url)
+        make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        connection = make(parts.hostname or "", parts.port, timeout=_TIMEOUT)
+        connection.request("GET", f"{path}?limit={_ITEMS}", headers={"x-api-key": server.api_key})
+        data = json.loads(connection.getresponse().read())["data"]
+        return [item for item in data if _NAME.fullmatch(item["id"])]
+    except (profiles.NoServer, OSError, HTTPException, ValueError, LookupError, TypeError):
+        return []
+
+
+def _bash(items: Sequence[Item]) -> str:
+    return "\n".join(name for name, _ in items)
+
+
+def _zsh(items: Sequence[Item]) -> str:
+    described = "\n".join(f'"{name}":"{about}"' for name, about in items)
+    return f"_arguments '*: :(({described}))'" if items else "_files"
+
+
+def _fish(items: Sequence[Item]) -> str:
+    return "\n".join(f"{name}\t{about}" for name, about in items)
+
+
+def _powershell(items: Sequence[Item]) -> str:
+    return "\n".join(f"{name}:::{about or ' '}" for name, about in items)
+
+
+_FORMATS: Final = {"bash": _bash, "zsh": _zsh, "fish": _fish, "powershell": _powershell, "pwsh": _powershell}
+_ARGUMENTS: Final[Mapping[str, Source]] = {
+    **dict.fromkeys(("attach", "show", "logs", "interrupt", "archive", "rm"), _sessions),
+    **dict.fromkeys(("agents show", "agents archive"), _agents),
+    **dict.fromkeys(("environments show", "environments rm"), _environments),
+    **dict.fromkeys(("config use", "config rm"), _profiles),
+    **dict.fromkeys(("config set", "config get"), _keys),
+}
+_OPTIONS: Final[Mapping[tuple[str, str], Source]] = {
+    ("run", "--session"): _sessions,
+    ("run", "-s"): _sessions,
+    ("run", "--agent"): _agents,
+    ("run", "-a"): _agents,
+    ("run", "--environment"): _environments,
+    ("", "--profile"): _profiles,
+}

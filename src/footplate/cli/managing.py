@@ -1,0 +1,93 @@
+"""What the commands for agents and environments do, once their options are read."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from footplate.cli import defaults, tables
+from footplate.cli.connection import talk
+from footplate.cli.views import print_json
+from footplate.client import Agent, AsyncFootplate, Environment
+
+T = TypeVar("T")
+
+
+def list_agents(*, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate) -> list[Agent]:
+        return [agent async for agent in client.agents.list(limit=100)]
+
+    found = _ask(work, profile, as_json=as_json)
+    if as_json:
+        print_json([agent.wire() for agent in found])
+    else:
+        tables.agents(found)
+
+
+def show_agent(agent_id: str, *, profile: str | None) -> None:
+    print_json(_ask(lambda client: client.agents.retrieve(agent_id), profile).wire())
+
+
+def create_agent(
+    name: str,
+    model: str,
+    *,
+    system: str | None,
+    max_turns: int | None,
+    tools: bool,
+    as_json: bool,
+    profile: str | None,
+) -> None:
+    async def work(client: AsyncFootplate) -> Agent:
+        return await client.agents.create(
+            name=name,
+            model=model,
+            system=system,
+            tools=list(defaults.TOOLS) if tools else None,
+            limits={"max_iterations": max_turns} if max_turns else None,
+        )
+
+    _print(_ask(work, profile, as_json=as_json), as_json=as_json)
+
+
+def archive_agent(agent_id: str, *, as_json: bool, profile: str | None) -> None:
+    _print(_ask(lambda client: client.agents.archive(agent_id), profile, as_json=as_json), as_json=as_json)
+
+
+def list_environments(*, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate) -> list[Environment]:
+        return [environment async for environment in client.environments.list(limit=100)]
+
+    found = _ask(work, profile, as_json=as_json)
+    if as_json:
+        print_json([environment.wire() for environment in found])
+    else:
+        tables.environments(found)
+
+
+def show_environment(environment_id: str, *, profile: str | None) -> None:
+    print_json(_ask(lambda client: client.environments.retrieve(environment_id), profile).wire())
+
+
+def create_environment(name: str, *, description: str | None, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate) -> Environment:
+        return await client.environments.create(name=name, description=description, config={"type": "cloud"})
+
+    _print(_ask(work, profile, as_json=as_json), as_json=as_json)
+
+
+def remove_environment(environment_id: str, *, as_json: bool, profile: str | None) -> None:
+    deleted = _ask(lambda client: client.environments.delete(environment_id), profile, as_json=as_json)
+    if as_json:
+        print_json([deleted.wire()])
+    else:
+        print(deleted.id)
+
+
+def _ask(work: Callable[[AsyncFootplate], Awaitable[T]], profile: str | None, *, as_json: bool = True) -> T:
+    return talk(lambda client, _server: work(client), profile=profile, as_json=as_json)
+
+
+def _print(made: Agent | Environment, *, as_json: bool) -> None:
+    if as_json:
+        print_json(made.wire())
+    else:
+        print(made.id)

@@ -1,0 +1,168 @@
+"""`run` and `attach`: a message into a session, new or old, and the turn that comes of it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from footplate.cli import defaults, memory, wording
+from footplate.cli.answers import RunResult
+from footplate.cli.profiles import Server
+from footplate.cli.turns import Follower
+from footplate.cli.views import View
+from footplate.client import AsyncFootplate, ClientError, Conflict, InvalidRequest, NotFound, Session
+from footplate.client.listing import given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    prompt: str
+    session: str | None = None
+    agent: str | None = None
+    environment: str | None = None
+    model: str | None = None
+    system: str | None = None
+    max_turns: int | None = None
+    title: str | None = None
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        limits = {"max_iterations": self.max_turns} if self.max_turns else None
+        return given(model=self.model, system=self.system, limits=limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    session_id: str
+    after: str
+    """The place in the log behind which the message and all that it causes is."""
+    input_id: str | None = None
+
+
+async def begin(client: AsyncFootplate, server: Server, request: Request) -> Begun:
+    begun = await (_go_on if request.session else _begin_anew)(client, server, request)
+    memory.remember(client.base_url, session=begun.session_id)
+    return begun
+
+
+async def follow(client: AsyncFootplate, begun: Begun, view: View, *, limit: float | None) -> RunResult:
+    """`limit` in seconds."""
+    result = await Follower(client, begun.session_id, view, limit=limit).follow(
+        after=begun.after, input_id=begun.input_id
+    )
+    view.finish(result)
+    return result
+
+
+async def attach(client: AsyncFootplate, session_id: str, view: View) -> RunResult | None:
+    """The turn that runs or the last that did, from its beginning, until the newest message is dealt with."""
+    messages = (await client.events.list(session_id, limit=1, order="desc", types=["user.message"]).page()).data
+    if not messages:
+        return None
+    turns = (await client.turns.list(session_id, limit=1).page()).data
+    after = str(turns[0].first_seq - 1) if turns else "0"
+    memory.remember(client.base_url, session=session_id)
+    result = await Follower(client, session_id, view).follow(after=after, input_id=messages[0].id, show_all=True)
+    view.finish(result)
+    return result
+
+
+async def session_id_of(client: AsyncFootplate, wanted: str) -> str:
+    """`last` is the one used last from here, else the newest of all."""
+    if wanted != "last":
+        return wanted
+    known = memory.recall(client.base_url, "session")
+    if known and await _exists(client, known):
+        return known
+    newest = (await client.sessions.list(limit=1).page()).data
+    if not newest:
+        raise ClientError("There is no session yet.", help_text='Start one: footplate run "…"')
+    return newest[0].id
+
+
+async def _exists(client: AsyncFootplate, session_id: str) -> bool:
+    try:
+        await client.sessions.retrieve(session_id)
+    except NotFound:
+        return False
+    return True
+
+
+async def _go_on(client: AsyncFootplate, server: Server, request: Request) -> Begun:  # noqa: ARG001 - as its sibling
+    session_id = await session_id_of(client, request.session or "last")
+    turns = (await client.turns.list(session_id, limit=1).page()).data
+    sent = await client.events.send_text(session_id, request.prompt, **given(overrides=request.overrides or None))
+    return Begun(session_id, str(turns[0].first_seq) if turns else "0", sent.id)
+
+
+async def _begin_anew(client: AsyncFootplate, server: Server, request: Request) -> Begun:
+    try:
+        session = await _create(client, server, request)
+    except (NotFound, InvalidRequest):
+        if not (memory.recall(client.base_url, "agent") or memory.recall(client.base_url, "environment")):
+            raise
+        # Remembered from a server that was emptied since, or archived: look again, once.
+        memory.forget(client.base_url, "agent", "environment")
+        session = await _create(client, server, request)
+    return Begun(session.id, "0")
+
+
+async def _create(client: AsyncFootplate, server: Server, request: Request) -> Session:
+    chosen = request.agent or server.agent
+    overrides = request.overrides
+    if chosen:
+        agent_id = await _agent_named(client, chosen)
+    else:
+        model = request.model or server.model or defaults.USUAL_MODEL
+        agent_id = await _remembered(client, "agent", lambda: _own_agent(client, model))
+        overrides = {"model": model, **overrides}
+    environment_id = (
+        request.environment
+        or server.environment
+        or await _remembered(client, "environment", lambda: _own_environment(client))
+    )
+    return await client.sessions.create(
+        agent={"type": "agent_with_overrides", "id": agent_id, **overrides} if overrides else agent_id,
+        environment_id=environment_id,
+        title=request.title or wording.title_of(request.prompt),
+        initial_events=[{"type": "user.message", "content": [{"type": "text", "text": request.prompt}]}],
+    )
+
+
+async def _remembered(client: AsyncFootplate, noun: memory.Noun, make: Callable[[], Awaitable[str]]) -> str:
+    if known := memory.recall(client.base_url, noun):
+        return known
+    made = await make()
+    memory.remember(client.base_url, **{noun: made})
+    return made
+
+
+async def _agent_named(client: AsyncFootplate, wanted: str) -> str:
+    if wanted.startswith("agent_"):
+        return wanted
+    async for agent in client.agents.list(limit=100):
+        if agent.name == wanted:
+            return agent.id
+    raise ClientError(f"There is no agent named {wanted!r}.", help_text="`footplate agents ls` shows those there are.")
+
+
+async def _own_agent(client: AsyncFootplate, model: str) -> str:
+    """Made once for each server; which model it really runs is said for each session."""
+    async for agent in client.agents.list(limit=100):
+        if agent.name == defaults.AGENT_NAME:
+            return agent.id
+    made = await client.agents.create(
+        name=defaults.AGENT_NAME, model=model, system=defaults.SYSTEM, tools=list(defaults.TOOLS)
+    )
+    return made.id
+
+
+async def _own_environment(client: AsyncFootplate) -> str:
+    """Where the server's operator lets commands run."""
+    try:
+        made = await client.environments.create(name=defaults.ENVIRONMENT_NAME, config={"type": "cloud"})
+    except Conflict:
+        async for environment in client.environments.list(limit=100):
+            if environment.name == defaults.ENVIRONMENT_NAME:
+                return environment.id
+        raise
+    return made.id

@@ -1,0 +1,170 @@
+"""A cell inside the test's own process: the real engine and stores; each turn does what the test says."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from temporalio.client import Client, WorkflowExecutionStatus
+from tests.integration.store.cell import Cell
+
+from footplate.config import Settings
+from footplate.domain import events, ids
+from footplate.domain.ports import TurnContext
+from footplate.domain.principals import Principal
+from footplate.domain.running import LiveTurn, OpenEnvironment
+from footplate.domain.services import Input
+from footplate.domain.turns import Outcome, Turn, TurnStatus
+from footplate.engine.activities import SweepActivities, TurnActivities
+from footplate.engine.conversations import Conversations
+from footplate.engine.leases import LeaseKeeper
+from footplate.engine.turn import Limits, Parts, TurnRunner
+from footplate.engine.wake import TemporalWaker, workflow_id
+from footplate.engine.worker import run_worker
+from footplate.environments.unsandboxed import UnsandboxedEnvironment
+from footplate.stack.leftovers import wait_until
+from footplate.store.leases import Leases
+from footplate.stream.nudges import NudgeListener, Nudger
+from footplate.stream.publisher import Live
+from footplate.stream.turn_live import TurnLive
+
+Work = Callable[[TurnContext], Awaitable[Outcome]]
+PATIENCE = 30.0
+DONE = Outcome(status=TurnStatus.COMPLETED, text="done")
+
+
+@dataclass(slots=True)
+class ScriptedHarness:
+    """Does for each session what the test has written for it."""
+
+    work: dict[str, Work] = field(default_factory=dict)
+
+    async def run(self, turn: TurnContext) -> Outcome:
+        return await self.work[turn.session_id](turn)
+
+
+@dataclass(slots=True)
+class Engine:
+    cell: Cell
+    client: Client
+    settings: Settings
+    principal: Principal
+    folder: Path
+    harness: ScriptedHarness = field(default_factory=ScriptedHarness)
+
+    @property
+    def waker(self) -> TemporalWaker:
+        return TemporalWaker(self.client, self.settings)
+
+    @asynccontextmanager
+    async def worker(self) -> AsyncIterator[str]:
+        """One worker; its id."""
+        stop = asyncio.Event()
+        settings = self.settings
+        async with AsyncExitStack() as exits:
+            leases = Leases(self.cell.database)
+            keeper = LeaseKeeper(leases, worker=ids.new_id(ids.WORKER), host="test", lease=settings.lease)
+            live = await exits.enter_async_context(Live(settings.redis_url))
+            parts = Parts(
+                claims=self.cell.claims,
+                turns=self.cell.turns,
+                live=_LiveTurns(live),
+                nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
+                environments=_Folders(self.folder),
+                harness=lambda _: self.harness,
+                leases=keeper,
+                conversations=Conversations(self.cell.turns, entries=1000),
+                limits=Limits(
+                    lease=settings.lease,
+                    max_failures=settings.max_failures,
+                    max_attempts=settings.max_attempts,
+                    retry_wait=settings.retry_wait,
+                    retry_wait_most=settings.retry_wait_most,
+                ),
+            )
+            await exits.enter_async_context(keeper.running())
+            activities = TurnActivities(TurnRunner(parts), heartbeat_timeout=settings.heartbeat_timeout)
+            sweep = SweepActivities(leases, self.waker)
+            running = asyncio.create_task(run_worker(self.client, settings, activities, sweep, stop))
+            try:
+                yield keeper.worker
+            finally:
+                stop.set()
+                await running
+
+    async def session(self, work: Work) -> str:
+        session_id = await self.cell.session(self.principal)
+        self.harness.work[session_id] = work
+        return session_id
+
+    async def send(self, session_id: str, *inputs: Input | str, nudge: bool = True) -> bool:
+        """As the api does it; whether it had to wake the workflow."""
+        accepted = await self.cell.send(self.principal, session_id, *inputs)
+        if accepted.nudge and nudge:
+            nudger = Nudger(self.settings.redis_url)
+            await nudger.nudge(session_id)
+            await nudger.aclose()
+        if accepted.wake:
+            await self.waker.wake(self.principal.organisation, session_id)
+        return accepted.wake
+
+    async def turns(self, session_id: str) -> list[Turn]:
+        """Oldest first."""
+        return [*await self.cell.reads.turns(self.principal, session_id, limit=100, before=None)][::-1]
+
+    async def ended(self, session_id: str, count: int = 1) -> list[Turn]:
+        """Wait until so many turns are over."""
+
+        async def over() -> bool:
+            turns = await self.turns(session_id)
+            return len(turns) >= count and all(turn.ended_at for turn in turns)
+
+        assert await wait_until(over, PATIENCE), await self.turns(session_id)
+        return await self.turns(session_id)
+
+    async def types(self, session_id: str) -> list[str]:
+        return [item.event.type for item in await self.cell.positions(session_id, self.principal)]
+
+    async def errors(self, session_id: str) -> list[tuple[object, object]]:
+        """Type and retry status of each `session.error`."""
+        found: list[tuple[object, object]] = []
+        for item in await self.cell.positions(session_id, self.principal):
+            if item.event.type == events.SESSION_ERROR:
+                error = item.event.body["error"]
+                assert isinstance(error, dict)
+                status = error["retry_status"]
+                assert isinstance(status, dict)
+                found.append((error["type"], status["type"]))
+        return found
+
+    async def is_open(self, session_id: str) -> bool:
+        handle = self.client.get_workflow_handle(workflow_id(self.principal.organisation, session_id))
+        return (await handle.describe()).status is WorkflowExecutionStatus.RUNNING
+
+    async def completed(self, session_id: str) -> None:
+        async def closed() -> bool:
+            return not await self.is_open(session_id)
+
+        assert await wait_until(closed, PATIENCE)
+
+
+class _LiveTurns:
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def turn(self, organisation: str, session_id: str) -> LiveTurn:
+        return TurnLive(self._live, organisation, session_id)
+
+
+class _Folders:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    async def open(
+        self, organisation: str, session_id: str, *, deadline: float, variables: Mapping[str, str]
+    ) -> OpenEnvironment:
+        del organisation
+        directory = self._root / session_id
+        directory.mkdir(exist_ok=True)
+        return UnsandboxedEnvironment(str(directory), deadline=deadline, env=variables)

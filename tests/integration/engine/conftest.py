@@ -1,0 +1,61 @@
+"""One database and one task queue for all tests of the engine, and a worker that runs beside them."""
+
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+from tests.integration.store.cell import Cell, Forgetful, somebody
+
+from footplate.config import Settings
+from footplate.domain import ids
+from footplate.stack import Stack
+from footplate.store import migrate
+from footplate.store.objects import Objects
+
+from .cell import Engine
+
+_NAME = "engine_tests"
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def idle_engine(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Engine]:
+    """Without a worker."""
+    dsn = urlsplit(stack.settings.database_url)._replace(path=f"/{_NAME}").geturl()
+    await _administer(stack, f"create database {_NAME}")
+    await migrate.upgrade(dsn)
+    folder = tmp_path_factory.mktemp("engine")
+    settings = Settings(
+        database_url=dsn,
+        redis_url=stack.settings.redis_url,
+        temporal_address=stack.settings.temporal_address,
+        task_queue=ids.new_id("queue"),
+        linger=0.5,
+        heartbeat_timeout=4,
+        lease=1.5,
+        max_failures=3,
+        retry_wait=0.05,
+        sweep_interval=3600,
+    )
+    database = await Forgetful.open(dsn, size=10)
+    assert isinstance(database, Forgetful)
+    client = await Client.connect(stack.settings.temporal_address)
+    yield Engine(Cell(database, Objects.open(None, folder), folder), client, settings, somebody(), folder)
+    await database.close()
+    await _administer(stack, f"drop database {_NAME}")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def engine(idle_engine: Engine) -> AsyncIterator[Engine]:
+    async with idle_engine.worker():
+        yield idle_engine
+
+
+async def _administer(stack: Stack, statement: str) -> None:
+    connection = await asyncpg.connect(stack.settings.database_url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()

@@ -1,0 +1,252 @@
+"""A turn from its wake to its commit, whatever the harness does; and the messages that reach it meanwhile."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+from tests.integration.store.cell import answer_to, ask, interrupt, message, waits_for
+
+from footplate.domain import events
+from footplate.domain.errors import ModelRefused, Overloaded, RateLimited
+from footplate.domain.ports import Entry, TurnContext
+from footplate.domain.turns import Outcome, SessionStatus, TurnStatus, WhenBusy
+from footplate.engine.activities import SweepActivities
+from footplate.stack.leftovers import wait_until
+from footplate.store.leases import Leases
+
+from .cell import DONE, PATIENCE, Engine
+
+
+def _filled(items: Sequence[object]) -> Callable[[], Awaitable[bool]]:
+    async def filled() -> bool:
+        return bool(items)
+
+    return filled
+
+
+async def _answer(turn: TurnContext) -> Outcome:
+    await turn.log.append([events.message("hello")], entries=[Entry("k", {"attempt": turn.attempt})])
+    return DONE
+
+
+async def test_a_message_becomes_a_turn(engine: Engine) -> None:
+    session_id = await engine.session(_answer)
+    await engine.send(session_id, "hi")
+    (turn,) = await engine.ended(session_id)
+    assert (turn.status, turn.attempt, turn.result["text"]) == (TurnStatus.COMPLETED, 1, "done")
+    assert await engine.types(session_id) == [
+        events.USER_MESSAGE,
+        events.USER_MESSAGE,
+        events.STATUS_RUNNING,
+        events.AGENT_MESSAGE,
+        events.STATUS_IDLE,
+    ]
+
+
+async def test_messages_to_a_busy_session_are_one_signal_and_all_become_turns(engine: Engine) -> None:
+    release = asyncio.Event()
+    taken: list[object] = []
+
+    async def wait(turn: TurnContext) -> Outcome:
+        taken.append(turn.content[0]["text"])
+        await release.wait()
+        return DONE
+
+    session_id = await engine.session(wait)
+    await engine.send(session_id, "0")
+    assert await wait_until(_filled(taken), PATIENCE)
+    woken = [await engine.send(session_id, f"{number}") for number in range(1, 8)]
+    release.set()
+    await engine.ended(session_id, 8)
+    assert (sum(woken), taken) == (1, [f"{number}" for number in range(8)])
+
+
+async def test_an_idle_workflow_completes_and_the_next_message_starts_it_again(engine: Engine) -> None:
+    session_id = await engine.session(_answer)
+    for count in (1, 2):
+        await engine.send(session_id, "hi")
+        await engine.ended(session_id, count)
+        assert await engine.is_open(session_id)
+        await engine.completed(session_id)
+
+
+async def test_a_conversation_grows_from_turn_to_turn(engine: Engine) -> None:
+    seen: list[Sequence[Entry]] = []
+
+    async def remember(turn: TurnContext) -> Outcome:
+        seen.append(turn.history)
+        return await _answer(turn)
+
+    session_id = await engine.session(remember)
+    for count in (1, 2, 3):
+        await engine.send(session_id, "hi")
+        await engine.ended(session_id, count)
+    assert [len(history) for history in seen] == [0, 1, 2]
+
+
+async def test_a_temporary_failure_is_tried_again(engine: Engine) -> None:
+    statuses: list[SessionStatus] = []
+
+    async def at_the_third_try(turn: TurnContext) -> Outcome:
+        if turn.attempt < 3:
+            raise RateLimited("slow down", retry_after=0.4)
+        return DONE
+
+    session_id = await engine.session(at_the_third_try)
+    await engine.send(session_id, "hi")
+
+    async def parked() -> bool:
+        statuses.append((await engine.cell.reads.session(engine.principal, session_id)).status)
+        return statuses[-1] is SessionStatus.RESCHEDULING
+
+    assert await wait_until(parked, PATIENCE), set(statuses)
+    (turn,) = await engine.ended(session_id)
+    assert (turn.status, turn.attempt) == (TurnStatus.COMPLETED, 3)
+    assert await engine.errors(session_id) == [("model_rate_limited_error", "retrying")] * 2
+    assert (await engine.types(session_id)).count(events.STATUS_RESCHEDULED) == 2
+    assert (await engine.types(session_id)).count(events.STATUS_RUNNING) == 3
+
+
+async def test_a_failure_that_stays_ends_the_turn_and_not_the_session(engine: Engine) -> None:
+    async def never(turn: TurnContext) -> Outcome:
+        raise Overloaded("try later")
+
+    session_id = await engine.session(never)
+    await engine.send(session_id, "hi")
+    (turn,) = await engine.ended(session_id)
+    assert (turn.status, turn.attempt, turn.result["error"]) == (TurnStatus.FAILED, 4, "try later")
+    overloaded = "model_overloaded_error"
+    assert await engine.errors(session_id) == [*[(overloaded, "retrying")] * 3, (overloaded, "terminal")]
+
+    engine.harness.work[session_id] = _answer
+    await engine.send(session_id, "again")
+    assert (await engine.ended(session_id, 2))[1].status is TurnStatus.COMPLETED
+
+
+async def test_a_permanent_failure_is_not_tried_again(engine: Engine) -> None:
+    async def refused(turn: TurnContext) -> Outcome:
+        raise ModelRefused("no such model")
+
+    session_id = await engine.session(refused)
+    await engine.send(session_id, "hi")
+    (turn,) = await engine.ended(session_id)
+    assert (turn.status, turn.attempt) == (TurnStatus.FAILED, 1)
+    assert await engine.errors(session_id) == [("model_request_failed_error", "terminal")]
+
+
+async def test_a_crash_is_tried_again_and_its_details_stay_inside(engine: Engine) -> None:
+    async def crash(turn: TurnContext) -> Outcome:
+        if turn.attempt == 1:
+            raise ZeroDivisionError("a secret")
+        return DONE
+
+    session_id = await engine.session(crash)
+    await engine.send(session_id, "hi")
+    (turn,) = await engine.ended(session_id)
+    assert (turn.status, turn.attempt) == (TurnStatus.COMPLETED, 2)
+    positions = await engine.cell.positions(session_id, engine.principal)
+    assert not [item for item in positions if "a secret" in str(item.event.body)]
+
+
+@pytest.mark.parametrize("nudge", [True, False])
+async def test_an_interrupt_reaches_the_turn_also_when_the_nudge_is_lost(engine: Engine, *, nudge: bool) -> None:
+    started = asyncio.Event()
+
+    async def until_interrupted(turn: TurnContext) -> Outcome:
+        started.set()
+        await turn.interrupt.wait()
+        return Outcome(status=TurnStatus.INTERRUPTED)
+
+    session_id = await engine.session(until_interrupted)
+    await engine.send(session_id, "hi")
+    await started.wait()
+    await engine.send(session_id, interrupt(), nudge=nudge)
+    (turn,) = await engine.ended(session_id)
+    assert turn.status is TurnStatus.INTERRUPTED
+    listed = await engine.cell.positions(session_id, engine.principal)
+    taken = [item.processed_at is not None for item in listed if item.event.type == events.USER_INTERRUPT]
+    assert taken == [False, True]
+
+
+@pytest.mark.parametrize("nudge", [True, False])
+async def test_steering_joins_the_turn_also_when_the_nudge_is_lost(engine: Engine, *, nudge: bool) -> None:
+    started = asyncio.Event()
+
+    async def until_steered(turn: TurnContext) -> Outcome:
+        taken: list[object] = []
+
+        async def steered() -> bool:
+            taken.extend(item.content[0]["text"] for item in await turn.take_steering())
+            return bool(taken)
+
+        started.set()
+        assert await wait_until(steered, PATIENCE)
+        return Outcome(status=TurnStatus.COMPLETED, text=str(taken[0]))
+
+    session_id = await engine.session(until_steered)
+    await engine.send(session_id, "hi")
+    await started.wait()
+    await engine.send(session_id, message("left a bit", WhenBusy.STEER), nudge=nudge)
+    (turn,) = await engine.ended(session_id)
+    assert turn.result["text"] == "left a bit"
+
+
+async def test_a_parked_turn_goes_on_when_it_has_its_answer(engine: Engine) -> None:
+    asked = ask()
+
+    async def park(turn: TurnContext) -> Outcome:
+        if turn.attempt == 1:
+            await turn.log.append([asked])
+            return waits_for(asked)
+        results = [event for event in turn.turn_events if event.type == events.USER_CUSTOM_TOOL_RESULT]
+        return DONE if results else waits_for(asked)
+
+    session_id = await engine.session(park)
+    await engine.send(session_id, "hi")
+
+    async def parked() -> bool:
+        turns = await engine.turns(session_id)
+        return bool(turns) and turns[0].status is TurnStatus.AWAITING
+
+    assert await wait_until(parked, PATIENCE)
+    await engine.completed(session_id)  # it waits without a workflow
+    await engine.send(session_id, answer_to(asked.id))
+    (turn,) = await engine.ended(session_id)
+    assert (turn.status, turn.attempt) == (TurnStatus.COMPLETED, 2)
+
+
+async def test_a_turn_that_another_worker_took_writes_nothing_more(engine: Engine) -> None:
+    """As after a pause: the epoch has moved. The harness is cancelled, and whoever runs next resumes."""
+    attempts: list[int] = []
+    cancelled = asyncio.Event()
+
+    async def work(turn: TurnContext) -> Outcome:
+        attempts.append(turn.attempt)
+        if turn.attempt > 1:
+            return DONE
+        try:
+            await asyncio.sleep(PATIENCE)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return DONE
+
+    session_id = await engine.session(work)
+    await engine.send(session_id, "hi")
+    assert await wait_until(_filled(attempts), PATIENCE)
+    await engine.cell.claim(session_id, engine.principal, "wrkr_thief")
+    (turn,) = await engine.ended(session_id)
+    assert cancelled.is_set()
+    assert (attempts, turn.attempt, turn.status) == ([1, 3], 3, TurnStatus.COMPLETED)
+    assert (await engine.types(session_id)).count(events.STATUS_IDLE) == 1
+
+
+async def test_the_sweep_wakes_what_nobody_woke(engine: Engine) -> None:
+    session_id = await engine.session(_answer)
+    await engine.cell.send(engine.principal, session_id, "hi")
+    async with engine.cell.database.connection() as connection:
+        await connection.execute(
+            "update session_heads set wake_at = now() - interval '1 minute' where session_id = $1", session_id
+        )
+    await SweepActivities(Leases(engine.cell.database), engine.waker).sweep()
+    assert (await engine.ended(session_id))[0].status is TurnStatus.COMPLETED

@@ -1,0 +1,94 @@
+"""Workers come and go: a turn outlives the one that began it, but not any number of them."""
+
+import asyncio
+
+from footplate.domain import events
+from footplate.domain.ports import TurnContext
+from footplate.domain.turns import Outcome, TurnStatus
+from footplate.stack.leftovers import wait_until
+
+from .cell import DONE, PATIENCE, Engine
+
+
+async def test_a_worker_that_stops_hands_its_turn_over(idle_engine: Engine) -> None:
+    engine = idle_engine
+    started = asyncio.Event()
+
+    async def work(turn: TurnContext) -> Outcome:
+        if turn.attempt == 1:
+            await turn.log.append([events.message("begun")])
+            started.set()
+            await asyncio.sleep(120)
+        assert "begun" in str([event.body for event in turn.turn_events])
+        return DONE
+
+    session_id = await engine.session(work)
+    async with engine.worker() as first:
+        await engine.send(session_id, "hi")
+        await started.wait()
+    async with engine.worker() as second:
+        (turn,) = await engine.ended(session_id)
+    assert first != second
+    assert (turn.status, turn.attempt) == (TurnStatus.COMPLETED, 2)
+    types = await engine.types(session_id)
+    assert (types.count(events.AGENT_MESSAGE), types.count(events.STATUS_IDLE)) == (1, 1)
+
+
+async def test_messages_wait_for_a_worker(idle_engine: Engine) -> None:
+    engine = idle_engine
+
+    async def work(turn: TurnContext) -> Outcome:
+        return DONE
+
+    session_id = await engine.session(work)
+    for text in ("one", "two", "three"):
+        await engine.send(session_id, text)
+    assert await engine.turns(session_id) == []
+    async with engine.worker():
+        assert len(await engine.ended(session_id, 3)) == 3
+
+
+async def test_a_turn_that_kills_its_workers_is_given_up(idle_engine: Engine) -> None:
+    engine = idle_engine
+
+    async def work(turn: TurnContext) -> Outcome:
+        raise AssertionError("it must not be run again")
+
+    session_id = await engine.session(work)
+    await engine.cell.send(engine.principal, session_id, "hi")
+    for number in range(engine.settings.max_attempts):
+        await engine.cell.claim(session_id, engine.principal, f"wrkr_{number}")
+    async with engine.worker():
+        await engine.waker.wake(engine.principal.organisation, session_id)
+        (turn,) = await engine.ended(session_id)
+    assert (turn.status, turn.attempt) == (TurnStatus.FAILED, engine.settings.max_attempts + 1)
+    assert "workers were lost" in str(turn.result["error"])
+    assert await engine.errors(session_id) == [("unknown_error", "terminal")]
+
+
+async def test_a_living_holder_is_waited_for(idle_engine: Engine) -> None:
+    """Its commands may be alive until its lease ends: nothing starts before."""
+    engine = idle_engine
+    started: list[float] = []
+
+    async def work(turn: TurnContext) -> Outcome:
+        started.append(asyncio.get_running_loop().time())
+        return DONE
+
+    session_id = await engine.session(work)
+    await engine.cell.send(engine.principal, session_id, "hi")
+    async with engine.cell.database.connection() as connection:
+        await connection.execute(
+            "insert into workers (id, host, lease_until) values ('wrkr_alive', 'test', now() + interval '1 hour')"
+        )
+    await engine.cell.claim(session_id, engine.principal, "wrkr_alive")
+
+    async def held_by_another() -> bool:
+        return (await engine.cell.head(session_id))["holder"] not in {None, "wrkr_alive"}
+
+    async with engine.worker():
+        await engine.waker.wake(engine.principal.organisation, session_id)
+        assert await wait_until(held_by_another, PATIENCE)
+        claimed = asyncio.get_running_loop().time()
+        await engine.ended(session_id)
+    assert started[0] - claimed >= engine.settings.lease - 0.2

@@ -1,0 +1,62 @@
+"""The client's commands run where Windows' Python runs (C7): nothing that only POSIX has is imported on their way."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+POSIX_ONLY = ("fcntl", "grp", "pwd", "resource", "termios", "tty", "pty", "syslog", "uvloop", "readline", "crypt")
+SERVER_ONLY = ("asyncpg", "redis", "temporalio", "fastapi", "uvicorn", "obstore", "alembic", "sqlalchemy")
+
+PROGRAM = f"""
+import importlib.abc, sys
+import asyncio, subprocess  # the standard library's own, which has Windows' versions of these
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {POSIX_ONLY + SERVER_ONLY!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}")
+
+for name in {POSIX_ONLY!r}:
+    sys.modules.pop(name, None)
+sys.meta_path.insert(0, Missing())
+import footplate.client, footplate.cli.acting, footplate.cli.managing, footplate.cli.config, footplate.cli.completion
+from footplate.cli.main import main
+sys.argv = ["footplate", *sys.argv[1:]]
+main()
+"""
+
+
+def _without(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "FOOTPLATE_BASE_URL": "http://127.0.0.1:9",
+            "FOOTPLATE_API_KEY": "key",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_a_command_gets_as_far_as_the_network(tmp_path: Path) -> None:
+    for command in (["run", "hello"], ["ls"], ["agents", "ls"], ["logs", "sesn_1"]):
+        done = _without(*command, home=tmp_path)
+        assert done.returncode == 7, done.stderr
+        assert "127.0.0.1:9 does not answer" in done.stderr
+
+
+def test_what_needs_no_server_works(tmp_path: Path) -> None:
+    assert _without("config", "list", home=tmp_path).returncode == 0
+    assert _without("--help", home=tmp_path).returncode == 0
+
+
+def test_the_way_is_really_blocked(tmp_path: Path) -> None:
+    """The server's own commands need what is missing here; else the tests above would prove nothing."""
+    done = _without("worker", home=tmp_path)
+    assert done.returncode == 1
+    assert "ModuleNotFoundError" in done.stderr

@@ -1,0 +1,131 @@
+"""Which server a command talks to, and what is remembered of it."""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from footplate.cli import local, memory, places, profiles
+from footplate.cli.app import app
+from footplate.cli.profiles import Config, NoServer
+from footplate.config import default_data_dir
+
+DEV = local.Running(
+    pid=os.getpid(), database_url="", redis_url="", temporal_address="", base_url="http://dev", model="m-dev"
+)
+WORK = {"base_url": "http://work", "api_key": "work-key", "model": "m-work"}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    for name in [name for name in os.environ if name.startswith(("FOOTPLATE_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    yield tmp_path
+
+
+def _dev_runs() -> None:
+    local.publish(places.data_dir(), DEV)
+    local.keep_key(places.data_dir(), "dev-key")
+
+
+def _config(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["config", *arguments])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_places_are_those_of_the_settings(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert places.data_dir() == default_data_dir() == home / ".local/share/footplate"
+    monkeypatch.setenv("XDG_DATA_HOME", "/elsewhere")
+    assert places.data_dir() == default_data_dir() == Path("/elsewhere/footplate")
+    assert places.config_file() == home / ".config/footplate/config.json"
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/conf")
+    assert places.config_file() == Path("/conf/footplate/config.json")
+
+
+def test_a_dev_on_this_machine_needs_no_configuration() -> None:
+    with pytest.raises(NoServer, match="footplate dev"):
+        profiles.server()
+    _dev_runs()
+    found = profiles.server()
+    assert (found.base_url, found.api_key, found.model) == ("http://dev", "dev-key", "m-dev")
+
+
+def test_the_first_that_says_something_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    _dev_runs()
+    profiles.save(Config("work", {"work": WORK, "home": {"base_url": "http://home", "api_key": "h"}}))
+    assert profiles.server().base_url == "http://work"
+    assert profiles.server("local").base_url == "http://dev"
+    monkeypatch.setenv("FOOTPLATE_BASE_URL", "http://env")
+    monkeypatch.setenv("FOOTPLATE_API_KEY", "env-key")
+    assert profiles.server().base_url == "http://env"
+    assert profiles.server("home").base_url == "http://home"
+    monkeypatch.setenv("FOOTPLATE_PROFILE", "work")
+    assert profiles.server().base_url == "http://work"
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (Config("nobody"), "no profile 'nobody'"),
+        (Config("half", {"half": {"base_url": "http://x"}}), "No API key"),
+        (Config("half", {"half": {"api_key": "x"}}), "no base_url"),
+    ],
+)
+def test_what_is_missing_is_said(config: Config, said: str) -> None:
+    profiles.save(config)
+    with pytest.raises(NoServer, match=said):
+        profiles.server()
+
+
+def test_a_broken_file_is_named(home: Path) -> None:
+    places.config_file().parent.mkdir(parents=True)
+    places.config_file().write_text("{")
+    with pytest.raises(NoServer, match=r"config\.json"):
+        profiles.server()
+    assert "config.json" in _config("list", code=1)
+
+
+def test_config_set_get_use_list_rm() -> None:
+    _config("set", "base_url", "http://work", "--profile", "work")
+    _config("set", "api_key", "a-secret-1234")
+    assert profiles.server().api_key == "a-secret-1234"
+    assert _config("get", "base_url") == "http://work\n"
+    assert stat.S_IMODE(places.config_file().stat().st_mode) == 0o600
+    listed = _config("list")
+    assert "http://work" in listed
+    assert "a-secret" not in listed
+    shown = {each["name"]: each for each in json.loads(_config("list", "--json"))}
+    assert shown["work"] == {
+        "name": "work", "current": True, "base_url": "http://work", "api_key": "…1234",
+        "model": None, "agent": None, "environment": None,
+    }
+    assert shown["local"]["current"] is False
+    _config("use", "local")
+    assert json.loads(_config("list", "--json"))[1]["current"] is True
+    _config("rm", "work")
+    assert profiles.load().profiles == {}
+
+
+def test_config_says_what_is_wrong() -> None:
+    assert "base_url" in _config("set", "colour", "red", code=2)
+    assert "config set base_url" in _config("use", "nobody", code=1)
+    assert "not set" in _config("get", "model", code=1)
+    assert "needs no settings" in _config("set", "model", "m", "--profile", "local", code=2)
+
+
+def test_ids_are_remembered_by_server_and_forgotten() -> None:
+    memory.remember("http://a", agent="agent_1", session="sesn_1")
+    memory.remember("http://b", agent="agent_2")
+    memory.remember("http://a", session="sesn_2")
+    assert [memory.recall("http://a", "agent"), memory.recall("http://a", "session")] == ["agent_1", "sesn_2"]
+    memory.forget("http://a", "agent")
+    assert not memory.recall("http://a", "agent")
+    assert memory.recall("http://b", "agent") == "agent_2"
+    places.state_file().write_text("broken")
+    assert memory.recall("http://b", "agent") is None

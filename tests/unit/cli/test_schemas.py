@@ -1,0 +1,28 @@
+"""The published schemas are those of the models, and real output fits them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from footplate.cli import answers
+
+FOLDER = Path(__file__).resolve().parents[3] / "docs" / "schemas"
+
+
+@pytest.mark.parametrize("name", answers.SCHEMAS)
+def test_a_schema_is_current(name: str) -> None:
+    assert (FOLDER / f"{name}.json").read_text() == answers.schema(name), (
+        "write them anew: python -m footplate.cli.answers docs/schemas"
+    )
+    Draft202012Validator.check_schema(json.loads(answers.schema(name)))
+
+
+def test_there_are_no_others() -> None:
+    assert {file.stem for file in FOLDER.iterdir()} == set(answers.SCHEMAS)
+
+
+def test_a_schema_refuses_what_is_not_its_own() -> None:
+    validator = Draft202012Validator(json.loads(answers.schema("run")))
+    assert not validator.is_valid({"type": "result", "session_id": "sesn_1"})

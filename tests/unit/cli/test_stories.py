@@ -1,0 +1,30 @@
+"""Stories for the scripted model: the one that comes along, one's own, and mistakes in them."""
+
+from pathlib import Path
+
+import pytest
+
+from footplate.cli import stories
+from footplate.domain.errors import InvalidRequest
+from footplate.testing import script_json
+
+
+def test_the_demo_never_runs_out_of_words() -> None:
+    script = script_json.load_file(stories.find("demo"))["default"]
+    assert script.replies[-1].repeat is True
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text('{"scripts": {"default": {"replies": [[{"text": "Hi"}]]}}}')
+    assert stories.find(str(file)) == file
+
+
+def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="no story 'drama'") as caught:
+        stories.find("drama")
+    assert "demo" in caught.value.help_text
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"scripts": {"default": {"replies": [[{"txet": "Hi"}]]}}}')
+    with pytest.raises(InvalidRequest, match="a step is an object"):
+        stories.find(str(broken))

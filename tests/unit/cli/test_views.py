@@ -1,0 +1,162 @@
+"""A turn as people and programs see it, without a terminal."""
+
+import json
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from footplate.cli.answers import RunResult
+from footplate.cli.views import LinesView, ResultView, TextView
+from footplate.client import Usage
+from footplate.client.models import Event
+
+
+def _event(kind: str, second: float = 0, **fields: Any) -> Event:
+    moment = f"2026-01-01T00:00:{second:06.3f}Z"
+    return Event.model_validate({"type": kind, "id": f"sevt_{kind}", "processed_at": moment, **fields})
+
+
+def _says(text: str, event_id: str) -> Event:
+    return _event("agent.message", id=event_id, content=[{"type": "text", "text": text}])
+
+
+def _start(event_id: str) -> Event:
+    return Event.model_validate({"type": "event_start", "event": {"id": event_id, "type": "agent.message"}})
+
+
+def _delta(event_id: str, text: str) -> Event:
+    content = {"type": "text", "text": text}
+    return Event.model_validate({"type": "event_delta", "event_id": event_id, "delta": {"content": content}})
+
+
+def _result(**fields: Any) -> RunResult:
+    given: dict[str, Any] = {
+        "session_id": "sesn_1",
+        "turn_id": "turn_1",
+        "status": "completed",
+        "exit_code": 0,
+        "text": "Done.",
+        "error": None,
+        "pending": [],
+        "usage": Usage(input_tokens=1200, output_tokens=34, cache_read_input_tokens=1000, cost_microusd=4510),
+        "attempts": 1,
+        "seconds": 12.34,
+        **fields,
+    }
+    return RunResult(**given)
+
+
+TURN = [
+    _start("m1"),
+    _delta("m1", "I look"),
+    _delta("m1", " first."),
+    _says("I look first.", "m1"),
+    _event("agent.tool_use", 1, id="t1", name="bash", input={"command": "ls -l\nwc *"}),
+    _event("agent.tool_result", 1.25, tool_use_id="t1", is_error=False, content=[{"type": "text", "text": "a"}]),
+    _event("agent.tool_use", 2, id="t2", name="read", input={"file_path": "no.txt"}),
+    _event(
+        "agent.tool_result",
+        2,
+        tool_use_id="t2",
+        is_error=True,
+        content=[{"type": "text", "text": "There is no file no.txt."}],
+    ),
+    _event("session.error", 3, error={"message": "Too busy.", "retry_status": {"type": "retrying"}}),
+    _says("Done.", "m2"),
+    _event("session.status_idle", 4, stop_reason={"type": "end_turn"}),
+]
+
+
+def test_the_agents_words_are_on_stdout_and_the_rest_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    view = TextView()
+    for event in TURN:
+        view.show(event)
+    view.tick()
+    view.finish(_result())
+    out, err = capsys.readouterr()
+    assert out == "I look first.\n\nDone.\n"
+    assert err == snapshot("""\
+  bash  ls -l …  ok 0.2s
+  read  no.txt  failed 0.0s
+        There is no file no.txt.
+Too busy. It is tried again.
+completed · 1,200 in (1,000 cached) · 34 out · $0.0045 · 12s
+sesn_1
+""")
+
+
+def test_a_log_is_one_stream_with_what_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    view = TextView(show_input=True, lines_on_stdout=True)
+    view.show(_event("user.message", content=[{"type": "text", "text": "Look\naround"}]))
+    view.show(_says("I look.", "m1"))
+    view.show(_event("user.interrupt"))
+    out, err = capsys.readouterr()
+    assert (out, err) == ("> Look around\nI look.\n> interrupt\n", "")
+
+
+def test_a_queued_message_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    view = TextView(show_input=True)
+    view.show(Event(type="user.message", id="a", content=[{"type": "text", "text": "Later"}]))
+    assert capsys.readouterr().err == ""
+
+
+def test_an_answer_that_is_begun_anew_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    view = TextView()
+    for event in [_start("m1"), _delta("m1", "Half a"), _start("m2"), _delta("m2", "A who"), _says("A whole.", "m2")]:
+        view.show(event)
+    out, err = capsys.readouterr()
+    assert out == "Half a\n\nA whole.\n"
+    assert "another one starts the answer again" in err
+
+
+def test_a_message_without_previews_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    view = TextView()
+    view.show(_start("m1"))
+    view.show(_delta("m1", "Old"))
+    view.show(_says("New.", "m2"))
+    assert capsys.readouterr().out == "Old\n\nNew.\n"
+
+
+def test_connections_are_told_in_lines_where_nothing_can_move(capsys: pytest.CaptureFixture[str]) -> None:
+    from footplate.client import Unreachable
+
+    view = TextView()
+    view.connection(Unreachable("gone"))
+    view.tick()
+    view.connection(None)
+    assert capsys.readouterr().err == "Connection lost, trying again.\nConnected again.\n"
+
+
+def test_what_waits_for_a_person_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    view = TextView()
+    view.show(_event("agent.custom_tool_use", name="ask", input={"question": "Why?"}))
+    view.finish(_result(status="awaiting_tool_results", exit_code=3, pending=["sevt_1"]))
+    err = capsys.readouterr().err
+    assert 'ask {"question": "Why?"}  waits for an answer' in err
+    assert "user.custom_tool_result" in err
+
+
+def test_lines_are_events_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    view = LinesView()
+    for event in TURN:
+        view.show(event)
+    view.finish(_result())
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["type"] for line in lines] == [
+        *(event.type for event in TURN if not event.type.startswith("event_")),
+        "result",
+    ]
+    assert lines[0] == {
+        "type": "agent.message",
+        "id": "m1",
+        "processed_at": "2026-01-01T00:00:00Z",
+        "content": [{"type": "text", "text": "I look first."}],
+    }
+
+
+def test_previews_only_where_they_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    LinesView(previews=True).show(_delta("m1", "x"))
+    LinesView().show(_delta("m1", "y"))
+    ResultView().show(_delta("m1", "z"))
+    assert [json.loads(line)["event_id"] for line in capsys.readouterr().out.splitlines()] == ["m1"]

@@ -1,0 +1,62 @@
+"""Events, times and amounts in few words."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from footplate.cli import wording
+from footplate.client import Usage
+from footplate.client.models import Event
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("bash", {"command": "echo hi"}, "echo hi"),
+        ("bash", {"command": "\ncd x\nmake"}, "cd x …"),
+        ("edit", {"file_path": "a.py", "old_string": "x"}, "a.py"),
+        ("bash", {"restart": True}, '{"restart": true}'),
+        ("mine", {"a": "é"}, '{"a": "é"}'),
+        ("mine", {}, ""),
+        ("mine", None, ""),
+    ],
+)
+def test_a_call_in_a_line(name: str, given: dict[str, object] | None, said: str) -> None:
+    assert wording.label(name, given) == said
+
+
+def test_a_command_fails_with_its_last_words_and_a_tool_with_its_first() -> None:
+    def result(text: str) -> Event:
+        return Event(type="agent.tool_result", content=[{"type": "text", "text": text}])
+
+    assert wording.reason(result("Traceback\n  x\nValueError: no\n\n[exit code 1]"), "bash") == "ValueError: no"
+    assert wording.reason(result("There is no file.\nLook again."), "read") == "There is no file."
+    assert wording.reason(result("[exit code 7]"), "bash") == "[exit code 7]"
+
+
+def test_nothing_steers_the_terminal() -> None:
+    assert wording.safe("a\x1b[31mb\x07\u202ec\x9bd\n\te") == "a[31mbcd\n\te"
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"), [(0, "0.0s"), (9.94, "9.9s"), (59, "59s"), (61, "1m 01s"), (3600, "60m 00s")]
+)
+def test_seconds(amount: float, said: str) -> None:
+    assert wording.seconds(amount) == said
+
+
+@pytest.mark.parametrize(("passed", "said"), [(-5, "0s"), (59, "59s"), (60, "1m"), (7200, "2h"), (200_000, "2d")])
+def test_age(passed: float, said: str) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert wording.age(now - timedelta(seconds=passed), now) == said
+
+
+def test_a_cost_that_is_not_known_is_not_nothing() -> None:
+    assert wording.tokens(Usage(input_tokens=1000, output_tokens=2)) == "1,000 in · 2 out"
+    assert wording.tokens(Usage(cost_microusd=0)) == "0 in · 0 out · $0.0000"
+    assert wording.tokens(Usage(cost_microusd=12_345_678)) == "0 in · 0 out · $12.35"
+
+
+def test_a_title_is_the_first_line() -> None:
+    assert wording.title_of("\n  Fix   it\nand more") == "Fix it"
+    assert len(wording.title_of("x" * 500)) == 80

@@ -1,0 +1,43 @@
+"""Streamed text at a terminal's width: nothing lost, nothing too wide, however it is cut into pieces."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from footplate.cli.wrapping import Wrapped
+
+TEXT = st.text(alphabet="ab é\n`漢", max_size=200)
+
+
+def _shown(pieces: list[str], width: int) -> str:
+    wrapped = Wrapped(width)
+    return "".join(wrapped.feed(piece) for piece in pieces) + wrapped.end()
+
+
+@given(TEXT, st.integers(10, 40), st.lists(st.integers(0, 200), max_size=5))
+def test_how_it_is_cut_does_not_matter(text: str, width: int, cuts: list[int]) -> None:
+    places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
+    pieces = [text[start:end] for start, end in zip(places, places[1:], strict=False)]
+    assert _shown(pieces, width) == _shown([text], width)
+
+
+@given(TEXT, st.integers(10, 40))
+def test_no_word_is_lost(text: str, width: int) -> None:
+    assert _shown([text], width).split() == text.split()
+
+
+@given(st.lists(st.text(alphabet="abc", min_size=1, max_size=10), max_size=40), st.integers(10, 40))
+def test_no_line_is_too_wide(words: list[str], width: int) -> None:
+    assert all(len(line) <= width for line in _shown([" ".join(words)], width).splitlines())
+
+
+def test_lines_end_between_words() -> None:
+    assert _shown(["one two thr", "ee four"], 10) == "one two\nthree four\n"
+
+
+def test_code_stays_as_it_is() -> None:
+    code = "```\nan_assignment = of_something(that_is, far_too_wide)\n```\n"
+    assert _shown([code], 20) == code
+
+
+def test_indentation_is_kept() -> None:
+    assert _shown(["- a\n  - b\n"], 20) == "- a\n  - b\n"

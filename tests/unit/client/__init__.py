@@ -1,0 +1,1 @@
+"""The client against a server that answers, fails and hangs up exactly as told."""
