@@ -19,25 +19,30 @@ from bench.prove.size import load
 from bench.prove.size.operations import SCRIPT, Side
 from bench.prove.speed.measured import milliseconds, quantile
 from footplate.domain.json import JsonObject
-from footplate.testing import replies, reply, text, tool
+from footplate.testing import replies, reply, text
 
 _MOST: Final = 1.5
 _SANITY: Final = 3.0
 _CLAIMED: Final = ("create", "send", "list", "deep list", "first frame")
 _SESSIONS: Final = 1_000_000
 _EVENTS: Final = 10_000_000
+_SAMPLES: Final = 400
 _TEMPLATE: Final = "template"
+_QUESTION: Final = "Please look at what there is and tell me what you make of it, in a sentence or two. " * 3
+_ANSWER: Final = "There are a hundred and twenty lines, and none of them is longer than three characters. " * 3
 _DEEP_PAGES: Final = 100
+_SETTINGS: Final = {"FOOTPLATE_LINGER": "0.1"}
+"""So that each message wakes a session whose workflow is gone, on both sides: the full one is asked for others each time."""
 _OF_EMPTY: Final = 25
 """Sessions that even the empty database has: one page, so that both sides list as many."""
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
-    sessions, samples, warm_up, made_here = (5_000, 12, 2, 5) if quick else (_SESSIONS, 400, 40, _OF_EMPTY)
+    sessions, samples, warm_up, made_here = (5_000, 12, 2, 5) if quick else (_SESSIONS, _SAMPLES, 40, _OF_EMPTY)
     async with AsyncExitStack() as exits:
         if not clusters._shared:
             await exits.enter_async_context(clusters.shared(enabled=True))
-        empty, full = [await exits.enter_async_context(open_cluster()) for _ in range(2)]
+        empty, full = [await exits.enter_async_context(open_cluster(environment=_SETTINGS)) for _ in range(2)]
         clients = [await exits.enter_async_context(Lean(side.base_urls[0], side.key)) for side in (empty, full)]
         made = [await _begin(side, client, made_here) for side, client in zip((empty, full), clients, strict=True)]
         seconds = await _load(full, made[1][1][0], sessions)
@@ -62,20 +67,18 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
 
 
 async def _begin(side: Cluster, client: Lean, sessions: int) -> tuple[dict[str, str], list[str]]:
-    """A page of sessions, each with one turn that called a tool: twelve positions."""
-    script = [
-        reply(text("I look at what there is in the directory first."), tool("bash", {"command": "seq 1 120"})),
-        reply(text("There are a hundred and twenty lines, and none of them is longer than three characters. " * 3)),
-    ]
-    await side.model.install(_TEMPLATE, replies(*script))
+    """Some sessions with a past: one turn and three changes of their title, which are ten positions."""
+    await side.model.install(_TEMPLATE, replies(reply(text(_ANSWER), repeat=True)))
     await side.model.install(SCRIPT, replies(reply(text("Well then."), repeat=True)))
-    seat = await client.seat(tools=True)
+    seat = await client.seat()
     made = []
     for _ in range(sessions):
         session_id = str((await client.post("/v1/sessions", seat))["id"])
         async with client.stream(events_path(session_id)) as frames:
-            await client.send(session_id, f"Please count what is there and tell me about it. [[script:{_TEMPLATE}]]")
+            await client.send(session_id, f"{_QUESTION} [[script:{_TEMPLATE}]]")
             check(await frames.until_idle())
+        for title in ("A first title", "A second title", "The title that it kept"):
+            await client.post(f"/v1/sessions/{session_id}", {"title": title})
         made.append(session_id)
     return seat, made
 

@@ -56,11 +56,10 @@ class Lean:
         for idle in self._idle:
             idle.writer.close()
 
-    async def seat(self, *, tools: bool = False) -> dict[str, str]:
-        """A new agent, with or without the built-in tools, and an environment: what a session is created with."""
+    async def seat(self) -> dict[str, str]:
+        """A new agent without tools and an environment: what a session is created with."""
         named = {"name": f"measured-{secrets.token_hex(4)}"}
-        given = {"tools": [{"type": "agent_toolset_20260401"}]} if tools else {}
-        agent = await self.post("/v1/agents", {**named, **given, "model": MODEL})
+        agent = await self.post("/v1/agents", {**named, "model": MODEL})
         environment = await self.post(
             "/v1/environments", {**named, "config": {"type": "cloud", "networking": {"type": "unrestricted"}}}
         )

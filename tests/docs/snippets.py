@@ -121,7 +121,8 @@ def _environment(scratch: Path) -> dict[str, str]:
     assert uv is not None, "the pages use uv: install it, or run .ci/run, which does"
     path = f"{Path(uv).parent}:/usr/local/bin:/usr/bin:/bin"
     passed = {name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)}
-    return {**passed, "PATH": path, "XDG_DATA_HOME": str(scratch / "data"), "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
+    own = {f"XDG_{kind.upper()}_HOME": str(scratch / "xdg" / kind) for kind in ("data", "config", "state")}
+    return {**passed, **own, "PATH": path, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def _copy_checkout(target: Path) -> None:

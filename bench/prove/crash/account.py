@@ -1,9 +1,9 @@
 """What became of a session, straight from the database and the disk, held against what must be true of it."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import asyncpg
 import orjson
@@ -11,6 +11,8 @@ import orjson
 from bench.prove.cluster import Cluster
 from bench.prove.crash import work
 from footplate.domain import events
+
+Row: TypeAlias = asyncpg.Record | Mapping[str, Any]
 
 _SAYS_UNKNOWN: Final = "outcome of this call is unknown"
 
@@ -29,6 +31,7 @@ class Call:
 class Account:
     session_id: str
     head: int
+    turns: int
     attempts: int
     calls: Sequence[Call]
     faults: Sequence[str]
@@ -61,10 +64,10 @@ async def account(
     if [row["idx"] for row in entries] != list(range(head["entries"])):
         faults.append("the conversation has a gap")
     attempts = sum(row["attempt"] for row in run)
-    return Account(session_id, head["seq"], attempts, made, [f"{session_id}: {fault}" for fault in faults])
+    return Account(session_id, head["seq"], len(run), attempts, made, [f"{session_id}: {fault}" for fault in faults])
 
 
-def _calls(log: Sequence[asyncpg.Record]) -> list[Call]:
+def _calls(log: Sequence[Row]) -> list[Call]:
     results: dict[str, list[dict[str, Any]]] = {}
     for row in log:
         if row["type"] == events.AGENT_TOOL_RESULT:
@@ -87,7 +90,7 @@ def _calls(log: Sequence[asyncpg.Record]) -> list[Call]:
     return [*calls, *(Call(use, "?", -1, unknown=False, failed=True) for use in results)]
 
 
-def _log_faults(head: asyncpg.Record, log: Sequence[asyncpg.Record], seen: Sequence[int]) -> list[str]:
+def _log_faults(head: Row, log: Sequence[Row], seen: Sequence[int]) -> list[str]:
     faults = []
     whole = list(range(1, head["seq"] + 1))
     if [row["seq"] for row in log] != whole:
@@ -101,7 +104,7 @@ def _log_faults(head: asyncpg.Record, log: Sequence[asyncpg.Record], seen: Seque
     return faults
 
 
-def _turn_faults(head: asyncpg.Record, run: Sequence[asyncpg.Record], turns: int) -> list[str]:
+def _turn_faults(head: Row, run: Sequence[Row], turns: int) -> list[str]:
     faults = []
     if [row["status"] for row in run] != ["completed"] * turns:
         faults.append(f"its turns are {[row['status'] for row in run]}, not {turns} times completed")

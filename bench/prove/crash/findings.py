@@ -9,6 +9,7 @@ from bench.prove.crash.account import Account
 @dataclass(slots=True)
 class Findings:
     turns: int = 0
+    attempts: int = 0
     positions: int = 0
     calls: int = 0
     unknown: int = 0
@@ -16,7 +17,8 @@ class Findings:
     tallies: Counter[str] = field(default_factory=Counter)
 
     def add(self, account: Account) -> None:
-        self.turns += 1
+        self.turns += account.turns
+        self.attempts += account.attempts
         self.positions += account.head
         self.calls += len(account.calls)
         self.unknown += len(account.unknown)

@@ -38,9 +38,8 @@ class _Tally:
 async def kill_workers(cell: Cell, *, anywhere: int, at_points: Sequence[str], chance: random.Random) -> None:
     """`anywhere`: kills at a uniform moment; `at_points`: the failpoint of each further one."""
     # One moment for each of as many equal parts of the turn, so that the histogram is flat and not just likely to be.
-    moments: list[float | str] = [(n + chance.random()) / max(anywhere, 1) for n in range(anywhere)]
-    plan = [*moments, *at_points]
-    chance.shuffle(plan)
+    moments = [(number + chance.random()) / anywhere for number in range(anywhere)]
+    plan: list[str | float] = [*chance.sample(at_points, len(at_points)), *chance.sample(moments, anywhere)]
     tally = _Tally()
     async with (
         asyncpg.create_pool(cell.cluster.settings.database_url, min_size=1, max_size=4) as database,

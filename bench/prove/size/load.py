@@ -63,7 +63,7 @@ async def counts(database_url: str) -> tuple[int, int, int]:
 
 async def _relax(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     """While loading alone: nobody minds if a load has to be begun again."""
-    await connection.execute("alter system set max_wal_size = '16GB'")
+    await connection.execute("alter system set max_wal_size = '6GB'")
     await connection.execute("select pg_reload_conf()")
 
 

@@ -41,7 +41,9 @@ async def _one(cluster: Cluster, client: Client, database: asyncpg.Connection) -
     async with asyncio.timeout(_PATIENCE), asyncio.TaskGroup() as group:
         listening = group.create_task(listen())
         await client.send_text(session_id, "[[script:lost]]")
-        await asyncio.sleep(random.uniform(0, 1))
+        seen = random.randint(1, _CALLS * 2)
+        begun = await wait_until(lambda: _has(arrivals, seen), _PATIENCE)
+        require(holds=begun, otherwise=f"position {seen} never arrived")
         (cluster.failpoints / _POINT).write_text("kill")
         killed = await wait_until(lambda: _is_dead(cluster), _PATIENCE)
         require(holds=killed, otherwise="the worker never came to the point between commit and publish")

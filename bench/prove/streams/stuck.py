@@ -20,26 +20,25 @@ from bench.prove.lean import Lean, check, events_path
 from footplate.testing import Replies, replies, reply, text, tool
 
 _PATIENCE: Final = 120.0
-_SETTLING: Final = 1.0
+_SETTLING: Final = 0.5
 _SAMPLING: Final = 0.05
 _PSS: Final = re.compile(r"^Pss:\s+(\d+) kB$", re.MULTILINE)
 _PIECE: Final = "0123456789abcdef" * 2500
 """40 KB, which a client that listens to previews gets twice."""
 _TURN: Final = 10
-_WARM: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    alone: float
-    """Median seconds of a turn that nobody disturbs."""
-    beside: float
-    """The same with a client that does not read."""
-    turns: int
+    alone: Sequence[float]
+    """Seconds of turns that nobody disturbs."""
+    beside: Sequence[float]
+    """Of turns beside a client that does not read, each next to its counterpart in time."""
 
     @property
     def ratio(self) -> float:
-        return self.beside / self.alone
+        """The median of the pairs': what else the machine does slows both of a pair."""
+        return statistics.median(slow / usual for usual, slow in zip(self.alone, self.beside, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ async def delay(cluster: Cluster, lean: Lean, pairs: int, ledger: Ledger) -> Del
     for _ in range(pairs):
         for disturbed in random.sample([False, True], 2):
             times[disturbed].append(await _turn(cluster, lean, seat, ledger, disturbed=disturbed))
-    return Delay(statistics.median(times[False]), statistics.median(times[True]), 2 * pairs)
+    return Delay(times[False], times[True])
 
 
 async def _turn(cluster: Cluster, lean: Lean, seat: dict[str, str], ledger: Ledger, *, disturbed: bool) -> float:
@@ -87,7 +86,7 @@ async def _turn(cluster: Cluster, lean: Lean, seat: dict[str, str], ledger: Ledg
     return taken
 
 
-async def held(cluster: Cluster, lean: Lean, clients: int, ledger: Ledger, *, rounds: int) -> Held:
+async def held(cluster: Cluster, lean: Lean, clients: int, ledger: Ledger, *, rounds: int, warm: int) -> Held:
     """Each client has a session of its own, so that nothing is shared between them.
 
     The streams are at the second replica; everything else is asked of the first. Clients that read come first: what
@@ -95,7 +94,7 @@ async def held(cluster: Cluster, lean: Lean, clients: int, ledger: Ledger, *, ro
     """
     await cluster.model.install("flood", _script(rounds))
     seat = await lean.seat()
-    sent = min([await _flood(cluster, lean, seat, clients, ledger) for _ in range(_WARM)])
+    sent = min([await _flood(cluster, lean, seat, clients, ledger) for _ in range(warm)])
     before = _memory(cluster)
     sessions = [(await lean.post("/v1/sessions", seat))["id"] for _ in range(clients)]
     async with AsyncExitStack() as exits:

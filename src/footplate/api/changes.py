@@ -1,10 +1,15 @@
-"""The one way to change something: a transaction that takes effect once, however often the request is tried."""
+"""The one way to change something: a transaction that takes effect once, however often the request is tried.
+
+A retry gets the answer that its first try did not deliver. So an answer that reached its client is forgotten at
+once: the same request sent again on purpose is another one.
+"""
 
 from collections.abc import Awaitable, Callable
 
 import structlog
 from fastapi import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from footplate.api.replies import reply
 from footplate.api.requests import attempt_of, read_query
@@ -29,13 +34,32 @@ async def change(
     attempt = attempt_of(request, raw)
     async with services.units.unit(principal, attempt) as unit:
         if unit.replay is not None:
-            return reply(unit.replay.body, status=unit.replay.status)
+            return _Delivery(reply(unit.replay.body, status=unit.replay.status), request, unit.answer_id)
         body, accepted = await work(unit)
         if attempt is not None:
             await unit.remember(Answer(200, body))
     if accepted is not None:
         await _tell(services.notifier, accepted)
-    return reply(body)
+    return _Delivery(reply(body), request, unit.answer_id)
+
+
+class _Delivery(Response):
+    """Sends an answer and, if the client was still there to take it, forgets it."""
+
+    def __init__(self, answer: Response, request: Request, answer_id: int | None) -> None:
+        super().__init__()
+        self._answer = answer
+        self._request = request
+        self._answer_id = answer_id
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._answer_id is None:
+            await self._answer(scope, receive, send)
+            return
+        gone = await self._request.is_disconnected()
+        await self._answer(scope, receive, send)
+        if not gone:
+            await services_of(self._request).units.delivered(self._answer_id)
 
 
 async def _tell(notifier: Notifier, accepted: Accepted) -> None:

@@ -52,7 +52,7 @@ def _words(shell: str, environment: Mapping[str, str]) -> list[str]:
 
 
 def _source(words: Sequence[str]) -> Source | None:
-    *before, unfinished = words
+    before, unfinished = [word for word in words[:-1] if word not in _FLAGS], words[-1]
     if not before or unfinished.startswith("-"):
         return None
     if before[-1].startswith("-"):
@@ -122,6 +122,8 @@ def _powershell(items: Sequence[Item]) -> str:
 
 
 _FORMATS: Final = {"bash": _bash, "zsh": _zsh, "fish": _fish, "powershell": _powershell, "pwsh": _powershell}
+_FLAGS: Final = frozenset({"--json", "--follow", "-f", "--yes", "-y"})
+"""Options without a value, where an id may follow."""
 _ARGUMENTS: Final[Mapping[str, Source]] = {
     **dict.fromkeys(("attach", "show", "logs", "interrupt", "archive", "rm"), _sessions),
     **dict.fromkeys(("agents show", "agents archive"), _agents),

@@ -15,4 +15,4 @@ def main() -> None:
             return
     from footplate.cli.app import app
 
-    app()
+    app(prog_name="footplate")

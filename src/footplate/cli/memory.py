@@ -4,6 +4,7 @@ All of it may be lost, and is made or looked up again; an id that the server doe
 """
 
 import json
+from contextlib import suppress
 from typing import Final, Literal
 
 from footplate.cli import places
@@ -20,7 +21,8 @@ def remember(base_url: str, **ids: str) -> None:
     servers = _load()
     servers[base_url] = {**servers.pop(base_url, {}), **ids}
     kept = dict(list(servers.items())[-_SERVERS:])
-    places.write_private(places.state_file(), json.dumps(kept, indent=2) + "\n")
+    with suppress(OSError):  # a home that cannot be written to costs a lookup, not the command
+        places.write_private(places.state_file(), json.dumps(kept, indent=2) + "\n")
 
 
 def forget(base_url: str, *nouns: Noun) -> None:

@@ -74,6 +74,7 @@ class TextView:
 
     def __init__(self, *, show_input: bool = False, lines_on_stdout: bool = False) -> None:
         self._screen = Screen(lines_on_stdout=lines_on_stdout)
+        self._screen.doing("waiting for its turn")
         self._show_input = show_input
         self._open: str | None = None
         """The id of the message that is being written, and how much of it is on the screen."""

@@ -16,14 +16,14 @@ Params = Mapping[str, Any]
 Frame = httpx2.ServerSentEvent
 TIMEOUT: Final = 30.0
 PATIENCE: Final = 60.0
-_FIRST_PATIENCE: Final = 2.0
+_FIRST_PATIENCE: Final = 1.0
 _SILENCE: Final = 60.0
 """A stream that sends not even a keep-alive for so long is dead. The server's own interval is 15 s."""
 _ERROR: Final = 400
 
 
 class Transport:
-    """One server. A new one is given two seconds to answer; one that did answer, the whole patience."""
+    """One server. A new one is given a second to answer; one that did answer, the whole patience."""
 
     def __init__(
         self,

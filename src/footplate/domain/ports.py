@@ -42,6 +42,11 @@ class TurnLog(Protocol):
     ) -> None:
         """Make all of it durable in one transaction, then publish. Raises `Fenced` when the turn is lost."""
 
+    def check(self) -> None:
+        """Raises `Fenced` when this worker may have lost the turn. Call it right before an effect outside, such as a
+        model request that costs money: a process that was stopped for a while finds out here, for nothing.
+        """
+
     def preview(self, event_type: PreviewType) -> Preview:
         """Open a preview; the finished event is appended later under the preview's id."""
 

@@ -128,6 +128,10 @@ class Unit(Protocol):
     def replay(self) -> Answer | None:
         """The answer that this request already got; nothing else may then be called."""
 
+    @property
+    def answer_id(self) -> int | None:
+        """Of the stored answer, if it is to be forgotten once it is `delivered`."""
+
     async def remember(self, answer: Answer) -> None: ...
 
     async def create_agent(
@@ -175,6 +179,9 @@ class Unit(Protocol):
 class Units(Protocol):
     def unit(self, principal: Principal, attempt: Attempt | None) -> AbstractAsyncContextManager[Unit]:
         """Commits on a clean exit. A retry waits for its first try, if that still runs, then sees its answer."""
+
+    async def delivered(self, answer_id: int) -> None:
+        """The client has this answer: no retry will ask for it. Best effort."""
 
 
 class Notifier(Protocol):

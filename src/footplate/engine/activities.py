@@ -26,7 +26,7 @@ _ASKING: Final = timedelta(seconds=5)
 class TurnActivities:
     def __init__(self, runner: TurnRunner, *, heartbeat_timeout: float) -> None:
         self._runner = runner
-        self._interval = min(1.0, heartbeat_timeout / 4)
+        self._interval = heartbeat_timeout / 4
 
     @activity.defn(name=RUN_TURN)
     async def run_turn(self, session: SessionRef) -> bool:
@@ -48,9 +48,10 @@ class TurnActivities:
     @asynccontextmanager
     async def _heartbeat(self) -> AsyncIterator[None]:
         async def beat() -> None:
+            # Not at once: most turns are over before, and each heartbeat is a write in the engine's database.
             while True:
-                activity.heartbeat()
                 await asyncio.sleep(self._interval)
+                activity.heartbeat()
 
         task = asyncio.create_task(beat())
         try:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from footplate.domain.errors import Unavailable
+from footplate.domain.errors import Fenced, Unavailable
 from footplate.domain.running import Claim, LeaseStore
 
 log = structlog.get_logger(__name__)
@@ -40,6 +40,10 @@ class HeldTurn:
     lost: bool = False
     control_seq: int = 0
     done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def check(self) -> None:
+        if self.lost or now() >= self.deadline:
+            raise Fenced(f"This worker's lease on session {self.claim.session_id} has run out.")
 
     def lose(self) -> None:
         if not self.lost:

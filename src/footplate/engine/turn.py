@@ -164,7 +164,7 @@ class _Turn:
             content=claim.content,
             history=await self._parts.conversations.load(claim),
             turn_events=await self._parts.turns.turn_events(claim) if claim.attempt > 1 else (),
-            log=_Log(self._parts, claim, self._live),
+            log=_Log(self._parts, self._held, self._live),
             environment=environment,
             interrupt=self._interrupt,
             take_steering=self._take_steering,
@@ -238,10 +238,14 @@ class _Turn:
 class _Log:
     """The harness's door to the log."""
 
-    def __init__(self, parts: Parts, claim: Claim, live: LiveTurn) -> None:
+    def __init__(self, parts: Parts, held: HeldTurn, live: LiveTurn) -> None:
         self._parts = parts
-        self._claim = claim
+        self._held = held
+        self._claim = held.claim
         self._live = live
+
+    def check(self) -> None:
+        self._held.check()
 
     async def append(
         self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None

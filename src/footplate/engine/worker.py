@@ -36,12 +36,10 @@ async def run_worker(
         workflow_runner=UnsandboxedWorkflowRunner(),
         max_concurrent_activities=settings.max_turns,
         max_cached_workflows=1000,
-        # What a lost worker had cached waits so long for it before another takes it.
-        sticky_queue_schedule_to_start_timeout=timedelta(seconds=2),
         max_concurrent_workflow_task_polls=4,
         max_concurrent_activity_task_polls=4,
         # A cancellation comes with a heartbeat's answer: do not let the SDK hold heartbeats back.
-        max_heartbeat_throttle_interval=timedelta(seconds=1),
+        max_heartbeat_throttle_interval=timedelta(seconds=settings.heartbeat_timeout / 4),
         graceful_shutdown_timeout=timedelta(seconds=settings.drain),
     )
     async with worker:

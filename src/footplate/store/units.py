@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import asyncpg
+import structlog
 
 from footplate.domain import events, ids
 from footplate.domain.agents import Agent, EnvironmentRecord
-from footplate.domain.errors import Conflict, InvalidRequest, NotFound
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.principals import Principal
@@ -18,6 +19,8 @@ from footplate.store import records
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.inputs import append_inputs, append_notice
 from footplate.store.objects import Objects
+
+log = structlog.get_logger(__name__)
 
 
 class Units:
@@ -32,6 +35,12 @@ class Units:
             await unit.look_back()
             yield unit
 
+    async def delivered(self, answer_id: int) -> None:
+        try:
+            await self._database.fetch("forget_answer", answer_id)
+        except Unavailable:
+            log.warning("answer not forgotten", action="answer.kept", answer=answer_id)
+
 
 class Unit:
     def __init__(self, connection: Connection, objects: Objects, principal: Principal, attempt: Attempt | None) -> None:
@@ -41,6 +50,7 @@ class Unit:
         self._attempt = attempt
         self._fingerprint = _fingerprint(principal, attempt) if attempt else b""
         self.replay: Answer | None = None
+        self.answer_id: int | None = None
 
     async def look_back(self) -> None:
         """Was this request answered before? Waits for a first try that is still at work."""
@@ -59,6 +69,7 @@ class Unit:
                 )
         elif attempt.retry_count > 0:
             row = await self._connection.fetchrow(SQL["answer_by_retry"], self._fingerprint, attempt.retry_count)
+            self.answer_id = row["id"] if row is not None else None
         else:
             return
         if row is not None:
@@ -67,7 +78,7 @@ class Unit:
     async def remember(self, answer: Answer) -> None:
         if self._attempt is None:
             return
-        await self._connection.execute(
+        answer_id = await self._connection.fetchval(
             SQL["insert_answer"],
             self._principal.organisation,
             self._fingerprint,
@@ -76,6 +87,8 @@ class Unit:
             answer.status,
             answer.body,
         )
+        if self._attempt.idempotency_key is None:
+            self.answer_id = answer_id
 
     async def create_agent(
         self, principal: Principal, *, name: str, definition: JsonObject, metadata: dict[str, str]

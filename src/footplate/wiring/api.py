@@ -25,7 +25,7 @@ from footplate.store.units import Units
 from footplate.stream.hub import Hub
 from footplate.stream.nudges import Nudger
 from footplate.stream.publisher import Live
-from footplate.wiring.parts import connect_temporal, open_database
+from footplate.wiring.parts import connect_temporal, keep_what_is_loaded, open_database
 
 log = structlog.get_logger(__name__)
 
@@ -62,6 +62,7 @@ async def run(settings: Settings) -> None:
             http="httptools",
             timeout_graceful_shutdown=3,
         )
+        keep_what_is_loaded()
         await _Server(config, hub).serve(sockets=[_listener(config)])
 
 

@@ -28,7 +28,7 @@ from footplate.store.turns import Turns
 from footplate.stream.nudges import NudgeListener
 from footplate.stream.publisher import Live
 from footplate.stream.turn_live import TurnLive
-from footplate.wiring.parts import connect_temporal, open_database
+from footplate.wiring.parts import connect_temporal, keep_what_is_loaded, open_database
 
 
 async def run(settings: Settings) -> None:
@@ -64,6 +64,7 @@ async def run(settings: Settings) -> None:
             )
         )
         await exits.enter_async_context(keeper.running())
+        keep_what_is_loaded()
         await run_worker(
             client,
             settings,

@@ -105,6 +105,19 @@ async def test_the_same_text_on_purpose_is_two_messages(cell: Cell, principal: P
     assert await _texts(cell, principal, session_id) == ["hi", "hi"]
 
 
+async def test_a_retry_never_gets_an_answer_that_was_delivered(cell: Cell, principal: Principal) -> None:
+    """Two callers send the same; the first has its answer, the second's was cut before it took effect."""
+    session_id = await cell.session(principal)
+    async with cell.units.unit(principal, _attempt(session_id, "hi", retry=0)) as unit:
+        await unit.send(principal, session_id, [message("hi")])
+        await unit.remember(Answer(200, {"data": "of the first"}))
+    assert unit.answer_id is not None
+    await cell.units.delivered(unit.answer_id)
+    answer = await _send(cell, principal, session_id, "hi", _attempt(session_id, "hi", retry=1))
+    assert answer != Answer(200, {"data": "of the first"})
+    assert await _texts(cell, principal, session_id) == ["hi", "hi"]
+
+
 async def test_a_try_that_failed_leaves_no_answer(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal)
     attempt = _attempt(session_id, "hi", key="k")

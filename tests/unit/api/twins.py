@@ -169,6 +169,10 @@ class TwinUnit:
     def replay(self) -> Answer | None:
         return self._replay
 
+    @property
+    def answer_id(self) -> int | None:
+        return None if self._attempt is None or self._attempt.idempotency_key is not None else 1
+
     async def remember(self, answer: Answer) -> None:
         assert self._attempt is not None
         self._world.answers[self._key] = (self._attempt.body_hash, answer)
@@ -322,10 +326,14 @@ class TwinUnit:
 class TwinUnits:
     def __init__(self, world: World) -> None:
         self._world = world
+        self.delivered_ids: list[int] = []
 
     @asynccontextmanager
     async def unit(self, principal: Principal, attempt: Attempt | None) -> AsyncIterator[TwinUnit]:
         yield TwinUnit(self._world, principal, attempt)
+
+    async def delivered(self, answer_id: int) -> None:
+        self.delivered_ids.append(answer_id)
 
 
 class TwinNotifier:

@@ -3,7 +3,6 @@
 import json
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,11 +20,11 @@ WORK = {"base_url": "http://work", "api_key": "work-key", "model": "m-work"}
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith(("FOOTPLATE_", "XDG_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
-    yield tmp_path
+    return tmp_path
 
 
 def _dev_runs() -> None:
@@ -102,8 +101,13 @@ def test_config_set_get_use_list_rm() -> None:
     assert "a-secret" not in listed
     shown = {each["name"]: each for each in json.loads(_config("list", "--json"))}
     assert shown["work"] == {
-        "name": "work", "current": True, "base_url": "http://work", "api_key": "…1234",
-        "model": None, "agent": None, "environment": None,
+        "name": "work",
+        "current": True,
+        "base_url": "http://work",
+        "api_key": "…1234",
+        "model": None,
+        "agent": None,
+        "environment": None,
     }
     assert shown["local"]["current"] is False
     _config("use", "local")
@@ -129,3 +133,10 @@ def test_ids_are_remembered_by_server_and_forgotten() -> None:
     assert memory.recall("http://b", "agent") == "agent_2"
     places.state_file().write_text("broken")
     assert memory.recall("http://b", "agent") is None
+
+
+def test_a_home_that_cannot_be_written_to_is_no_reason_to_fail(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "file"))
+    memory.remember("http://a", agent="agent_1")
+    assert memory.recall("http://a", "agent") is None

@@ -1,5 +1,7 @@
 """Streamed text at a terminal's width: nothing lost, nothing too wide, however it is cut into pieces."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +18,7 @@ def _shown(pieces: list[str], width: int) -> str:
 @given(TEXT, st.integers(10, 40), st.lists(st.integers(0, 200), max_size=5))
 def test_how_it_is_cut_does_not_matter(text: str, width: int, cuts: list[int]) -> None:
     places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
-    pieces = [text[start:end] for start, end in zip(places, places[1:], strict=False)]
+    pieces = [text[start:end] for start, end in pairwise(places)]
     assert _shown(pieces, width) == _shown([text], width)
 
 

@@ -65,6 +65,9 @@ class MemoryLog:
         if crash:
             raise Crash
 
+    def check(self) -> None:
+        pass
+
     def preview(self, event_type: PreviewType) -> MemoryPreview:
         preview = MemoryPreview(event_type)
         self.previews.append(preview)

@@ -88,6 +88,7 @@ class Loop:
 
     async def _ask(self) -> Outcome | None:
         assert self._request is not None
+        self.turn.log.check()
         reply = Reply(self.turn.log, self.model)
         try:
             response = await unless_interrupted(

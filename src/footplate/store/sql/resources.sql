@@ -128,14 +128,18 @@ select pg_advisory_xact_lock($1)
 select id, body_hash, status, body from answers where fingerprint = $1 order by id desc limit 1
 
 -- name: answer_by_retry
--- Each stored answer serves one retry of each number, so that the same text sent twice on purpose stays two messages.
+-- An answer that was not delivered. Each serves one retry of each number: the same text sent twice on purpose stays two.
 update answers set last_retry = $2
 where id = (
     select id from answers
     where fingerprint = $1 and last_retry < $2 and created_at > now() - interval '2 minutes'
     order by id desc limit 1
 )
-returning status, body
+returning id, status, body
+
+-- name: forget_answer
+delete from answers where id = $1
 
 -- name: insert_answer
 insert into answers (organisation, fingerprint, body_hash, last_retry, status, body) values ($1, $2, $3, $4, $5, $6)
+returning id

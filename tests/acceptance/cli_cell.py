@@ -1,0 +1,88 @@
+"""A `footplate dev` with a scripted model for tests of the command line, and the command line as a shell starts it."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from footplate.stack.ports import free_port
+
+SCRIPTS: Final[Mapping[str, Any]] = {
+    "default": [
+        [{"text": "I say hello.", "chunks": 3}, {"tool": "bash", "input": {"command": "echo hello"}}],
+        {"steps": [{"text": "Done."}], "repeat": True},
+    ],
+    "slow": [[{"text": "This takes long."}, {"tool": "bash", "input": {"command": "sleep 60"}}], [{"text": "Over."}]],
+    "wide": [
+        [
+            {"text": "word " * 60},
+            {"tool": "bash", "input": {"command": f"echo {'x' * 300}"}},
+            {"tool": "read", "input": {"file_path": f"no/{'such/' * 60}file"}},
+        ],
+        [{"text": "\u001b[31mred\u0007 and done."}],
+    ],
+    "bad": [[{"http_error": 400, "message": "that model does not exist"}]],
+    "ask": [[{"tool": "ask", "input": {"question": "Which one?"}}], [{"text": "Thank you."}]],
+    "nap": [[{"tool": "bash", "input": {"command": "sleep 4"}}], [{"text": "Still here."}]],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+class Cell:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.port = free_port()
+        self.script = home / "script.json"
+        self.script.write_text(json.dumps({"scripts": {name: {"replies": said} for name, said in SCRIPTS.items()}}))
+        self._dev: asyncio.subprocess.Process | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+
+    async def start(self) -> None:
+        self._dev = await self.spawn("dev", "--port", str(self.port), "--scripted", str(self.script))
+        assert self._dev.stdout is not None
+        async with asyncio.timeout(120):
+            while line := await self._dev.stdout.readline():
+                if b"Ctrl-C stops everything" in line:
+                    return
+        assert self._dev.stderr is not None
+        raise AssertionError((await self._dev.stderr.read()).decode())
+
+    async def kill(self) -> None:
+        assert self._dev is not None
+        self._dev.kill()
+        await self._dev.wait()
+
+    async def stop(self) -> None:
+        if self._dev is not None and self._dev.returncode is None:
+            self._dev.send_signal(signal.SIGTERM)
+            await self._dev.wait()
+
+    async def spawn(self, *arguments: str, **extra: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "footplate", *arguments),
+            env={**self.environment, **extra},
+            cwd=self.home,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+
+    async def run(self, *arguments: str, **extra: str) -> Done:
+        process = await self.spawn(*arguments, **extra)
+        async with asyncio.timeout(100):
+            out, err = await process.communicate()
+        return Done(process.returncode or 0, out.decode(), err.decode())

@@ -1,0 +1,298 @@
+"""The command line against a running server: every command, every exit code, and JSON that keeps its word."""
+
+import asyncio
+import json
+import resource
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from jsonschema import Draft202012Validator
+from tests.acceptance.cli_cell import Cell, Done
+
+from footplate.cli import answers, local
+from footplate.client import AsyncFootplate
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def cell(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cell]:
+    made = Cell(tmp_path_factory.mktemp("cli"))
+    try:
+        await made.start()
+        yield made
+    finally:
+        await made.stop()
+
+
+@pytest.fixture
+async def client(cell: Cell) -> AsyncIterator[AsyncFootplate]:
+    data = cell.home / ".local/share/footplate"
+    running, key = local.find(data), local.key(data)
+    assert running is not None
+    assert key is not None
+    async with AsyncFootplate(running.base_url, key) as made:
+        yield made
+
+
+def _fits(name: str, text: str) -> Any:
+    value = json.loads(text)
+    Draft202012Validator(json.loads((SCHEMAS / f"{name}.json").read_text())).validate(value)
+    return value
+
+
+async def _json(cell: Cell, schema: str, *arguments: str) -> Any:
+    done = await cell.run(*arguments, "--json")
+    assert done.err == ""
+    return _fits(schema, done.out)
+
+
+async def _until(process: asyncio.subprocess.Process, text: bytes) -> None:
+    assert process.stdout is not None
+    async with asyncio.timeout(60):
+        while text not in await process.stdout.readline():
+            pass
+
+
+async def test_run_streams_the_answer_and_folds_the_tools(cell: Cell) -> None:
+    done = await cell.run("run", "Say hello")
+    assert (done.code, done.out) == (0, "I say hello.\n\nDone.\n")
+    tool, ending, session = done.err.splitlines()
+    assert tool.startswith("  bash  echo hello  ok ")
+    assert ending.startswith("completed · 2,000 in · 200 out · ")
+    assert session.startswith("sesn_")
+    assert "\x1b" not in done.err
+
+
+async def test_run_as_json(cell: Cell) -> None:
+    result = await _json(cell, "run", "run", "Say hello")
+    assert (result["status"], result["exit_code"], result["text"]) == ("completed", 0, "Done.")
+    assert (result["usage"]["requests"], result["attempts"]) == (2, 1)
+    assert "cost_microusd" not in result["usage"] or result["usage"]["cost_microusd"] is None
+
+
+async def test_run_as_lines(cell: Cell) -> None:
+    done = await cell.run("run", "--output", "stream-json", "--previews", "Say hello")
+    lines = [_fits("run-line", line) for line in done.out.splitlines()]
+    types = [line["type"] for line in lines]
+    assert types[0] == "user.message"
+    assert types[-2:] == ["session.status_idle", "result"]
+    assert {"event_start", "event_delta", "agent.tool_use", "agent.tool_result"} <= set(types)
+
+
+async def test_one_agent_is_made_and_used_again(cell: Cell, client: AsyncFootplate) -> None:
+    first, second = [await _json(cell, "run", "run", "Say hello") for _ in range(2)]
+    sessions = [await client.sessions.retrieve(each["session_id"]) for each in (first, second)]
+    assert sessions[0].agent.id == sessions[1].agent.id
+    assert {(each.agent.name, each.agent.model.id) for each in sessions} == {("footplate-cli", "anthropic:scripted")}
+    assert sessions[0].title == "Say hello"
+
+
+async def test_an_agent_that_is_gone_is_replaced(cell: Cell, client: AsyncFootplate) -> None:
+    first = await client.sessions.retrieve((await _json(cell, "run", "run", "Say hello"))["session_id"])
+    await client.agents.archive(first.agent.id)
+    second = await client.sessions.retrieve((await _json(cell, "run", "run", "Say hello"))["session_id"])
+    assert second.agent.id != first.agent.id
+
+
+async def test_a_session_goes_on_with_other_words_for_one_turn(cell: Cell, client: AsyncFootplate) -> None:
+    first = await _json(cell, "run", "run", "Say hello")
+    second = await _json(
+        cell, "run", "run", "--session", "last", "--model", "claude-sonnet-5", "--system", "Be brief.", "And again"
+    )
+    assert second["session_id"] == first["session_id"]
+    assert second["turn_id"] != first["turn_id"]
+    turn = (await client.turns.retrieve(second["session_id"], second["turn_id"])).wire()
+    assert (turn["config"]["model"], turn["config"]["system"]) == ("claude-sonnet-5", "Be brief.")
+
+
+async def test_the_prompt_may_come_from_a_pipe(cell: Cell) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "footplate", "run", "--json"),
+        env=cell.environment,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await process.communicate(b"Say hello\nfrom here")
+    assert _fits("run", out.decode())["status"] == "completed"
+
+
+async def test_failed_is_1(cell: Cell) -> None:
+    done = await cell.run("run", "[[script:bad]]")
+    assert done.code == 1
+    assert "that model does not exist" in done.err
+    assert "failed" in done.err
+
+
+async def test_needs_action_is_3(cell: Cell, client: AsyncFootplate) -> None:
+    tool = {"type": "custom", "name": "ask", "description": "Ask.", "input_schema": {"type": "object"}}
+    agent = await client.agents.create(name="asker", model="anthropic:scripted", tools=[tool])
+    result = await _json(cell, "run", "run", "--agent", "asker", "[[script:ask]]")
+    assert (result["exit_code"], result["status"], len(result["pending"])) == (3, "awaiting_tool_results", 1)
+    done = await cell.run("run", "--agent", agent.id, "[[script:ask]]")
+    assert done.code == 3
+    assert 'ask {"question": "Which one?"}  waits for an answer' in done.err
+
+
+async def test_timed_out_is_4_and_the_turn_is_stopped(cell: Cell, client: AsyncFootplate) -> None:
+    result = await _json(cell, "run", "run", "--timeout", "1", "[[script:slow]]")
+    assert (result["exit_code"], result["status"]) == (4, "timed_out")
+    assert (await client.turns.retrieve(result["session_id"], result["turn_id"])).status == "interrupted"
+
+
+async def test_ctrl_c_interrupts_and_is_5(cell: Cell, client: AsyncFootplate) -> None:
+    process = await cell.spawn("run", "[[script:slow]]")
+    await _until(process, b"This takes long")
+    process.send_signal(signal.SIGINT)
+    _, err = await process.communicate()
+    assert process.returncode == 5
+    session_id = err.decode().split()[-1]
+    assert (await client.turns.list(session_id).page()).data[0].status == "interrupted"
+
+
+async def test_a_second_ctrl_c_leaves_and_is_130(cell: Cell) -> None:
+    process = await cell.spawn("run", "[[script:slow]]")
+    await _until(process, b"This takes long")
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert b"Interrupting" in await process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    await process.communicate()
+    assert process.returncode == 130
+
+
+async def test_limit_reached_is_6(cell: Cell) -> None:
+    assert (await cell.run("run", "--max-turns", "1", "Say hello")).code == 6
+
+
+async def test_killing_the_command_line_harms_nothing(cell: Cell, client: AsyncFootplate) -> None:
+    process = await cell.spawn("run", "[[script:nap]]")
+    for _ in range(200):
+        found = (await client.sessions.list(limit=1, statuses=["running"]).page()).data
+        if found and found[0].title == "[[script:nap]]":
+            break
+        await asyncio.sleep(0.05)
+    process.kill()
+    await process.wait()
+    result = await _json(cell, "run", "attach", found[0].id)
+    assert (result["status"], result["text"], result["attempts"]) == ("completed", "Still here.", 1)
+
+
+async def test_in_the_background(cell: Cell) -> None:
+    done = await cell.run("run", "--background", "Say hello")
+    session_id = done.out.strip()
+    assert done.code == 0
+    assert f"footplate attach {session_id}" in done.err
+    attached = await cell.run("attach", session_id)
+    assert (attached.code, attached.out) == (0, "I say hello.\n\nDone.\n")
+    assert attached.err.startswith("> Say hello\n")
+    started = await _json(cell, "run-background", "run", "--background", "Say hello")
+    assert (await _json(cell, "run", "attach", started["session_id"]))["status"] == "completed"
+
+
+async def test_attach_without_anything_to_watch(cell: Cell, client: AsyncFootplate) -> None:
+    agent = await client.agents.create(name="quiet", model="anthropic:scripted")
+    environment = await client.environments.create(name="quiet", config={"type": "cloud"})
+    session = await client.sessions.create(agent=agent.id, environment_id=environment.id)
+    done = await cell.run("attach", session.id)
+    assert (done.code, done.out) == (0, "")
+    assert "Nothing was asked" in done.err
+
+
+async def test_lists_and_details(cell: Cell) -> None:
+    session_id = (await _json(cell, "run", "run", "Say hello"))["session_id"]
+    assert session_id in [each["id"] for each in await _json(cell, "sessions", "ls", "--limit", "3")]
+    assert (await cell.run("ls", "--quiet", "--limit", "1")).out == f"{session_id}\n"
+    heading, first, *_ = (await cell.run("ls")).out.splitlines()
+    assert heading.split() == ["ID", "STATUS", "AGE", "MODEL", "TITLE"]
+    assert first.split()[:2] == [session_id, "idle"]
+    detail = await _json(cell, "session-detail", "show", session_id)
+    assert (detail["session"]["id"], len(detail["turns"])) == (session_id, 1)
+    shown = (await cell.run("show")).out
+    assert session_id in shown
+    assert "Done." in shown
+
+
+async def test_logs(cell: Cell) -> None:
+    session_id = (await _json(cell, "run", "run", "Say hello"))["session_id"]
+    text = (await cell.run("logs")).out
+    assert text.startswith("> Say hello\nI say hello.\n  bash  echo hello  ok ")
+    lines = [_fits("log-line", line) for line in (await cell.run("logs", session_id, "--json")).out.splitlines()]
+    assert lines[-1]["type"] == "session.status_idle"
+    last = (await cell.run("logs", "--tail", "2", "--json")).out.splitlines()
+    assert [json.loads(line)["id"] for line in last] == [each["id"] for each in lines[-2:]]
+    following = await cell.spawn("logs", "--follow", session_id)
+    await _until(following, b"Done.")
+    await cell.run("run", "--session", session_id, "Once more")
+    await _until(following, b"> Once more")
+    following.send_signal(signal.SIGINT)
+    await following.communicate()
+    assert following.returncode == 130
+
+
+async def test_interrupt_archive_rm(cell: Cell) -> None:
+    started = await _json(cell, "run-background", "run", "--background", "[[script:slow]]")
+    session_id = started["session_id"]
+    assert (await _json(cell, "interrupt", "interrupt", session_id))["session_id"] == session_id
+    assert (await _json(cell, "run", "attach", session_id))["exit_code"] == 5
+    assert (await _json(cell, "sessions", "archive", session_id))[0]["archived_at"]
+    refused = await cell.run("run", "--session", session_id, "More")
+    assert refused.code == 1
+    assert "archived" in refused.err
+    assert session_id not in (await cell.run("ls", "--quiet")).out
+    assert session_id in (await cell.run("ls", "--quiet", "--all")).out
+    assert (await _json(cell, "deleted", "rm", "--yes", session_id))[0]["type"] == "session_deleted"
+    gone = await cell.run("show", session_id, "--json")
+    assert (gone.code, _fits("session-detail", gone.out)["error"]["code"]) == (1, "not_found")
+
+
+async def test_agents_and_environments(cell: Cell) -> None:
+    made = await _json(cell, "agent", "agents", "create", "--name", "mine", "--model", "claude-sonnet-5")
+    assert made["id"] in [each["id"] for each in await _json(cell, "agents", "agents", "ls")]
+    assert made["id"] in (await cell.run("agents", "ls")).out
+    assert _fits("agent", (await cell.run("agents", "show", made["id"])).out)["tools"]
+    assert (await _json(cell, "agent", "agents", "archive", made["id"]))["archived_at"]
+    room = await _json(cell, "environment", "environments", "create", "--name", "mine")
+    assert room["id"] in [each["id"] for each in await _json(cell, "environments", "environments", "ls")]
+    assert _fits("environment", (await cell.run("environments", "show", room["id"])).out)["name"] == "mine"
+    taken = await cell.run("environments", "create", "--name", "mine")
+    assert taken.code == 1
+    assert taken.err
+    assert (await _json(cell, "deleted", "environments", "rm", room["id"]))[0]["id"] == room["id"]
+
+
+async def test_profiles_and_doctor(cell: Cell) -> None:
+    assert _fits("profiles", (await cell.run("config", "list", "--json")).out)[-1]["name"] == "local"
+    assert {each["state"] for each in _fits("doctor", (await cell.run("doctor", "--json")).out)} <= {"ok", "warning"}
+
+
+async def test_a_key_that_is_wrong_is_1_and_says_where_it_came_from(cell: Cell) -> None:
+    wrong = {"FOOTPLATE_BASE_URL": f"http://127.0.0.1:{cell.port}", "FOOTPLATE_API_KEY": "wrong"}
+    done = await cell.run("ls", **wrong)
+    assert done.code == 1
+    assert "FOOTPLATE_BASE_URL" in done.err
+    assert "api-keys create" in done.err
+
+
+async def test_completion_lists_live_ids_in_time(cell: Cell) -> None:
+    session_id = (await _json(cell, "run", "run", "Say hello"))["session_id"]
+    asked = {"_FOOTPLATE_COMPLETE": "complete_bash", "COMP_WORDS": "footplate attach ", "COMP_CWORD": "2"}
+    spent: list[float] = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done: Done = await cell.run(**asked)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        assert session_id in done.out.splitlines()
+    # Processor time, because a test may share its machine; the wall clock is measured by `just prove door-5`.
+    assert min(spent) < 0.2
+
+
+def test_every_schema_is_used_here() -> None:
+    text = Path(__file__).read_text()
+    assert [name for name in answers.SCHEMAS if f'"{name}"' not in text] == []

@@ -1,0 +1,130 @@
+"""The command line on a terminal: widths, colour, nothing that steers it, and a server that is killed meanwhile."""
+
+import asyncio
+import fcntl
+import os
+import pty
+import re
+import struct
+import sys
+import termios
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+import pytest_asyncio
+from tests.acceptance.cli_cell import Cell
+
+from footplate.stack.leftovers import wait_until
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+COLOUR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|9[0-7])m")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def cell(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cell]:
+    made = Cell(tmp_path_factory.mktemp("cli"))
+    try:
+        await made.start()
+        yield made
+    finally:
+        await made.stop()
+
+
+class Terminal:
+    """A program on a terminal of so many columns, and all that it wrote there."""
+
+    def __init__(self, width: int) -> None:
+        self._ours, self._theirs = pty.openpty()
+        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+        self.written = b""
+
+    async def run(self, cell: Cell, *arguments: str, **extra: str) -> int:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "footplate", *arguments),
+            env={**cell.environment, **extra},
+            stdin=self._theirs,
+            stdout=self._theirs,
+            stderr=self._theirs,
+        )
+        os.close(self._theirs)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._ours, self._read)
+        try:
+            async with asyncio.timeout(120):
+                code = await process.wait()
+            await asyncio.sleep(0.1)
+        finally:
+            loop.remove_reader(self._ours)
+            os.close(self._ours)
+        return code
+
+    def _read(self) -> None:
+        try:
+            self.written += os.read(self._ours, 65536)
+        except OSError:  # how Linux says that nobody holds the other end
+            asyncio.get_running_loop().remove_reader(self._ours)
+
+    async def shows(self, text: str) -> bool:
+        return text in self.text
+
+    @property
+    def text(self) -> str:
+        return self.written.decode()
+
+    @property
+    def lines(self) -> list[str]:
+        """What is on the screen in the end: a line that was overwritten counts as its last version."""
+        whole = ESCAPE.sub(lambda match: "\x00" if match[0] == "\x1b[2K" else "", self.text)
+        return [line.rpartition("\x00")[2].strip("\r") for line in whole.split("\n")]
+
+
+@pytest.mark.parametrize("width", [60, 100, 160])
+async def test_no_line_is_wider_than_the_terminal(cell: Cell, width: int) -> None:
+    terminal = Terminal(width)
+    assert await terminal.run(cell, "run", "[[script:wide]]") == 0
+    assert max(len(line) for line in terminal.lines) <= width
+    assert sum(line.count("word") for line in terminal.lines) == 60
+    assert any(line.startswith("  bash  echo xxx") for line in terminal.lines)
+
+
+async def test_colour_and_none(cell: Cell) -> None:
+    coloured, plain = Terminal(100), Terminal(100)
+    await coloured.run(cell, "run", "[[script:wide]]")
+    await plain.run(cell, "run", "[[script:wide]]", NO_COLOR="1")
+    assert COLOUR.search(coloured.text)
+    assert not COLOUR.search(plain.text)
+
+
+async def test_an_agents_words_do_not_steer_the_terminal(cell: Cell) -> None:
+    terminal = Terminal(100)
+    await terminal.run(cell, "run", "[[script:wide]]", NO_COLOR="1")
+    assert "[31mred and done." in terminal.text
+    assert "\x1b[31mred" not in terminal.text
+    assert "\x07" not in terminal.text
+
+
+@pytest.mark.parametrize("command", [["ls"], ["show"], ["agents", "ls"], ["config", "list"]], ids=" ".join)
+async def test_tables_fit(cell: Cell, command: list[str]) -> None:
+    terminal = Terminal(60)
+    assert await terminal.run(cell, *command) == 0
+    assert max(len(line) for line in terminal.lines) <= 60
+
+
+async def test_a_dumb_terminal_gets_lines_alone(cell: Cell) -> None:
+    terminal = Terminal(100)
+    await terminal.run(cell, "run", "[[script:nap]]", TERM="dumb", NO_COLOR="1")
+    assert "\x1b" not in terminal.text
+
+
+async def test_everything_is_killed_and_the_command_line_goes_on(cell: Cell) -> None:
+    terminal = Terminal(100)
+    running = asyncio.create_task(terminal.run(cell, "run", "[[script:nap]]"))
+    assert await wait_until(partial(terminal.shows, "sleep 4"), 60)
+    await cell.kill()
+    await asyncio.sleep(1)
+    await cell.start()
+    assert await running == 0
+    assert "connection lost" in terminal.text
+    assert "Still here." in terminal.lines
+    assert any("completed" in line and "2 attempts" in line for line in terminal.lines)
