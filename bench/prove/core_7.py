@@ -32,7 +32,7 @@ _QUESTION: Final = "Please look at what there is and tell me what you make of it
 _ANSWER: Final = "There are a hundred and twenty lines, and none of them is longer than three characters. " * 3
 _DEEP_PAGES: Final = 100
 _SETTINGS: Final = {"FOOTPLATE_LINGER": "0.1"}
-"""So that each message wakes a session whose workflow is gone, on both sides: the full one is asked for others each time."""
+"""So that each message wakes a session whose workflow is gone: the full side is asked for another one each time."""
 _OF_EMPTY: Final = 25
 """Sessions that even the empty database has: one page, so that both sides list as many."""
 

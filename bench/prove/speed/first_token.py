@@ -37,10 +37,11 @@ async def measure(cluster: Cluster, *, samples: int, slack: float = 1.0) -> Meas
         seat = await client.seat()
         for _ in range(3):
             await _bare(bare)
-        for number in range(-(-samples // _TURNS) + 1):
+        turns = min(samples, _TURNS)
+        for number in range(-(-samples // turns) + 1):
             session_id = (await client.post("/v1/sessions", seat))["id"]
             async with client.stream(events_path(session_id, deltas=True)) as frames:
-                for turn in range(_TURNS + 1):
+                for turn in range(turns + 1):
                     alone = await _bare(bare)
                     ours = await _ours(client, session_id, frames, received)
                     if number > 0:  # the first round warms everything up

@@ -24,14 +24,11 @@ from bench.prove.speed.measured import ROOT, Measured
 from footplate.stack import Program
 from footplate.testing import replies, reply, text
 
-LINGER: Final = 4.0
-"""The cluster's FOOTPLATE_LINGER, for this measurement."""
 SLOTS: Final = 100
 """What FOOTPLATE_MAX_TURNS is by default."""
 _LEAST: Final = 0.4
 _AT_ONCE: Final = 16
 _SCRIPT: Final = "one-turn"
-_DRAIN: Final = LINGER + 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +36,8 @@ class Plan:
     rounds: int
     seconds: float
     """Measured, of each round and side; as long as the linger is spent before that to get under way."""
+    linger: float
+    """What the cluster was given as FOOTPLATE_LINGER."""
 
 
 async def measure(cluster: Cluster, plan: Plan, *, slack: float = 1.0) -> Measured:
@@ -66,9 +65,9 @@ async def measure(cluster: Cluster, plan: Plan, *, slack: float = 1.0) -> Measur
 
         bare, ours = 0, 0
         for _ in range(plan.rounds):
-            bare += await _count(workflow, plan.seconds)
-            ours += await _count(session, plan.seconds)
-            await asyncio.sleep(_DRAIN)
+            bare += await _count(workflow, plan)
+            ours += await _count(session, plan)
+            await asyncio.sleep(plan.linger + 1)
     seconds = plan.rounds * plan.seconds
     ratio = ours / bare
     return Measured(
@@ -81,16 +80,16 @@ async def measure(cluster: Cluster, plan: Plan, *, slack: float = 1.0) -> Measur
             "seconds": seconds,
             "at_once": _AT_ONCE,
             "workers": len(cluster.workers),
-            "linger": LINGER,
+            "linger": plan.linger,
             "events_validated": check(received),
         },
     )
 
 
-async def _count(work: Callable[[], Awaitable[None]], seconds: float) -> int:
-    """How often it was done in so many seconds, once it is under way; begun again as soon as it is done."""
-    start = time.monotonic() + LINGER
-    end = start + seconds
+async def _count(work: Callable[[], Awaitable[None]], plan: Plan) -> int:
+    """How often it was done in the plan's seconds, once it is under way; begun again as soon as it is done."""
+    start = time.monotonic() + plan.linger
+    end = start + plan.seconds
     done = 0
 
     async def one_after_the_other() -> None:

@@ -163,7 +163,7 @@ def _next_steps(settings: Settings, story: Path | None) -> None:
     if story is None and settings.anthropic_api_key is None and settings.openai_api_key is None:
         console.print("\n[yellow]No model can be called:[/] neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set here.")
         console.print("Set one and start again, or see it work without: footplate dev --scripted demo")
-    prompt = "Make the tests pass" if story else "What is in this directory?"
+    prompt = "Make the tests pass" if story else "Write a haiku into haiku.txt and read it to me"
     console.print(f'\nIn another shell:\n  [bold]footplate run "{prompt}"[/]')
     console.print('  eval "$(footplate env)"   for other programs: sets FOOTPLATE_BASE_URL and FOOTPLATE_API_KEY')
     console.print("\nCtrl-C stops everything.")

@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 from temporalio import activity
 from temporalio.client import AsyncActivityCancelledError
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
 from footplate.domain.errors import Unavailable
@@ -37,12 +37,12 @@ class TurnActivities:
                 result = await self._runner.run(session.organisation, session.session_id)
             except asyncio.CancelledError:
                 if activity.is_worker_shutdown():
-                    raise ApplicationError("The worker is stopping; another takes the turn.", type="handover") from None
+                    raise _expected("The worker is stopping; another takes the turn.", "handover") from None
                 raise
             except Unavailable as error:
-                raise ApplicationError(error.message, type=error.code) from error
+                raise _expected(error.message, error.code) from error
         if isinstance(result, TryAgain):
-            raise ApplicationError(result.reason, type="try_again", next_retry_delay=timedelta(seconds=result.after))
+            raise _expected(result.reason, "try_again", after=timedelta(seconds=result.after))
         return result.more
 
     @asynccontextmanager
@@ -73,7 +73,12 @@ async def _still_ours() -> None:
         await activity.client().get_async_activity_handle(task_token=info.task_token).heartbeat(rpc_timeout=_ASKING)
     except (RPCError, AsyncActivityCancelledError) as error:
         log.warning("task came too late", action="turn.stale", workflow=info.workflow_id)
-        raise ApplicationError("The engine has given this turn to another worker.", type="stale") from error
+        raise _expected("The engine has given this turn to another worker.", "stale") from error
+
+
+def _expected(message: str, kind: str, *, after: timedelta | None = None) -> ApplicationError:
+    """Tried again by the engine, and no reason for a trace in the worker's log."""
+    return ApplicationError(message, type=kind, next_retry_delay=after, category=ApplicationErrorCategory.BENIGN)
 
 
 class SweepActivities:

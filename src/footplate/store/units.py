@@ -68,7 +68,7 @@ class Unit:
                     help_text="Use a new key for a new request, and the same body when you try again.",
                 )
         elif attempt.retry_count > 0:
-            row = await self._connection.fetchrow(SQL["answer_by_retry"], self._fingerprint, attempt.retry_count)
+            row = await self._connection.fetchrow(SQL["answer_by_retry"], self._fingerprint, _number(attempt))
             self.answer_id = row["id"] if row is not None else None
         else:
             return
@@ -83,7 +83,7 @@ class Unit:
             self._principal.organisation,
             self._fingerprint,
             self._attempt.body_hash,
-            self._attempt.retry_count,
+            _number(self._attempt),
             answer.status,
             answer.body,
         )
@@ -244,6 +244,11 @@ class Unit:
     async def _session(self, principal: Principal, session_id: str) -> Session:
         row = await self._connection.fetchrow(SQL["session"], session_id, principal.organisation)
         return records.session(_found(row, "session", session_id))
+
+
+def _number(attempt: Attempt) -> int:
+    """Which try it is, as a bit that fits."""
+    return min(attempt.retry_count, 62)
 
 
 def _fingerprint(principal: Principal, attempt: Attempt) -> bytes:

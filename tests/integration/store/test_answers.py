@@ -105,6 +105,13 @@ async def test_the_same_text_on_purpose_is_two_messages(cell: Cell, principal: P
     assert await _texts(cell, principal, session_id) == ["hi", "hi"]
 
 
+async def test_retries_that_overtake_each_other_are_one_message(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    for retry in (0, 2, 1):
+        await _send(cell, principal, session_id, "hi", _attempt(session_id, "hi", retry=retry))
+    assert await _texts(cell, principal, session_id) == ["hi"]
+
+
 async def test_a_retry_never_gets_an_answer_that_was_delivered(cell: Cell, principal: Principal) -> None:
     """Two callers send the same; the first has its answer, the second's was cut before it took effect."""
     session_id = await cell.session(principal)

@@ -128,11 +128,12 @@ select pg_advisory_xact_lock($1)
 select id, body_hash, status, body from answers where fingerprint = $1 order by id desc limit 1
 
 -- name: answer_by_retry
--- An answer that was not delivered. Each serves one retry of each number: the same text sent twice on purpose stays two.
-update answers set last_retry = $2
+-- An answer that was not delivered. Each serves one retry of each number (a bit of `served`), in whatever order they
+-- arrive: the same text sent twice on purpose stays two.
+update answers set served = served | (1::bigint << $2)
 where id = (
     select id from answers
-    where fingerprint = $1 and last_retry < $2 and created_at > now() - interval '2 minutes'
+    where fingerprint = $1 and served & (1::bigint << $2) = 0 and created_at > now() - interval '2 minutes'
     order by id desc limit 1
 )
 returning id, status, body
@@ -141,5 +142,5 @@ returning id, status, body
 delete from answers where id = $1
 
 -- name: insert_answer
-insert into answers (organisation, fingerprint, body_hash, last_retry, status, body) values ($1, $2, $3, $4, $5, $6)
+insert into answers (organisation, fingerprint, body_hash, served, status, body) values ($1, $2, $3, 1::bigint << $4, $5, $6)
 returning id

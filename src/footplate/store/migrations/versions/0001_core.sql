@@ -204,7 +204,7 @@ create table answers (
     organisation text not null,
     fingerprint  bytea not null,
     body_hash    bytea not null,
-    last_retry   integer not null,
+    served       bigint not null,
     status       smallint not null,
     body         json not null,
     created_at   timestamptz not null default now()
