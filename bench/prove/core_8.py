@@ -23,11 +23,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
     async with AsyncExitStack() as exits:
         if not clusters._shared:
             await exits.enter_async_context(clusters.shared(enabled=True))
-        plan = rate.Plan(rounds=1, seconds=3, linger=1) if quick else rate.Plan(rounds=3, seconds=15, linger=4)
+        plan = rate.Plan(rounds=1, seconds=3, linger=1) if quick else rate.Plan(rounds=3, seconds=10, linger=4)
         async with open_cluster(environment={"FOOTPLATE_LINGER": str(plan.linger)}) as cluster:
             found["a"] = await _shown("a", rate.measure(cluster, plan, slack=slack))
         async with open_cluster() as cluster:
-            found["b"] = await _shown("b", first_token.measure(cluster, samples=4 if quick else 200, slack=slack))
+            found["b"] = await _shown("b", first_token.measure(cluster, samples=4 if quick else 100, slack=slack))
             found["c"] = await _shown(
                 "c",
                 broadcast.measure(
@@ -41,7 +41,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
             found["d"] = await _shown(
                 "d",
                 latency.measure(
-                    cluster, sessions=10 if quick else latency.SESSIONS, seconds=4 if quick else 60, slack=slack
+                    cluster, sessions=10 if quick else latency.SESSIONS, seconds=4 if quick else 45, slack=slack
                 ),
             )
     return Figure(

@@ -35,6 +35,11 @@ class FootplateError(Exception):
         self.help_text = help_text
         self.fields: JsonObject = dict(fields)
 
+    @property
+    def advice(self) -> str:
+        """What happened and what to do next, in one text."""
+        return f"{self.message} {self.help_text}".rstrip()
+
 
 class Refused(FootplateError):
     code = "refused"

@@ -121,10 +121,10 @@ class _Turn:
         except Fenced:
             return Ended(more=True)
         except Temporary as error:
-            return await self._failed(error.session_error, error.message, error.retry_after)
+            return await self._failed(error.session_error, error.advice, error.retry_after)
         except FootplateError as error:
             kind = error.session_error if isinstance(error, Permanent) else "unknown_error"
-            return await self._commit(_failure(kind, error.message))
+            return await self._commit(_failure(kind, error.advice))
         except Exception:
             log.exception("turn crashed", action="turn.crashed", session=claim.session_id, turn=claim.turn_id)
             return await self._failed("unknown_error", "An internal error; the server's log has the details.", None)
