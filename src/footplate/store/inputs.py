@@ -12,6 +12,7 @@ import orjson
 from footplate.domain import events
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.events import Event, Position
+from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
 from footplate.domain.services import Accepted, Input
 from footplate.domain.turns import WhenBusy
@@ -100,20 +101,11 @@ async def _write(
         principal.id,
         [event_id for event_id, _ in large],
         [key for _, key in large],
+        [plan.source.when_busy if plan.step else None for plan in plans],
+        [_text(plan.source.overrides) for plan in plans],
+        [_text(plan.source.context) for plan in plans],
     )
     by_id = {row["event_id"]: row for row in rows}
-    for plan in plans:
-        if plan.step:
-            await connection.execute(
-                SQL["insert_step"],
-                session_id,
-                by_id[plan.event.id]["seq"],
-                organisation,
-                plan.event.id,
-                plan.source.when_busy,
-                plan.source.overrides,
-                plan.source.context,
-            )
     return Accepted(
         organisation=organisation,
         session_id=session_id,
@@ -131,15 +123,22 @@ async def append_notice(connection: Connection, principal: Principal, session_id
         principal.organisation,
         [event.id],
         [event.type],
-        [orjson.dumps(event.body).decode()],
+        [_text(event.body)],
         [True],
         False,
         False,
         principal.id,
         [],
         [],
+        [None],
+        [None],
+        [None],
     )
     return Accepted(organisation=principal.organisation, session_id=session_id, positions=[_position(event, rows[0])])
+
+
+def _text(value: JsonObject) -> str:
+    return orjson.dumps(value).decode()
 
 
 def _position(event: Event, row: Row) -> Position:

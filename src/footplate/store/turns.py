@@ -86,7 +86,7 @@ class Turns:
                 late = await self._late_interrupts(connection, claim)
                 positions = [*late, *await append(connection, self._objects, claim, Batch(last))]
                 ended = outcome.status is not TurnStatus.AWAITING
-                wake = await connection.fetchval(
+                found = await connection.fetchval(
                     SQL["end_turn"],
                     claim.session_id,
                     claim.epoch,
@@ -95,8 +95,7 @@ class Turns:
                     _result(outcome),
                     ended,
                 )
-                queued = await connection.fetchval(SQL["any_queued"], claim.session_id)
-                more = bool(wake or queued)
+                more = bool(found)
                 return positions
 
         return await self._patiently(commit, claim, last), more

@@ -8,7 +8,8 @@ where h.session_id = $1 and h.organisation = $2
 for update of h
 
 -- name: append_input
--- By the api: inputs and control only, no epoch. The caller holds the head's lock.
+-- By the api: inputs and control only, no epoch. The caller holds the head's lock. An input that says what to do when
+-- the session is busy makes a step.
 with head as (
     update session_heads
     set seq = seq + cardinality($3::text[]),
@@ -18,13 +19,18 @@ with head as (
     where session_id = $1
     returning seq
 ), batch as (
-    select n, event_id, type, body, processed from
-    unnest($3::text[], $4::text[], $5::text[], $6::boolean[]) with ordinality as b (event_id, type, body, processed, n)
+    select head.seq - cardinality($3::text[]) + n as seq, b.*
+    from head,
+    unnest($3::text[], $4::text[], $5::text[], $6::boolean[], $12::text[], $13::text[], $14::text[]) with ordinality
+        as b (event_id, type, body, processed, when_busy, overrides, context, n)
+), new_steps as (
+    insert into steps (session_id, position, organisation, kind, event_id, when_busy, overrides, context)
+    select $1, seq, $2, 'prompt', event_id, when_busy, overrides::json, context::json
+    from batch where when_busy is not null
 )
 insert into events (session_id, seq, organisation, event_id, type, principal, processed_at, body, object_key)
-select $1, head.seq - cardinality($3::text[]) + n, $2, event_id, type, $9,
-       case when processed then now() end, body::json, objects.key
-from head, batch left join unnest($10::text[], $11::text[]) as objects (id, key) on objects.id = batch.event_id
+select $1, seq, $2, event_id, type, $9, case when processed then now() end, body::json, objects.key
+from batch left join unnest($10::text[], $11::text[]) as objects (id, key) on objects.id = batch.event_id
 returning seq, event_id, created_at, processed_at
 
 -- name: append_turn

@@ -93,10 +93,6 @@ with a as (delete from events where session_id = $1), b as (delete from entries 
      e as (delete from session_heads where session_id = $1)
 delete from sessions where id = $1
 
--- name: insert_step
-insert into steps (session_id, position, organisation, kind, event_id, when_busy, overrides, context)
-values ($1, $2, $3, 'prompt', $4, $5, $6, $7)
-
 -- name: pending_custom
 -- The custom tool calls that the parked turn waits for; those answered since it last said so are left out.
 select pending.id

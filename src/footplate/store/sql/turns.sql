@@ -66,7 +66,7 @@ returning attempt, failures, controls_seq
 update session_heads set status = $3 where session_id = $1 and epoch = $2
 
 -- name: end_turn
--- The caller holds the head's lock and has appended the last events in the same transaction.
+-- The caller holds the head's lock and has appended the last events in the same transaction. Says if there is more to do.
 with turn as (
     update turns set status = $4, result = $5, ended_at = case when $6 then now() end
     where session_id = $1 and id = $3
@@ -80,10 +80,7 @@ set status = 'idle', holder = null, turn_id = case when $6 then null else turn_i
     active_seconds = active_seconds + extract(epoch from now() - h.claimed_at)
 from turn
 where h.session_id = $1 and h.epoch = $2
-returning h.wake
-
--- name: any_queued
-select exists (select from steps where session_id = $1 and state = 'queued') as queued
+returning h.wake or exists (select from steps q where q.session_id = $1 and q.state = 'queued') as more
 
 -- name: fail_once
 update turns set failures = failures + 1 where session_id = $1 and id = $2 returning failures
