@@ -114,8 +114,8 @@ async def deltas(client: Client) -> None:
             if event.type == "session.status_idle":
                 break
     # A preview may be lost, on a busy machine for one; it is never wrong.
-    for event_id, text in previewed.items():
-        require(holds=finished[event_id].startswith(text), otherwise=f"previewed {text!r} of {finished[event_id]!r}")
+    for event_id, seen in previewed.items():
+        require(holds=finished[event_id].startswith(seen), otherwise=f"previewed {seen!r} of {finished[event_id]!r}")
     _equal(list(finished.values()), ["I will write it.", "hello.txt is there."])
 
 
