@@ -74,6 +74,11 @@ class LeaseKeeper:
             await asyncio.gather(task, return_exceptions=True)
             await self._store.end(self.worker)
 
+    def check(self) -> None:
+        """A worker without a lease takes up nothing: the turn would be lost before it began."""
+        if now() >= self._deadline:
+            raise Unavailable("This worker's lease has run out; it renews it as soon as the database answers.")
+
     def hold(self, claim: Claim) -> HeldTurn:
         turn = HeldTurn(claim, self._deadline, control_seq=claim.control_seq)
         self._held[claim.session_id] = turn
@@ -109,8 +114,8 @@ class LeaseKeeper:
             await asyncio.sleep(min(1.0, self._lease / 4))
             try:
                 await self.renew()
-            except Unavailable as error:
-                log.warning("lease not renewed", action="lease.failed", reason=error.message)
+            except Exception as error:  # noqa: BLE001 - whatever it is: not renewed is the safe side, and the next beat tries again
+                log.warning("lease not renewed", action="lease.failed", reason=repr(error))
                 for turn in list(self._held.values()):
                     if now() >= turn.deadline:
                         turn.lose()

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import structlog
 
@@ -32,6 +33,8 @@ from footplate.engine.conversations import Conversations
 from footplate.engine.leases import HeldTurn, LeaseKeeper
 
 log = structlog.get_logger(__name__)
+
+_AFTER_LOSS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,7 @@ class TurnRunner:
 
     async def run(self, organisation: str, session_id: str) -> Ended | TryAgain:
         parts = self._parts
+        parts.leases.check()
         before = parts.leases.held(session_id)
         claim = await parts.claims.claim(organisation, session_id, parts.leases.worker)
         live = parts.live.turn(organisation, session_id)
@@ -118,8 +122,8 @@ class _Turn:
             return await self._commit(_failure("unknown_error", lost))
         try:
             return await self._commit(await self._work())
-        except Fenced:
-            return Ended(more=True)
+        except Fenced as error:
+            return _lost(error)
         except Temporary as error:
             return await self._failed(error.session_error, error.advice, error.retry_after)
         except FootplateError as error:
@@ -212,12 +216,12 @@ class _Turn:
         await self._live.publish(positions)
         return messages
 
-    async def _commit(self, outcome: Outcome) -> Ended:
+    async def _commit(self, outcome: Outcome) -> Ended | TryAgain:
         await failpoints.hit("before_turn_commit")
         try:
             positions, more = await self._parts.turns.finish(self._claim, outcome)
-        except Fenced:
-            return Ended(more=True)
+        except Fenced as error:
+            return _lost(error)
         await failpoints.hit("after_turn_commit")
         await self._live.publish(positions)
         return Ended(more=more)
@@ -229,8 +233,8 @@ class _Turn:
             return await self._commit(_failure(error_type, message))
         try:
             await self._live.publish(await self._parts.turns.reschedule(claim, error_type, message))
-        except Fenced:
-            return Ended(more=True)
+        except Fenced as error:
+            return _lost(error)
         wait = min(limits.retry_wait * 2**claim.failures, limits.retry_wait_most)
         return TryAgain(max(wait, retry_after or 0.0), message)
 
@@ -257,6 +261,11 @@ class _Log:
 
     def preview(self, event_type: PreviewType) -> Preview:
         return self._live.preview(event_type)
+
+
+def _lost(error: Fenced) -> TryAgain:
+    """Nobody hears this if another worker has the turn. If our own lease ran out, it is ours to take up anew."""
+    return TryAgain(_AFTER_LOSS, error.message)
 
 
 def _variables(claim: Claim) -> dict[str, str]:

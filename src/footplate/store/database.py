@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import asyncpg
 import orjson
@@ -19,6 +19,7 @@ else:
     Connection = asyncpg.pool.PoolConnectionProxy
     _BaseConnection = asyncpg.Connection
 T = TypeVar("T")
+Plans = Literal["auto", "force_generic_plan"]
 
 _LOST: Final = (
     OSError,
@@ -29,6 +30,7 @@ _LOST: Final = (
     asyncpg.CrashShutdownError,
     asyncpg.TooManyConnectionsError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that broke in the middle of an answer
 )
 _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
@@ -69,8 +71,12 @@ class Database:
         self._patience = patience
 
     @classmethod
-    async def open(cls, dsn: str, *, size: int, patience: float = 5.0) -> "Database":
-        """`patience`: how long a caller waits for a database that is being restarted."""
+    async def open(cls, dsn: str, *, size: int, patience: float = 5.0, plans: Plans = "auto") -> "Database":
+        """`patience`: how long a caller waits for a database that is being restarted.
+
+        `plans` is for one who only ever asks for rows by their session: a plan made once then does for all, while by
+        itself the server plans such a statement anew each time, over every partition, at twice the cost of running it.
+        """
         with translated():
             pool = await asyncpg.create_pool(
                 dsn,
@@ -78,6 +84,7 @@ class Database:
                 max_size=size,
                 init=_set_codecs,
                 connection_class=_PooledConnection,
+                server_settings={"plan_cache_mode": plans},
                 command_timeout=60,
                 timeout=10,
             )

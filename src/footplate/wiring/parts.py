@@ -9,14 +9,14 @@ from temporalio.client import Client
 
 from footplate.config import Settings
 from footplate.domain.errors import Unavailable
-from footplate.store.database import Database
+from footplate.store.database import Database, Plans
 
 
 @asynccontextmanager
-async def open_database(settings: Settings, *, patience: float = 5.0) -> AsyncIterator[Database]:
+async def open_database(settings: Settings, *, patience: float = 5.0, plans: Plans = "auto") -> AsyncIterator[Database]:
     # Waiting for a database that restarts is not an incident; giving up is, and that is logged where it is caught.
     stamina.instrumentation.set_on_retry_hooks([])
-    database = await Database.open(settings.database_url, size=settings.database_pool, patience=patience)
+    database = await Database.open(settings.database_url, size=settings.database_pool, patience=patience, plans=plans)
     try:
         yield database
     finally:

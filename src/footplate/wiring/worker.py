@@ -36,7 +36,7 @@ async def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as exits:
-        database = await exits.enter_async_context(open_database(settings, patience=30))
+        database = await exits.enter_async_context(open_database(settings, patience=30, plans="force_generic_plan"))
         objects = Objects.open(settings.objects_url, settings.data_dir)
         leases = Leases(database)
         keeper = LeaseKeeper(leases, worker=ids.new_id(ids.WORKER), host=socket.gethostname(), lease=settings.lease)

@@ -1,0 +1,45 @@
+"""Patience with a database that restarts: tried again for what may pass, as long as allowed, and for nothing else."""
+
+import pytest
+
+from footplate.domain.errors import Unavailable
+from footplate.store.database import patiently
+
+
+class Flaky:
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = [*failures]
+        self.calls = 0
+
+    async def __call__(self) -> str:
+        self.calls += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        return "done"
+
+
+async def test_what_works_is_done_once() -> None:
+    call = Flaky()
+    assert await patiently(call, on=(OSError,), seconds=1, wait_max=0.01) == "done"
+    assert call.calls == 1
+
+
+async def test_what_may_pass_is_tried_again() -> None:
+    call = Flaky(OSError(), Unavailable("down"), OSError())
+    assert await patiently(call, on=(OSError, Unavailable), seconds=5, wait_max=0.01) == "done"
+    assert call.calls == 4
+
+
+@pytest.mark.parametrize("failures", [(ValueError(),), (OSError(), ValueError())])
+async def test_anything_else_is_raised_at_once(failures: tuple[Exception, ...]) -> None:
+    call = Flaky(*failures, OSError())
+    with pytest.raises(ValueError):  # noqa: PT011 - it has no text
+        await patiently(call, on=(OSError,), seconds=1, wait_max=0.01)
+    assert call.calls == len(failures)
+
+
+async def test_it_ends_when_the_time_is_up() -> None:
+    call = Flaky(*[OSError() for _ in range(10_000)])
+    with pytest.raises(OSError):  # noqa: PT011 - it has no text
+        await patiently(call, on=(OSError,), seconds=0.2, wait_max=0.01)
+    assert 1 < call.calls < 1000
