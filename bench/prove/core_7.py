@@ -94,20 +94,21 @@ async def _load(full: Cluster, template: str, sessions: int) -> float:
 def _judge(
     sides: list[Side], *, quick: bool, sessions: int, events: int, size: int, load_seconds: float, seen: int
 ) -> Figure:
-    most = _SANITY if quick else _MOST
+    # Of a dozen samples the p95 is the worst: that would judge the machine's worst moment.
+    most, at = (_SANITY, 0.5) if quick else (_MOST, 0.95)
     table: JsonObject = {}
     ratios = {}
     for name in sides[0].times:
-        low, high = (quantile(side.times[name], 0.95) for side in sides)
+        low, high = (quantile(side.times[name], at) for side in sides)
         ratios[name] = high / low
         table[name] = {
-            "p95_ms": [milliseconds(low), milliseconds(high)],
+            "p95_ms": [milliseconds(quantile(side.times[name], 0.95)) for side in sides],
             "p50_ms": [milliseconds(quantile(side.times[name], 0.5)) for side in sides],
         }
     named = ", ".join(f"{name} {ratios[name]:.2f}" for name in _CLAIMED)
     return Figure(
-        text=f"with {sessions:,} sessions and {events:,} events, p95 against an empty database: {named} times "
-        f"(at most {most}); a whole turn {ratios['turn']:.2f}",
+        text=f"with {sessions:,} sessions and {events:,} events, p{at * 100:.0f} against an empty database: {named} "
+        f"times (at most {most}); a whole turn {ratios['turn']:.2f}",
         holds=all(ratios[name] <= most for name in _CLAIMED),
         details={
             "empty_and_full": table,

@@ -20,7 +20,7 @@ Entry = dict[bytes, bytes]
 
 _COUNT: Final = 500
 _PAUSE_SECONDS: Final = 1.0
-_PACE_SECONDS: Final = 0.005
+_PACE_SECONDS: Final = 0.003
 """In a burst one answer takes what came in so long. What comes after a silence is never kept waiting."""
 
 

@@ -81,7 +81,11 @@ class TurnLive:
         text = clean_text(text)[: self._room]
         self._room -= len(text)
         self._buffered.append(text)
-        if self._timer is None:
+        if self._timer is not None:
+            return
+        if self._loop.time() >= self._next_flush:
+            self._flush()  # here and not by a timer: the first piece then travels with the preview's start
+        else:
             self._timer = self._loop.call_at(self._next_flush, self._flush)
 
     async def publish(self, positions: Sequence[Position]) -> None:
