@@ -96,20 +96,13 @@ class Claims:
     async def _resume(self, connection: Connection, head: Row, turn: Row) -> Claim:
         row = await connection.fetchrow(SQL["resume_turn"], turn["session_id"], turn["id"], head["seq"])
         assert row is not None
-        claim = Claim(
-            organisation=turn["organisation"],
-            session_id=turn["session_id"],
-            epoch=head["epoch"],
-            turn_id=turn["id"],
+        claim = replace(
+            _claim_of(head, turn),
             attempt=row["attempt"],
             failures=row["failures"],
-            first_seq=turn["first_seq"],
             controls_seq=row["controls_seq"],
-            config=agents.load_config(turn["config"]),
             content=content_of(await self._body(turn)),
             context=turn["context"],
-            entries=head["entries"],
-            control_seq=head["control_seq"],
         )
         if head["old_status"] == "running":
             return claim
@@ -124,26 +117,30 @@ class Claims:
         result = {**turn["result"], "pending": remaining}
         await connection.execute(SQL["set_turn_result"], turn["session_id"], turn["id"], result)
         idle = events.status_idle(Outcome(status=TurnStatus.AWAITING, pending=tuple(remaining)).stop_reason)
-        claim = Claim(
-            organisation=turn["organisation"],
-            session_id=turn["session_id"],
-            epoch=head["epoch"],
-            turn_id=turn["id"],
-            attempt=turn["attempt"],
-            failures=turn["failures"],
-            first_seq=turn["first_seq"],
-            controls_seq=turn["controls_seq"],
-            config=agents.load_config(turn["config"]),
-            content=(),
-            context={},
-            entries=head["entries"],
-            control_seq=head["control_seq"],
-        )
-        return Nothing(await append(connection, self._objects, claim, Batch([idle])))
+        return Nothing(await append(connection, self._objects, _claim_of(head, turn), Batch([idle])))
 
     async def _body(self, row: Row) -> JsonObject:
         key = row["input_object"]
         return await self._objects.load(key) if key else row["input_body"]
+
+
+def _claim_of(head: Row, turn: Row) -> Claim:
+    """On a turn as it is stored, without its input."""
+    return Claim(
+        organisation=turn["organisation"],
+        session_id=turn["session_id"],
+        epoch=head["epoch"],
+        turn_id=turn["id"],
+        attempt=turn["attempt"],
+        failures=turn["failures"],
+        first_seq=turn["first_seq"],
+        controls_seq=turn["controls_seq"],
+        config=agents.load_config(turn["config"]),
+        content=(),
+        context={},
+        entries=head["entries"],
+        control_seq=head["control_seq"],
+    )
 
 
 async def _unanswered(connection: Connection, turn: Row) -> list[str]:

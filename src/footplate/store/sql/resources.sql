@@ -113,9 +113,6 @@ insert into organisations (id, name) values ($1, $2) on conflict (id) do nothing
 -- name: insert_key
 insert into api_keys (id, organisation, name, secret_hash, roles) values ($1, $2, $3, $4, $5)
 
--- name: any_key
-select id from api_keys where organisation = $1 and revoked_at is null limit 1
-
 -- name: lock_answer
 -- A retry waits here for its first try, if that still runs.
 select pg_advisory_xact_lock($1)
