@@ -1,16 +1,22 @@
-"""Bodies that are too large for a row go to the object store and leave a readable head behind.
+"""Bodies that are too large for a row go to the object store and leave a readable head behind; so do archives.
 
 Objects are written before the row that names them commits: a crash in between leaves an object that nobody
 names, never a row that names nothing.
 """
 
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import orjson
+from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from footplate.domain import ids
 from footplate.domain.bodies import INLINE_LIMIT, shorten
+from footplate.domain.errors import Unavailable
 from footplate.domain.json import JsonObject, clean_object
 
 
@@ -39,7 +45,70 @@ class Objects:
         body: JsonObject = orjson.loads(bytes(await result.bytes_async()))
         return body
 
+    async def write(self, key: str, pieces: AsyncIterator[bytes]) -> None:
+        """An object in pieces, never whole in memory; there only once it is complete, and to stay."""
+        with _translated():
+            await self._store.put_async(key, pieces)
+            if (folder := self._folder) is not None:
+                await asyncio.to_thread(_settle, folder, folder / key)
+
+    async def read(self, key: str, start: int, end: int) -> bytes:
+        """Part of an object. Raises FileNotFoundError if it is not there."""
+        with _translated():
+            return bytes(await self._store.get_range_async(key, start=start, end=end))
+
     async def delete_session(self, organisation: str, session_id: str) -> None:
-        async for batch in self._store.list(prefix=f"{organisation}/{session_id}/"):
-            for item in batch:
-                await self._store.delete_async(item["path"])
+        await self.delete_under(f"{organisation}/{session_id}")
+
+    async def delete_under(self, prefix: str, *, but: str | None = None) -> None:
+        """Every object whose key begins with the folder `prefix`, one of them excepted."""
+        with _translated():
+            async for batch in self._store.list(prefix=f"{prefix}/"):
+                for item in batch:
+                    if item["path"] != but:
+                        await self.delete(item["path"])
+        if (folder := self._folder) is not None:
+            await asyncio.to_thread(_clear, folder / prefix, None if but is None else folder / but)
+
+    async def delete(self, key: str) -> None:
+        with _translated(), suppress(FileNotFoundError):
+            await self._store.delete_async(key)
+
+    @property
+    def _folder(self) -> Path | None:
+        """Where objects are plain files."""
+        if isinstance(self._store, LocalStore) and self._store.prefix is not None:
+            return Path(self._store.prefix)
+        return None
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except BaseError as error:
+        raise Unavailable(
+            f"The object store does not answer ({type(error).__name__}).",
+            retry_after=1,
+            help_text="Try again in a moment; check FOOTPLATE_OBJECTS_URL and that its credentials still work.",
+        ) from error
+
+
+def _settle(root: Path, path: Path) -> None:
+    """A file that rows are deleted for has to outlive a power failure too: its bytes, and its names up to the root."""
+    for place in (path, *path.relative_to(root).parents):
+        descriptor = os.open(root / place, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _clear(folder: Path, but: Path | None) -> None:
+    """What an upload that was killed has left (the store lists no such file), and folders with nothing in them."""
+    for parent, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            if (path := Path(parent, name)) != but:
+                path.unlink(missing_ok=True)
+        with suppress(OSError):
+            Path(parent).rmdir()

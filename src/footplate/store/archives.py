@@ -1,0 +1,107 @@
+"""Reads archives: a page or a whole conversation, block by block, so that no session has to fit into memory.
+
+An archive may be replaced by a longer one while it is read. Its object is then gone, which is `Moved`: ask again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from footplate.domain.errors import Permanent
+from footplate.store.archives_format import Block, Damaged, Kind, Line, digest, read_index, unpack
+from footplate.store.database import SQL, Connection, Database
+from footplate.store.objects import Objects
+from footplate.store.records import Row
+
+
+class Moved(Exception):
+    """The object is not there; the row may name another by now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    session_id: str
+    organisation: str
+    object_key: str
+    last_seq: int
+    entries: int
+    index_at: int
+    size: int
+    sha256: bytes
+    replaced: str | None = None
+    pruned: bool = False
+
+
+class Archives:
+    def __init__(self, database: Database, objects: Objects) -> None:
+        self._database = database
+        self._objects = objects
+
+    async def find(self, session_id: str, connection: Connection | None = None) -> Archive | None:
+        if connection is not None:
+            return _archive(await connection.fetchrow(SQL["archive"], session_id))
+        return _archive(await self._database.fetchrow("archive", session_id))
+
+    async def blocks(self, archive: Archive) -> list[Block]:
+        packed = await self._read(archive, archive.index_at, archive.size)
+        with _intact(archive):
+            return read_index(packed, archive.sha256)
+
+    async def packed(self, archive: Archive, block: Block) -> bytes:
+        """A block as it is in the object, checked."""
+        packed = await self._read(archive, block.at, block.at + block.size)
+        with _intact(archive):
+            if digest(packed).hex() != block.sha256:
+                raise Damaged
+        return packed
+
+    async def lines(
+        self, archive: Archive, kind: Kind, *, after: int = -1, before: int | None = None, descending: bool = False
+    ) -> AsyncIterator[Line]:
+        """Lines of one kind whose place is beyond `after` and below `before`, both excluded, in either order."""
+        blocks = [
+            block
+            for block in await self.blocks(archive)
+            if block.kind == kind and block.last > after and (before is None or block.first < before)
+        ]
+        name = "seq" if kind == "events" else "idx"
+        for block in reversed(blocks) if descending else blocks:
+            packed = await self._read(archive, block.at, block.at + block.size)
+            with _intact(archive):
+                lines = await asyncio.to_thread(unpack, packed, bytes.fromhex(block.sha256))
+            for line in reversed(lines) if descending else lines:
+                if line[name] > after and (before is None or line[name] < before):
+                    yield line
+
+    async def _read(self, archive: Archive, start: int, end: int) -> bytes:
+        try:
+            return await self._objects.read(archive.object_key, start, end)
+        except FileNotFoundError as error:
+            raise Moved from error
+
+
+class _intact:  # noqa: N801 - reads as a statement where it is used
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, Damaged):
+            raise Permanent(
+                f"The archive of session {self._archive.session_id!r} is damaged: what was read has another checksum.",
+                help_text=f"Restore the object {self._archive.object_key!r} from a backup of the object store.",
+            ) from error
+
+
+def lost(archive: Archive) -> Permanent:
+    return Permanent(
+        f"The archive of session {archive.session_id!r} is not in the object store.",
+        help_text=f"Check FOOTPLATE_OBJECTS_URL (api and workers need the same one), or restore the object "
+        f"{archive.object_key!r} from a backup.",
+    )
+
+
+def _archive(row: Row | None) -> Archive | None:
+    return None if row is None else Archive(**dict(row))

@@ -1,0 +1,141 @@
+"""Reads that fall through to a session's archive: older positions from the object, later ones from their rows.
+
+The boundary is the archive's last position, never which rows happen to be left: a row below it may still be there
+while it is pruned, and is not looked at. The order of looking matters, because a session may be archived, or archived
+again, in between: whoever reads rows *after* looking for the archive has to look again. Only readers of archived
+sessions come here.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+from footplate.domain.errors import NotFound
+from footplate.domain.events import Event, Position
+from footplate.domain.services import EventPage
+from footplate.store import records
+from footplate.store.archives import Archive, Archives, Moved, lost
+from footplate.store.archives_format import Line
+from footplate.store.database import Database, patiently
+
+T = TypeVar("T")
+Rows = Sequence[records.Row]
+
+_PATIENCE_SECONDS: Final = 5.0
+
+
+class ArchivedReads:
+    def __init__(self, database: Database, archives: Archives) -> None:
+        self._database = database
+        self._archives = archives
+
+    async def positions(self, organisation: str, session_id: str, after_seq: int, limit: int) -> list[Position]:
+        async def read(archive: Archive) -> list[Position]:
+            found: list[Position] = []
+            async for line in self._archives.lines(archive, "events", after=after_seq):
+                found.append(_position(line, line["processed_at"]))
+                if len(found) == limit:
+                    return found
+            after = max(after_seq, archive.last_seq)
+            rows = await self._database.fetch("positions", session_id, organisation, after, limit - len(found))
+            await self._same(archive)
+            return [*found, *map(records.position, rows)]
+
+        return await through(self._archives, session_id, read)
+
+    async def ascending(
+        self, session_id: str, page: EventPage, rows: Callable[[int, int], Awaitable[Rows]]
+    ) -> list[Position]:
+        """`rows` reads what matches the page after a position, so many at most."""
+        after_seq = page.after_seq or 0
+
+        async def read(archive: Archive) -> list[Position]:
+            found: list[Position] = []
+            async for line in self._archives.lines(archive, "events", after=after_seq):
+                if _matches(line, page):
+                    found.append(_position(line, _moment(line)))
+                    if len(found) == page.limit:
+                        return found
+            later = await rows(max(after_seq, archive.last_seq), page.limit - len(found))
+            await self._same(archive)
+            return [*found, *map(records.position, later)]
+
+        return await through(self._archives, session_id, read)
+
+    async def descending(self, session_id: str, page: EventPage, rows: Rows) -> list[Position]:
+        """`rows` is the page as the rows alone have it, read before."""
+
+        async def read(archive: Archive) -> list[Position]:
+            found = [records.position(row) for row in rows if row["seq"] > archive.last_seq]
+            if len(found) == page.limit:
+                return found
+            before = archive.last_seq + 1 if page.after_seq is None else page.after_seq
+            async for line in self._archives.lines(archive, "events", before=before, descending=True):
+                if _matches(line, page):
+                    found.append(_position(line, _moment(line)))
+                    if len(found) == page.limit:
+                        break
+            return found
+
+        return await through(self._archives, session_id, read)
+
+    async def _same(self, archive: Archive) -> None:
+        now = await self._archives.find(archive.session_id)
+        if now is None or now.object_key != archive.object_key:
+            raise Moved
+
+
+async def through(archives: Archives, session_id: str, read: Callable[[Archive], Awaitable[T]]) -> T:
+    """Read through the session's archive; anew, if that was replaced meanwhile."""
+    archive: Archive | None = None
+
+    async def attempt() -> T:
+        nonlocal archive
+        archive = await archives.find(session_id)
+        if archive is None:  # deleted meanwhile
+            raise NotFound("session", session_id)
+        return await read(archive)
+
+    try:
+        return await patiently(attempt, on=(Moved,), seconds=_PATIENCE_SECONDS, wait_max=0.5)
+    except Moved as error:
+        assert archive is not None
+        raise lost(archive) from error
+
+
+def _matches(line: Line, page: EventPage) -> bool:
+    """As the `where` of `events_ascending`."""
+    if line["ref_seq"] is not None or (page.types and line["type"] not in page.types):
+        return False
+    bounds = (page.created_gt, page.created_gte, page.created_lt, page.created_lte)
+    if bounds == (None, None, None, None):
+        return True
+    text = _moment(line)
+    if text is None:
+        return False
+    moment = _time(text)
+    return (
+        (page.created_gt is None or moment > page.created_gt)
+        and (page.created_gte is None or moment >= page.created_gte)
+        and (page.created_lt is None or moment < page.created_lt)
+        and (page.created_lte is None or moment <= page.created_lte)
+    )
+
+
+def _moment(line: Line) -> str | None:
+    taken: str | None = line["taken_at"] or line["processed_at"]
+    return taken
+
+
+def _position(line: Line, processed_at: str | None) -> Position:
+    return Position(
+        seq=line["seq"],
+        event=Event(line["type"], line["body"] or {}, line["event_id"]),
+        created_at=_time(line["created_at"]),
+        processed_at=None if processed_at is None else _time(processed_at),
+        turn_id=line["turn_id"],
+    )
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)

@@ -1,0 +1,94 @@
+"""Writes a session's archive: what an earlier one has, as it is, and what was added since, read row by row.
+
+Rows of the log are never changed, so they are read in pages without holding a snapshot. What is written is read back
+and checked before anybody may rely on it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+from footplate import failpoints
+from footplate.domain import ids
+from footplate.store.archives import Archive, Archives
+from footplate.store.archives_format import Kind, Layout, digest, pack, split
+from footplate.store.database import SQL, Connection
+from footplate.store.objects import Objects
+
+_PAGE: Final = 500
+
+
+class Incomplete(Exception):
+    """A row that should be there is not: the session was deleted, or somebody else's hand was in the tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What of a session goes into the archive."""
+
+    organisation: str
+    session_id: str
+    last_seq: int
+    entries: int
+
+
+def folder(organisation: str, session_id: str) -> str:
+    return f"{organisation}/{session_id}/archive"
+
+
+class ArchiveWriter:
+    def __init__(self, archives: Archives, objects: Objects) -> None:
+        self._archives = archives
+        self._objects = objects
+
+    async def write(self, connection: Connection, extent: Extent, old: Archive | None) -> Archive:
+        """A new object, under a key that nothing else ever has."""
+        key = f"{folder(extent.organisation, extent.session_id)}/{ids.new_id('arch')}.jsonl.gz"
+        layout = Layout()
+        index = b""
+
+        async def pieces() -> AsyncIterator[bytes]:
+            nonlocal index
+            yield layout.head(extent.organisation, extent.session_id)
+            if old is not None:
+                for block in await self._archives.blocks(old):
+                    packed = await self._archives.packed(old, block)
+                    yield layout.block(block.kind, block.first, block.last, packed)
+            async for piece in _rows(connection, layout, extent, old):
+                yield piece
+            await failpoints.hit("archive_writing")
+            index = layout.index()
+            yield index
+
+        await self._objects.write(key, pieces())
+        archive = Archive(
+            organisation=extent.organisation,
+            session_id=extent.session_id,
+            object_key=key,
+            last_seq=extent.last_seq,
+            entries=extent.entries,
+            index_at=layout.size - len(index),
+            size=layout.size,
+            sha256=digest(index),
+        )
+        for block in await self._archives.blocks(archive):
+            await self._archives.packed(archive, block)
+        return archive
+
+
+async def _rows(connection: Connection, layout: Layout, extent: Extent, old: Archive | None) -> AsyncIterator[bytes]:
+    parts: tuple[tuple[Kind, int, int], ...] = (
+        ("events", old.last_seq if old else 0, extent.last_seq),
+        ("entries", (old.entries if old else 0) - 1, extent.entries - 1),
+    )
+    for kind, place, last in parts:
+        after = place
+        while after < last:
+            rows = await connection.fetch(SQL[f"archive_{kind}"], extent.session_id, after, last, _PAGE)
+            if not rows or rows[-1]["place"] != after + len(rows):
+                raise Incomplete(f"{kind} of {extent.session_id} after {after}")
+            for lines in split([row["line"] for row in rows]):
+                packed = await asyncio.to_thread(pack, lines)
+                yield layout.block(kind, after + 1, after + len(lines), packed)
+                after += len(lines)

@@ -1,0 +1,118 @@
+-- Retention: sessions that rest become one object each. Deletion: what is left of a session outside its rows.
+
+-- name: walk_place
+select place from walks where name = 'retention'
+
+-- name: walked
+insert into walks (name, place) values ('retention', $1) on conflict (name) do update set place = excluded.place
+
+-- name: walk
+-- The next heads, and which of them may rest. Cheap, because it looks at all sessions in turn; `resting` decides.
+select h.session_id, h.organisation,
+       h.status = 'idle' and h.turn_id is null and h.holder is null and not h.wake and h.seq > coalesce(a.last_seq, 0)
+       and (h.claimed_at is null or h.claimed_at < now() - $2::interval) as candidate
+from (select * from session_heads where session_id > $1 order by session_id limit $3) h
+left join archives a on a.session_id = h.session_id
+order by h.session_id
+
+-- name: lock_archiving
+-- Until the transaction ends, nobody else writes or removes objects of the session's archive. Not a lock that the
+-- session's work ever waits for.
+select pg_try_advisory_xact_lock(hashtext('archive'), hashtext($1))
+
+-- name: lock_head_only
+select from session_heads where session_id = $1 for update
+
+-- name: resting
+-- The one place that says which session waits for nothing: no turn runs, is parked or is due, no step is queued, and its
+-- last event is old. Whatever else may need a session's rows (a fork, for one) is added here.
+select h.seq, h.epoch, h.entries, a.object_key
+from session_heads h
+left join archives a on a.session_id = h.session_id
+where h.session_id = $1 and h.status = 'idle' and h.turn_id is null and h.holder is null and not h.wake
+  and h.seq > coalesce(a.last_seq, 0)
+  and not exists (select from steps s where s.session_id = $1 and s.state = 'queued')
+  and exists (
+      select from events e where e.session_id = $1 and e.seq = h.seq and e.created_at < now() - $2::interval)
+
+-- name: archive
+select session_id, organisation, object_key, last_seq, entries, index_at, size, sha256, replaced, pruned
+from archives where session_id = $1
+
+-- name: archive_events
+-- A position as it is read, body and moment of being taken up included, so that a block is read without any other.
+-- Nothing that is archived is referred to from later on: what refers is a step or turn, and there was none open.
+-- One look at an index for each row, whatever the planner knows of a session that has grown since it last counted.
+select e.seq as place, json_build_object(
+    'seq', e.seq, 'event_id', e.event_id, 'ref_seq', e.ref_seq, 'type', e.type, 'version', e.version,
+    'turn_id', e.turn_id, 'principal', e.principal, 'created_at', e.created_at, 'processed_at', e.processed_at,
+    'taken_at', (select t.processed_at from events t where t.session_id = $1 and t.ref_seq = e.seq),
+    'body', coalesce((select o.body from events o where o.session_id = $1 and o.seq = e.ref_seq), e.body),
+    'object_key', e.object_key)::text as line
+from events e
+where e.session_id = $1 and e.seq > $2 and e.seq <= $3
+order by e.seq
+limit $4
+
+-- name: archive_entries
+select n.idx as place, json_build_object(
+    'idx', n.idx, 'turn_id', n.turn_id, 'kind', n.kind, 'created_at', n.created_at, 'body', n.body,
+    'object_key', n.object_key)::text as line
+from entries n
+where n.session_id = $1 and n.idx > $2 and n.idx <= $3
+order by n.idx
+limit $4
+
+-- name: record_archive
+-- From the commit of this on, the object is what is read.
+insert into archives (session_id, organisation, object_key, last_seq, entries, index_at, size, sha256)
+values ($1, $2, $3, $4, $5, $6, $7, $8)
+on conflict (session_id) do update
+set object_key = excluded.object_key, last_seq = excluded.last_seq, entries = excluded.entries,
+    index_at = excluded.index_at, size = excluded.size, sha256 = excluded.sha256, replaced = archives.object_key,
+    pruned = false, created_at = now()
+
+-- name: keep_principals
+update turns t set principal = e.principal
+from events e
+where t.session_id = $1 and t.principal is null and e.session_id = $1 and e.seq = t.position
+
+-- name: to_prune
+select session_id from archives where not pruned order by created_at limit $1
+
+-- name: prune
+-- One batch of rows that are in the archive, the first ones first: what is left never has a gap. The head is held, so that a deletion of the session waits for its turn.
+with place as (
+    select a.last_seq, a.entries
+    from archives a join session_heads h on h.session_id = a.session_id
+    where a.session_id = $1
+    for key share of h
+), old_events as (
+    delete from events e using place
+    where e.session_id = $1 and e.seq <= place.last_seq
+      and e.seq < (select min(seq) from events where session_id = $1) + $2::integer
+    returning 1
+), old_entries as (
+    delete from entries n using place
+    where n.session_id = $1 and n.idx < place.entries
+      and n.idx < (select min(idx) from entries where session_id = $1) + $2::integer
+    returning 1
+)
+select (select count(*) from old_events) + (select count(*) from old_entries) as rows
+
+-- name: pruned
+update archives set pruned = true, replaced = null where session_id = $1
+
+-- name: deletions_due
+-- Once at once, and once more later: for what a worker that was cut off wrote after the session was gone.
+select session_id, organisation
+from deletions
+where purged_at is null or deleted_at < now() - $1::interval
+order by deleted_at
+limit $2
+
+-- name: purged
+with over as (
+    delete from deletions where session_id = $1 and deleted_at < now() - $2::interval returning session_id
+)
+update deletions set purged_at = now() where session_id = $1 and not exists (select from over)

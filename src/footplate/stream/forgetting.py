@@ -1,0 +1,30 @@
+"""Removes what Redis still has of a session that was deleted: its open preview and its entries in the live stream."""
+
+from typing import Final, cast
+
+from redis.asyncio import Redis
+
+from footplate.stream import connections, keys
+
+_PAGE: Final = 500
+
+
+class Forgetter:
+    def __init__(self, url: str) -> None:
+        self._redis: Redis = connections.short(url)
+
+    async def aclose(self) -> None:
+        await self._redis.aclose()
+
+    async def forget(self, organisation: str, session_id: str) -> None:
+        """A stream is cut by length, not by age: on a quiet cell its entries would stay for good. Readers do not
+        notice that entries they are past, or not yet at, are gone.
+        """
+        await self._redis.delete(keys.open_preview(organisation, session_id))
+        stream = keys.stream(keys.shard_of(session_id))
+        start = b"-"
+        while page := await self._redis.xrange(stream, min=start, count=_PAGE):
+            items = cast("list[tuple[bytes, dict[bytes, bytes]]]", page)
+            if found := [number for number, fields in items if fields.get(b"s") == session_id.encode()]:
+                await self._redis.xdel(stream, *found)
+            start = b"(" + items[-1][0]

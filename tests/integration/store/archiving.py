@@ -1,0 +1,187 @@
+"""Sessions that rest, everything that can be read of them, and a process that archives or deletes until it is killed.
+
+As a program: `archiving.py <dsn> <folder> archive|delete|purge <organisation> <session>`.
+"""
+
+import asyncio
+import signal
+import sys
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from tests.integration.store.cell import ANSWERED, Cell, answer_to, ask, interrupt, message, waits_for
+
+from footplate.domain import events
+from footplate.domain.events import Event, Position, Usage
+from footplate.domain.ports import Entry
+from footplate.domain.principals import Principal
+from footplate.domain.running import Claim
+from footplate.domain.services import EventPage, Order
+from footplate.domain.turns import WhenBusy
+from footplate.store.database import Database
+from footplate.store.objects import Objects
+from footplate.store.retention import Retention
+from footplate.store.retention_deletions import Deletions
+from footplate.store.units import Units
+
+_ORDERS: Final[tuple[Order, ...]] = ("asc", "desc")
+REST = timedelta(hours=1)
+BATCH = 5
+
+
+@dataclass(slots=True)
+class Rester:
+    """A session, and the last turn that it had."""
+
+    cell: Cell
+    principal: Principal
+    id: str
+    claim: Claim | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.cell.folder / self.principal.organisation / self.id
+
+    @property
+    def files(self) -> list[str]:
+        """Every file of it in the object store, the leftovers of uploads included."""
+        return sorted(path.name for path in self.folder.rglob("*") if path.is_file())
+
+    @property
+    def archives(self) -> list[str]:
+        return [name for name in self.files if not name.startswith("body_")]
+
+    async def turn(self, text: str) -> None:
+        """A turn with all that a log can hold: large bodies, steering, an interrupt, a question and its answer."""
+        cell, principal = self.cell, self.principal
+        await cell.send(principal, self.id, text)
+        claim = await cell.claim(self.id, principal)
+        for number in range(4):
+            note = events.message(f"{text} {number} é\u2028\n\r\t\"'\\ 🙂")
+            used = Usage(input_tokens=number, requests=1)
+            await cell.turns.append(claim, [note], entries=[Entry("k", {"text": text, "n": number})], usage=used)
+        large: list[Any] = [events.text_block(text * 40_000)]
+        result = events.tool_result("sevt_1", large, is_error=False, call_id="toolu_1")
+        await cell.turns.append(claim, [result], entries=[Entry("large", {"output": text * 40_000})])
+        await cell.send(principal, self.id, message("steer", WhenBusy.STEER), interrupt())
+        await cell.turns.take_steering(claim)
+        await cell.turns.take_interrupts(claim)
+        question = ask()
+        await cell.turns.append(claim, [question])
+        await cell.turns.finish(claim, waits_for(question))
+        await cell.send(principal, self.id, answer_to(question.id))
+        claim = await cell.claim(self.id, principal)
+        await cell.turns.append(claim, [Event(events.AGENT_MESSAGE, {"content": []})], entries=[Entry("end", {})])
+        await cell.turns.finish(claim, ANSWERED)
+        await self.had(claim)
+
+    async def had(self, claim: Claim) -> None:
+        self.claim = replace(claim, entries=(await self.cell.head(self.id))["entries"])
+
+    async def grow_old(self) -> None:
+        async with self.cell.database.connection() as connection:
+            await connection.execute(
+                "update events set created_at = created_at - interval '1 day'"
+                " where session_id = $1 and created_at > now() - interval '1 hour'",
+                self.id,
+            )
+            await connection.execute(
+                "update session_heads set claimed_at = now() - interval '1 day' where session_id = $1", self.id
+            )
+
+    async def read(self, *, step: int = 11) -> dict[str, Any]:
+        """Everything, in every way: both orders, cursors, page sizes, filters, positions, the conversation, turns."""
+        cell, principal = self.cell, self.principal
+        head = await cell.head(self.id)
+        found: dict[str, Any] = {"seq": head["seq"], "entries": head["entries"]}
+        stamps = sorted({item.processed_at for item in await self._list(EventPage(limit=1000)) if item.processed_at})
+        some = stamps[len(stamps) // 2]
+        for after in (None, *range(0, head["seq"] + 2, step)):
+            for limit in (1, 4, 1000):
+                for order in _ORDERS:
+                    page = EventPage(limit=limit, order=order, after_seq=after)
+                    for name, narrow in (
+                        ("all", page),
+                        ("types", replace(page, types=[events.USER_MESSAGE, events.STATUS_IDLE])),
+                        ("none", replace(page, types=["session.deleted"])),
+                        ("early", replace(page, created_lte=some)),
+                        ("late", replace(page, created_gt=some)),
+                        ("between", replace(page, created_gte=stamps[1], created_lt=some)),
+                    ):
+                        found[f"events {name} {order} {after} {limit}"] = await self._list(narrow)
+                found[f"positions {after} {limit}"] = await cell.reads.positions(
+                    principal.organisation, self.id, after or 0, limit
+                )
+        if self.claim is not None:
+            for index in range(head["entries"] + 1):
+                found[f"entries {index}"] = await cell.turns.entries(self.claim, index)
+        found["turns"] = await cell.reads.turns(principal, self.id, limit=100, before=None)
+        return found
+
+    async def _list(self, page: EventPage) -> list[Position]:
+        return [*await self.cell.reads.events(self.principal, self.id, page)]
+
+    def retention(self) -> Retention:
+        return Retention(self.cell.database, self.cell.objects, REST, batch=BATCH)
+
+    async def archive(self) -> None:
+        await self.grow_old()
+        await self.retention().archive(self.principal.organisation, self.id)
+
+    async def row(self) -> dict[str, Any] | None:
+        rows = await self.cell.rows("archives", self.id)
+        return rows[0] if rows else None
+
+    async def rows_left(self) -> int:
+        row = await self.row()
+        assert row is not None
+        old = [item for item in await self.cell.rows("events", self.id) if item["seq"] <= row["last_seq"]]
+        entries = [item for item in await self.cell.rows("entries", self.id) if item["idx"] < row["entries"]]
+        return len(old) + len(entries)
+
+    async def in_a_process(self, points: Path, point: str, action: str) -> None:
+        """Do it in a process of its own, which is killed at the point."""
+        (points / point).write_text("kill")
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            __file__,
+            self.cell.dsn,
+            str(self.cell.folder.parent),
+            action,
+            self.principal.organisation,
+            self.id,
+            env={"FOOTPLATE_FAILPOINTS": str(points), "PYTHONPATH": str(Path(__file__).parents[3])},
+        )
+        assert await process.wait() == -signal.SIGKILL
+        assert (points / f"{point}.hit").exists()
+
+
+async def rester(cell: Cell, principal: Principal, turns: int = 2) -> Rester:
+    session = Rester(cell, principal, await cell.session(principal))
+    for number in range(turns):
+        await session.turn(f"turn{number}")
+    return session
+
+
+async def _main(dsn: str, folder: str, action: str, organisation: str, session_id: str) -> None:
+    database = await Database.open(dsn, size=3)
+    objects = Objects.open(None, Path(folder))
+    if action == "archive":
+        retention = Retention(database, objects, REST, batch=BATCH)
+        await retention.archive(organisation, session_id)
+    elif action == "delete":
+        principal = Principal(organisation, "key", "test", frozenset())
+        async with Units(database, objects).unit(principal, None) as unit:
+            await unit.delete_session(principal, session_id)
+    else:
+
+        async def nothing(organisation: str, session_id: str) -> None: ...
+
+        await Deletions(database, objects, nothing).run()
+    await database.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(*sys.argv[1:]))

@@ -1,0 +1,171 @@
+"""A session that was deleted leaves nothing: no row in any table, no object, nothing in Redis."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from footplate.domain.events import Position
+from footplate.domain.principals import Principal
+from footplate.domain.services import Answer, Attempt
+from footplate.stack import Stack
+from footplate.stack.leftovers import wait_until
+from footplate.store import archives_writing
+from footplate.store.retention_deletions import Deletions
+from footplate.stream import keys
+from footplate.stream.forgetting import Forgetter
+from footplate.stream.publisher import Live
+from footplate.stream.turn_live import TurnLive
+
+from .archiving import Rester, rester
+from .cell import Cell
+
+_NOW = timedelta(0)
+
+
+async def _rows(cell: Cell, session_id: str) -> dict[str, int]:
+    """In which tables a session is, and in how many rows; found by asking the database for all of its tables."""
+    found = {}
+    async with cell.database.connection() as connection:
+        columns = await connection.fetch(
+            "select c.table_name as name, c.column_name as key from information_schema.columns c"
+            " join pg_class t on t.relname = c.table_name and not t.relispartition"
+            " where c.table_schema = 'public' and (c.column_name = 'session_id' or c.table_name = 'sessions' and"
+            " c.column_name = 'id')"
+        )
+        assert {"sessions", "events", "archives", "answers"} <= {row["name"] for row in columns}
+        for row in columns:
+            query = f"select count(*) from {row['name']} where {row['key']} = $1"
+            if count := await connection.fetchval(query, session_id):
+                found[row["name"]] = count
+    return found
+
+
+async def _in_redis(redis: Redis, session_id: str) -> list[Any]:
+    named = [key async for key in redis.scan_iter(match=f"*{session_id}*")]
+    entries: Any = await redis.xrange(keys.stream(keys.shard_of(session_id)))
+    return [*named, *[number for number, fields in entries if session_id.encode() in fields.values()]]
+
+
+async def _delete(session: Rester) -> None:
+    async with session.cell.units.unit(session.principal, None) as unit:
+        await unit.delete_session(session.principal, session.id)
+
+
+async def _nothing(organisation: str, session_id: str) -> None: ...
+
+
+async def _full(cell: Cell, principal: Principal) -> Rester:
+    """Archived twice, with rows besides, and an answer that is kept for a retry."""
+    session = await rester(cell, principal, 1)
+    for _ in range(2):
+        await session.archive()
+        await session.turn("more")
+    attempt = Attempt(method="POST", path="/p", body_hash=b"h", idempotency_key=session.id)
+    async with cell.units.unit(principal, attempt) as unit:
+        await unit.update_session(principal, session.id, lambda old: old)
+        await unit.remember(Answer(200, {}))
+    return session
+
+
+async def test_it_leaves_nothing(cell: Cell, principal: Principal, stack: Stack, tmp_path: Path) -> None:
+    session, other = await _full(cell, principal), await rester(cell, principal, 1)
+    url = stack.settings.redis_url
+    positions: list[Position] = [*await cell.positions(session.id, principal)]
+    redis = Redis.from_url(url)
+    async with Live(url) as live:
+        for item in (session, other):
+            turn = TurnLive(live, principal.organisation, item.id)
+            turn.preview("agent.message").write("half of a")
+            await live.publish(principal.organisation, item.id, positions[:2])
+        assert await live.drained()
+
+        async def shown() -> bool:
+            return len(await _in_redis(redis, session.id)) >= 3
+
+        assert await wait_until(shown, 5)
+    forgetter = Forgetter(url)
+    assert {"events", "archives", "answers"} <= (await _rows(cell, session.id)).keys()
+
+    await _delete(session)
+    assert await _rows(cell, session.id) == {"deletions": 1}
+    assert session.files == []
+
+    first = Deletions(cell.database, cell.objects, forgetter.forget)
+    await first.run()
+    assert await _in_redis(redis, session.id) == []
+    # What a worker that was cut off writes later goes as well, and then the note.
+    session.folder.mkdir(parents=True)
+    (session.folder / "body_late.json").write_text("{}")
+    await first.run()
+    assert session.files == ["body_late.json"]
+    await Deletions(cell.database, cell.objects, forgetter.forget, late=_NOW).run()
+    assert await _rows(cell, session.id) == {}
+    assert not session.folder.exists()
+    assert len(await _in_redis(redis, other.id)) >= 2
+    assert other.files
+    await forgetter.aclose()
+    await redis.aclose()
+
+
+@pytest.mark.parametrize(("point", "action"), [("deletion_committed", "delete"), ("deletion_objects", "purge")])
+async def test_killed_in_between_the_sweep_finishes_it(
+    cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, point: str, action: str
+) -> None:
+    session = await _full(cell, principal)
+    if action == "purge":
+        with monkeypatch.context() as patched:
+            patched.setattr(cell.objects, "delete_session", _nothing)  # as if the api had died after its commit
+            await _delete(session)
+    await session.in_a_process(tmp_path, point, action)
+    assert await _rows(cell, session.id) == {"deletions": 1}
+    assert bool(session.files) is (action == "delete")
+
+    forgotten: list[tuple[str, str]] = []
+
+    async def forget(organisation: str, session_id: str) -> None:
+        forgotten.append((organisation, session_id))
+
+    async def finished() -> bool:
+        await Deletions(cell.database, cell.objects, forget, late=_NOW).run()
+        return "deletions" not in await _rows(cell, session.id)
+
+    assert await wait_until(finished, 20)
+    assert session.files == []
+    assert (principal.organisation, session.id) in forgotten
+
+
+async def test_deleted_while_it_is_archived(cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = await rester(cell, principal)
+    real = archives_writing.ArchiveWriter.write
+
+    async def write(self: archives_writing.ArchiveWriter, *args: Any) -> Any:
+        archive = await real(self, *args)
+        assert session.archives
+        await _delete(session)
+        return archive
+
+    monkeypatch.setattr(archives_writing.ArchiveWriter, "write", write)
+    await session.archive()
+    assert session.files == []
+    assert await _rows(cell, session.id) == {"deletions": 1}
+
+
+async def test_what_cannot_be_deleted_now_is_deleted_later(
+    cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await rester(cell, principal)
+    with monkeypatch.context() as patched:
+
+        async def down(*_: object) -> None:
+            raise OSError("the store is down")
+
+        patched.setattr(cell.objects, "delete_session", down)
+        await _delete(session)
+    assert session.files
+
+    await Deletions(cell.database, cell.objects, _nothing).run()
+    assert session.files == []
+    assert await _rows(cell, session.id) == {"deletions": 1}
