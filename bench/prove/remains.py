@@ -1,4 +1,4 @@
-"""Is anything of a cluster still alive? Found by the mark in its environment, or by where it works."""
+"""Is anything of a cluster still alive? Found by a mark in its environment, its place, or what its sandbox shows it."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ def of(cluster_id: str, directory: Path) -> dict[int, str]:
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             process = Path(entry.path)
-            if _is_marked(process, cluster_id) or _works_below(process, directory):
+            if _is_marked(process, cluster_id) or works_below(process, directory):
                 found[int(entry.name)] = _command(process)
     return found
 
@@ -29,11 +29,28 @@ def _is_marked(process: Path, cluster_id: str) -> bool:
         return False
 
 
-def _works_below(process: Path, directory: Path) -> bool:
+def works_below(process: Path, directory: Path) -> bool:
+    """By its working directory; one in a sandbox, which has paths of its own, by what is mounted there."""
     try:
+        if (process / "ns/mnt").readlink() != Path("/proc/self/ns/mnt").readlink():
+            return any(Path(root).is_relative_to(_on_its_disk(directory)) for root, _ in _mounts(process))
         return Path(str((process / "cwd").readlink()).removesuffix(" (deleted)")).is_relative_to(directory)
     except OSError:
         return False
+
+
+def _on_its_disk(directory: Path) -> Path:
+    """Its path from the root of the file system that it is on: what mounts are known by in every namespace."""
+    directory = directory.resolve()
+    above = [(root, point) for root, point in _mounts(Path("/proc/self")) if directory.is_relative_to(point)]
+    root, point = max(above, key=lambda mount: len(mount[1]))
+    return Path(root) / directory.relative_to(point)
+
+
+def _mounts(process: Path) -> list[tuple[str, str]]:
+    """What of its file system is mounted, and where."""
+    lines = (line.split(" ", 5) for line in (process / "mountinfo").read_text().splitlines())
+    return [(fields[3], fields[4]) for fields in lines]
 
 
 def _command(process: Path) -> str:

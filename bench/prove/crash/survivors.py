@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from bench.prove import remains
 from bench.prove.cluster import Cluster
 
 LIMIT: Final = 5.0
@@ -41,7 +42,7 @@ class Survivors:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._workspaces = str(cluster.directory / "data" / "workspaces")
+        self._workspaces = cluster.directory / "data" / "workspaces"
         self._owned: dict[int, set[tuple[int, int]]] = {}
         self._latest: dict[int, int] = {}
         self._task: asyncio.Task[None] | None = None
@@ -83,14 +84,11 @@ class Survivors:
             process
             for process in table.values()
             if (process.pid, process.started) in owned
-            or (process.pid not in others and process.started <= died and self._works_for_a_turn(process))
+            or (process.pid not in others and process.started <= died and self._works_for_a_turn(process.pid))
         ]
 
-    def _works_for_a_turn(self, process: _Process) -> bool:
-        try:
-            return str(Path(f"/proc/{process.pid}/cwd").readlink()).startswith(self._workspaces)
-        except OSError:
-            return False
+    def _works_for_a_turn(self, pid: int) -> bool:
+        return remains.works_below(Path(f"/proc/{pid}"), self._workspaces)
 
     def _workers(self) -> list[int]:
         return [worker.pid for worker in self._cluster.workers if worker.running and worker.pid is not None]

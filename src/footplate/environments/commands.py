@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from footplate import failpoints
 from footplate.domain.ports import CommandResult
-from footplate.environments.guardian import Guardian, Spawned
 from footplate.environments.output import Output
+from footplate.environments.spawner import Spawned, Spawner
 
 
 async def run(
-    guardian: Guardian,
+    spawner: Spawner,
     argv: Sequence[str],
     *,
     cwd: str,
@@ -23,7 +23,7 @@ async def run(
     output: Output,
 ) -> CommandResult:
     began = time.monotonic()
-    command = await _spawn(guardian, argv, cwd=cwd, env=env, stdin=stdin, output=output)
+    command = await _spawn(spawner, argv, cwd=cwd, env=env, stdin=stdin, output=output)
     try:
         await failpoints.hit("in_tool")
         await asyncio.wait([command.exited], timeout=time_limit)
@@ -46,18 +46,18 @@ async def run(
 
 
 async def _spawn(
-    guardian: Guardian, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, output: Output
+    spawner: Spawner, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, output: Output
 ) -> Spawned:
-    given = _content(stdin)
+    given = content_of(stdin)
     try:
         stdout, stderr = (reader.writer for reader in output.readers)
-        return await guardian.spawn(argv, cwd=cwd, env=env, fds={0: given, 1: stdout, 2: stderr})
+        return await spawner.spawn(argv, cwd=cwd, env=env, fds={0: given, 1: stdout, 2: stderr})
     finally:
         os.close(given)
         output.release()
 
 
-def _content(stdin: bytes) -> int:
+def content_of(stdin: bytes) -> int:
     """A descriptor to read it from: a file in memory needs nobody who feeds it."""
     if not stdin:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)

@@ -5,8 +5,8 @@ closes the socket; a worker that is stopped or cut off stops renewing the lease.
 started is alive afterwards. So nothing here may block on the worker or on a command.
 
 Start-up time is part of every turn's first command. That is why json, socket, signal, typing and contextlib are not
-imported: the C parts beneath them do in half the time. Both ends of the socket are the same interpreter, so marshal
-is a safe encoding between them.
+imported: the C parts beneath them do in half the time. Requests are marshalled, because the worker is whom we trust and
+both ends are the same interpreter; answers are three numbers, because the one who answers may live in a sandbox.
 """
 
 from __future__ import annotations
@@ -34,13 +34,18 @@ MAX_FDS = 64
 TICK = 1.0  # poll does not count the time that the machine was suspended, the lease does
 STOP_TICK = 0.01
 LENGTH = 4
+NO_START = 126
 
 
 def main() -> None:
     deadline, mode = float(sys.argv[1]), sys.argv[2]
+    uid, gid = int(sys.argv[3]), int(sys.argv[4])
     for ignored in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
         _signal.signal(ignored, _signal.SIG_IGN)  # it lives by its socket and its lease alone
     connection = take_connection()
+    if sys.argv[5:]:
+        tree.stage(sys.argv[5], sys.argv[6:])
+    tree.become(uid, gid)
     init = tree.enter_namespace() if mode == "namespace" else None
     lifeline = tree.leave_to_watcher() if init is None else None
     guardian = Guardian(connection, deadline, init=init, lifeline=lifeline)
@@ -80,7 +85,7 @@ class Guardian:
         poll.register(wake, select.POLLIN)
         if self.lifeline is not None:
             poll.register(self.lifeline, select.POLLIN)
-        self.send({"ready": "namespace" if self.init is not None else "descendants"})
+        self.send(b"R", value=int(self.init is not None))
         while not (self.over or self.expired()):
             poll.register(self.connection, select.POLLIN | (select.POLLOUT if self.outbox else 0))
             events = dict(poll.poll(self.wait_time() * 1000))
@@ -106,7 +111,7 @@ class Guardian:
             if pid == self.init:
                 self.over = True
             elif pid in self.commands:
-                self.send({"exited": self.commands.pop(pid), "code": code})
+                self.send(b"E", self.commands.pop(pid), code)
 
     def receive(self) -> None:
         """Take what the worker sent and carry out what is complete; nothing more once worker or lease is gone."""
@@ -144,14 +149,25 @@ class Guardian:
     def spawn(self, message: dict[str, Any]) -> None:
         targets = message["fds"]
         given, self.fds = self.fds[: len(targets)], self.fds[len(targets) :]
-        child = os.fork()
+        try:
+            child = os.fork()
+        except OSError as error:
+            child = -1
+            complain(error, dict(zip(targets, given, strict=True)))
         if child == 0:
-            become_command(message, dict(zip(targets, given, strict=True)))
+            self.become(message, dict(zip(targets, given, strict=True)))
         for fd in given:
             os.close(fd)
+        self.send(b"S", message["id"], child)
+        if child < 0:
+            self.send(b"E", message["id"], NO_START)
+            return
         self.commands[child] = message["id"]
         self.leaders[message["id"]] = child
-        self.send({"started": message["id"], "pid": child})
+
+    def become(self, message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
+        """In the child. It never returns."""
+        become_command(message, fds)
 
     def advance_stops(self) -> None:
         for command, stop in list(self.stops.items()):
@@ -159,11 +175,10 @@ class Guardian:
                 self.report_ended()  # whoever waits for the stop has the exit code first
                 del self.stops[command]
                 self.leaders.pop(command, None)
-                self.send({"stopped": command})
+                self.send(b"T", command)
 
-    def send(self, message: dict[str, Any]) -> None:
-        frame = marshal.dumps(message)
-        self.outbox += len(frame).to_bytes(LENGTH, "big") + frame
+    def send(self, kind: bytes, number: int = 0, value: int = 0) -> None:
+        self.outbox += kind + number.to_bytes(4, "big") + value.to_bytes(4, "big", signed=True)
 
     def flush(self) -> None:
         """Never wait: a stopped worker reads nothing, and its lease still has to end."""
@@ -172,19 +187,33 @@ class Guardian:
                 del self.outbox[: self.connection.send(self.outbox)]
 
 
+def complain(error: OSError, fds: dict[int, int]) -> None:
+    """On the command's own standard error, which nobody has to be reading."""
+    if 2 in fds:  # noqa: PLR2004 - as everybody numbers it
+        os.set_blocking(fds[2], False)
+        with suppress(OSError):
+            os.write(fds[2], f"no command can be started: {error.strerror}\n".encode())
+
+
+def clean_start(fds: dict[int, int]) -> None:
+    """In the child: a session of its own, the given descriptors in their places, signals as they come by default."""
+    os.setsid()
+    # First all out of the way of the targets, so that placing one cannot overwrite the next.
+    aside = {target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(fds) + 1) for target, fd in fds.items()}
+    for target, fd in aside.items():
+        os.dup2(fd, target, inheritable=True)
+    _signal.set_wakeup_fd(-1)
+    for number in range(1, _signal.NSIG):
+        with suppress(OSError, ValueError):
+            _signal.signal(number, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+
+
 def become_command(message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
-    """In the child: a session of its own, the given descriptors and no other, then the program or status 127."""
+    """In the child: the given descriptors and no other, then the program or status 127."""
     try:
-        os.setsid()
-        # First all out of the way of the targets, so that placing one cannot overwrite the next.
-        aside = {target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(fds) + 1) for target, fd in fds.items()}
-        for target, fd in aside.items():
-            os.dup2(fd, target, inheritable=True)
-        _signal.set_wakeup_fd(-1)
-        for number in range(1, _signal.NSIG):
-            with suppress(OSError, ValueError):
-                _signal.signal(number, _signal.SIG_DFL)
-        _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+        if fds:
+            clean_start(fds)
         os.chdir(message["cwd"])
         os.execvpe(message["argv"][0], message["argv"], message["env"])  # noqa: S606
     except OSError as error:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_SLAVE = 2, 4, 8, 0x4000, 0x80000
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_SLAVE = 2, 4, 8, 0x1000, 0x4000, 0x80000
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
 
 libc = ctypes.CDLL(None, use_errno=True)
 # Opened before a fresh /proc may cover it: the guardian itself lives outside the namespace.
@@ -37,6 +37,46 @@ class suppress:  # noqa: N801 - contextlib's, without its import
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
         return kind is not None and issubclass(kind, self.errors)
+
+
+def stage(directory: str, sources: list[str]) -> None:
+    """Show each source as DIRECTORY/<its number>, to this process and its children alone.
+
+    For whoever this process becomes: a mount can be used by one who may not reach where it comes from.
+    """
+    if libc.unshare(CLONE_NEWNS) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    mount("none", "/", None, MS_REC | MS_SLAVE)
+    # Opened before the directory is covered: a source may lie in it.
+    opened = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source in sources]
+    mount("tmpfs", directory, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=64k")
+    for number, source in enumerate(opened):
+        target = f"{directory}/{number}"
+        os.mkdir(target)  # noqa: PTH102 - pathlib costs milliseconds to import
+        mount(f"/proc/self/fd/{source}", target, None, MS_BIND | MS_REC)
+        os.close(source)
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    texts = [None if text is None else text.encode() for text in (source, target, kind, options)]
+    if libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), target)
+
+
+def become(uid: int, gid: int) -> None:
+    """Give up the worker's rights for those of a user, if it is another one."""
+    if (uid, gid) == (os.geteuid(), os.getegid()):
+        return
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    # The kernel hides the /proc entries of who changed; a user namespace is made by writing to one's own.
+    set_dumpable(1)
+
+
+def set_dumpable(value: int) -> None:
+    """0: no process of the same user may trace this one, or read its memory and descriptors."""
+    libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(value))
 
 
 def enter_namespace() -> int | None:
@@ -96,8 +136,9 @@ def be_init(lifeline: int, tell: int) -> NoReturn:
 
 def mount_proc() -> None:
     """Show the namespace's own processes, where that is allowed. Never without cutting propagation to the host."""
-    if libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_SLAVE), None) == 0:
-        libc.mount(b"proc", b"/proc", b"proc", ctypes.c_ulong(MS_NOSUID | MS_NODEV | MS_NOEXEC), None)
+    with suppress(OSError):
+        mount("none", "/", None, MS_REC | MS_SLAVE)
+        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
 
 def end_namespace(init: int) -> None:

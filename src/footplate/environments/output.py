@@ -48,8 +48,9 @@ class Bounded:
 class Reader:
     """A pipe, read on the event loop; `sink` gets every chunk as it comes. A command gets the `writer`."""
 
-    def __init__(self, sink: Callable[[bytes], None]) -> None:
+    def __init__(self, sink: Callable[[bytes], None], at_end: Callable[[], None] = lambda: None) -> None:
         self._sink = sink
+        self._at_end = at_end
         self._loop = asyncio.get_running_loop()
         self._fd, self.writer = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._fd, False)
@@ -95,6 +96,7 @@ class Reader:
             return 0
         if not data:
             self.close()
+            self._at_end()
             return 0
         self._sink(data)
         return len(data)

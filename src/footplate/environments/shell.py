@@ -17,8 +17,8 @@ from typing import Final, Self
 
 from footplate import failpoints
 from footplate.domain.ports import CommandResult
-from footplate.environments.guardian import Guardian, Spawned
 from footplate.environments.output import Output, Reader, write_all
+from footplate.environments.spawner import Spawned, Spawner
 
 _STATUS: Final = 250
 _ARGV: Final = ("bash", "--noprofile", "--norc", "-s")
@@ -37,14 +37,14 @@ class Shell:
         self._ended = False
 
     @classmethod
-    async def start(cls, guardian: Guardian, *, cwd: str, env: Mapping[str, str], output_limit: int) -> Self:
+    async def start(cls, spawner: Spawner, *, cwd: str, env: Mapping[str, str], output_limit: int) -> Self:
         shell = cls(output_limit)
         stdin, shell._script = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(shell._script, False)
         stdout, stderr = (reader.writer for reader in shell._output.readers)
         try:
             fds = {0: stdin, 1: stdout, 2: stderr, _STATUS: shell._status.writer}
-            shell._bash = await guardian.spawn(_ARGV, cwd=cwd, env=env, fds=fds)
+            shell._bash = await spawner.spawn(_ARGV, cwd=cwd, env=env, fds=fds)
         except BaseException:
             shell.close()
             raise

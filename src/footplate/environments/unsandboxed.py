@@ -7,22 +7,15 @@ lease. File access ends with the lease as well, so that a worker that was stoppe
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
-from footplate.domain.errors import Unavailable
-from footplate.domain.ports import CommandResult, Environment, FileInfo
-from footplate.environments import commands, files
-from footplate.environments.guardian import Guardian, clock
-from footplate.environments.output import DEFAULT_LIMIT, Output
-from footplate.environments.shell import Shell
-
-PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-GRACE: Final = 5.0
+from footplate.domain.ports import FileInfo
+from footplate.environments import files
+from footplate.environments.guarded import GRACE, GuardedEnvironment
+from footplate.environments.guardian import Guardian
+from footplate.environments.output import DEFAULT_LIMIT
 
 
-class UnsandboxedEnvironment(Environment):
-    """Opened for one turn; `renew` while the turn holds its lease, `aclose` at its end."""
-
+class UnsandboxedEnvironment(GuardedEnvironment):
     def __init__(
         self,
         root: str,
@@ -34,76 +27,9 @@ class UnsandboxedEnvironment(Environment):
         output_limit: int = DEFAULT_LIMIT,
         namespaces: bool = True,
     ) -> None:
-        """`deadline` is the end of the lease by `guardian.clock`. None of the worker's own variables is passed on."""
-        self._root = str(Path(root).absolute())
-        self._deadline = deadline
-        self._env = {"PATH": PATH, "HOME": home or self._root, "LANG": "C.UTF-8", "TERM": "dumb", **(env or {})}
-        self._grace = grace
-        self._output_limit = output_limit
+        place = str(Path(root).absolute())
+        super().__init__(place, deadline=deadline, home=home or place, env=env, grace=grace, output_limit=output_limit)
         self._namespaces = namespaces
-        self._guardian: Guardian | None = None
-        self._starting = asyncio.Lock()
-        self._shell: Shell | None = None
-        self._shell_use = asyncio.Lock()
-        self._outputs: list[Output] = []
-        self._closed = False
-
-    @property
-    def root(self) -> str:
-        return self._root
-
-    def renew(self, deadline: float) -> None:
-        """The lease was renewed: count from the moment before the database was asked, never from after."""
-        self._deadline = max(self._deadline, deadline)
-        if self._guardian is not None:
-            self._guardian.renew(self._deadline)
-
-    async def aclose(self) -> None:
-        """Kill whatever is left of the turn. Safe to call again."""
-        self._closed = True
-        async with self._starting:
-            if self._guardian is not None:
-                await self._guardian.close()
-        if self._shell is not None:
-            self._shell.close()
-        for output in self._outputs:
-            output.close()
-        self._outputs.clear()
-
-    async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the port's
-        if "\0" in command:
-            return CommandResult(exit_code=2, stdout=b"", stderr=b"a command cannot contain a NUL\n", duration=0)
-        async with self._shell_use:
-            shell = await self._living_shell()
-            return await shell.run(command, time_limit=timeout, grace=self._grace)
-
-    async def restart_shell(self) -> None:
-        """Also while a command is running: that is what it is for."""
-        if self._shell is not None and self._shell.alive:
-            await self._shell.kill()
-
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes = b"",
-        timeout: float = 60,  # noqa: ASYNC109 - the port's
-    ) -> CommandResult:
-        guardian = await self._living_guardian()
-        output = Output(self._output_limit)
-        try:
-            return await commands.run(
-                guardian,
-                argv,
-                cwd=self._root,
-                env=self._env,
-                stdin=stdin,
-                time_limit=timeout,
-                grace=self._grace,
-                output=output,
-            )
-        finally:
-            self._read_on(output)
 
     async def read(self, path: str) -> bytes:
         return await asyncio.to_thread(files.read, self._resolve(path))
@@ -115,33 +41,8 @@ class UnsandboxedEnvironment(Environment):
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
         return await asyncio.to_thread(files.list_files, self._resolve(path))
 
-    async def _living_guardian(self) -> Guardian:
-        async with self._starting:
-            self._check_lease()
-            if self._guardian is None:
-                self._guardian = await Guardian.start(self._deadline, namespaces=self._namespaces)
-                self._guardian.renew(self._deadline)  # which may have moved meanwhile
-            return self._guardian
-
-    async def _living_shell(self) -> Shell:
-        guardian = await self._living_guardian()
-        if self._shell is not None and not self._shell.alive:
-            self._read_on(self._shell.retire())
-            self._shell = None
-        if self._shell is None:
-            self._shell = await Shell.start(guardian, cwd=self._root, env=self._env, output_limit=self._output_limit)
-        return self._shell
-
-    def _read_on(self, output: Output) -> None:
-        """For the background jobs of what has ended, which would otherwise block or die when they print."""
-        output.discard()
-        self._outputs = [other for other in (*self._outputs, output) if other.open]
-
-    def _check_lease(self) -> None:
-        if self._closed:
-            raise Unavailable("The environment of this turn is closed.")
-        if clock() >= self._deadline:
-            raise Unavailable("The lease of this turn has ended.")
+    async def _start_guardian(self) -> Guardian:
+        return await Guardian.start(self._deadline, namespaces=self._namespaces)
 
     def _resolve(self, path: str) -> str:
         return str(Path(self._root, path))

@@ -1,6 +1,10 @@
 """The runner of proofs: what it selects, what it counts as failure, and what it writes."""
 
 import json
+import os
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -67,8 +71,6 @@ def test_require_raises() -> None:
 
 
 def test_remains_are_found_by_mark_and_by_place(tmp_path: Path) -> None:
-    import subprocess
-
     marked = subprocess.Popen(["sleep", "60"], env={"PATH": "/bin:/usr/bin", remains.MARK: "here"}, cwd="/")
     placed = subprocess.Popen(["sleep", "60"], env={"PATH": "/bin:/usr/bin"}, cwd=tmp_path)
     try:
@@ -78,3 +80,18 @@ def test_remains_are_found_by_mark_and_by_place(tmp_path: Path) -> None:
             process.kill()
             process.wait()
     assert remains.of("here", tmp_path) == {}
+
+
+def test_remains_in_a_sandbox_are_found_by_what_it_shows_them(tmp_path: Path) -> None:
+    argv = ["unshare", "--mount", "bash", "-c", f"mount --bind {tmp_path} /mnt && cd / && sleep 60 & wait"]
+    if subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode != 0:
+        argv = ["unshare", "--map-root-user", *argv[1:]]
+    hidden = subprocess.Popen(argv, env={"PATH": "/bin:/usr/bin"}, cwd="/", start_new_session=True)
+    try:
+        end = time.monotonic() + 10
+        while not remains.of("here", tmp_path) and time.monotonic() < end:
+            time.sleep(0.02)
+        assert hidden.pid in remains.of("here", tmp_path)
+    finally:
+        os.killpg(hidden.pid, signal.SIGKILL)
+        hidden.wait()

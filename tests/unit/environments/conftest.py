@@ -1,7 +1,8 @@
-"""Real processes for the environment's tests, and the proof that none of them is left."""
+"""Real processes for the environments' tests, in every backend, and the proof that none of them is left."""
 
 import asyncio
 import contextlib
+import os
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -10,10 +11,15 @@ from pathlib import Path
 import psutil
 import pytest
 
+from footplate.environments.guarded import GuardedEnvironment
 from footplate.environments.guardian import clock
+from footplate.environments.sandbox.environment import SandboxEnvironment
+from footplate.environments.sandbox.probe import Found, NoSandbox, find
+from footplate.environments.sandbox.view import STATE, View
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
 
-Open = Callable[..., UnsandboxedEnvironment]
+Open = Callable[..., GuardedEnvironment]
+UID = 65_520
 
 
 def alive(process: psutil.Process) -> bool:
@@ -67,20 +73,69 @@ def namespaces(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-@pytest.fixture
-async def open_environment(tmp_path: Path, mark: Mark) -> AsyncIterator[Open]:
-    """Environments that the test opens are closed after it, and closing one is all that it takes."""
-    opened: list[UnsandboxedEnvironment] = []
+@pytest.fixture(scope="session")
+async def sandbox_host() -> Found | None:
+    """None where the kernel or a missing program does not allow one: CI's machine does."""
+    try:
+        return await find(UID)
+    except NoSandbox:
+        return None
 
-    def open_one(*, lease: float = 60, namespaces: bool = True, **options: float) -> UnsandboxedEnvironment:
-        environment = UnsandboxedEnvironment(
-            str(tmp_path),
-            deadline=clock() + lease,
-            env=mark.env,
-            grace=options.get("grace", 0.3),
-            output_limit=int(options.get("output_limit", 10 * 1024 * 1024)),
-            namespaces=namespaces,
-        )
+
+EVERY_WAY = pytest.mark.parametrize("backend", ["unsandboxed", "descendants", "sandbox"], indirect=True)
+"""Also without namespaces, where the guardian ends a turn's processes one by one."""
+
+
+@pytest.fixture(params=["unsandboxed", "sandbox"])
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def sandboxed_user() -> tuple[int, int]:
+    return (UID, UID) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+
+
+def sandbox_view(tree: Path, state: Path) -> View:
+    """The tree keeps its path, as one that a user named: so the same test fits every backend."""
+    for place in (state, *(state / name for name in STATE)):
+        place.mkdir(exist_ok=True)
+    for place in (tree, *state.rglob("*")):
+        os.chown(place, *sandboxed_user())
+    return View(tree=tree, state=state, named=True)
+
+
+@pytest.fixture
+async def open_environment(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, mark: Mark, backend: str, sandbox_host: Found | None
+) -> AsyncIterator[Open]:
+    """Environments that the test opens are closed after it, and closing one is all that it takes."""
+    if backend == "sandbox" and sandbox_host is None:
+        pytest.skip("no sandbox can be made on this machine")
+    opened: list[GuardedEnvironment] = []
+
+    def open_one(*, lease: float = 60, **options: float) -> GuardedEnvironment:
+        deadline, grace = clock() + lease, options.get("grace", 0.3)
+        limit = int(options.get("output_limit", 10 * 1024 * 1024))
+        environment: GuardedEnvironment
+        if backend == "sandbox" and sandbox_host is not None:
+            environment = SandboxEnvironment(
+                sandbox_view(tmp_path, tmp_path_factory.mktemp("state")),
+                sandbox_host.host,
+                user=sandboxed_user(),
+                deadline=deadline,
+                env={**mark.env, "HOME": str(tmp_path)},
+                grace=grace,
+                output_limit=limit,
+            )
+        else:
+            environment = UnsandboxedEnvironment(
+                str(tmp_path),
+                deadline=deadline,
+                env=mark.env,
+                grace=grace,
+                output_limit=limit,
+                namespaces=backend != "descendants",
+            )
         opened.append(environment)
         return environment
 
@@ -93,7 +148,7 @@ async def open_environment(tmp_path: Path, mark: Mark) -> AsyncIterator[Open]:
 
 
 @pytest.fixture
-def environment(open_environment: Open) -> UnsandboxedEnvironment:
+def environment(open_environment: Open) -> GuardedEnvironment:
     return open_environment()
 
 

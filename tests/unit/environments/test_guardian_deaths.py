@@ -1,4 +1,4 @@
-"""Whoever dies or stops, the guardian's tree is dead in time: worker, lease or guardian itself, in both modes."""
+"""Whoever dies or stops, the guardian's tree is dead in time: worker, lease or guardian itself, in every backend."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 import pytest
+from tests.unit.environments.conftest import EVERY_WAY
 
 import footplate
 from footplate.domain.errors import Unavailable
 from footplate.environments.guardian import clock
+from footplate.environments.sandbox.probe import Found
 
 if TYPE_CHECKING:
     from tests.unit.environments.conftest import Mark, Open
 
+_PYTHONPATH: Final = (Path(footplate.__file__).parents[1], Path(__file__).parents[3])
 Until = Callable[..., Awaitable[float]]
 
 # In turn: a session of its own; nohup; a daemon by double fork; deaf children; a deaf command in the foreground.
@@ -54,9 +57,8 @@ def names(directory: Path) -> list[str]:
 
 
 class Worker:
-    def __init__(self, root: Path, mark: Mark, *, lease: float, namespaces: bool, prefix: Sequence[str] = ()) -> None:
+    def __init__(self, root: Path, mark: Mark, *, lease: float, backend: str, prefix: Sequence[str] = ()) -> None:
         self.deadline = clock() + lease
-        mode = "namespace" if namespaces else "descendants"
         self.process = subprocess.Popen(
             [
                 *prefix,
@@ -65,10 +67,10 @@ class Worker:
                 str(root),
                 mark.value,
                 str(lease),
-                mode,
+                backend,
                 UNRULY,
             ],
-            env={"PYTHONPATH": str(Path(footplate.__file__).parents[1])},
+            env={"PYTHONPATH": os.pathsep.join(map(str, _PYTHONPATH)), "PATH": os.defpath},
             stdout=subprocess.PIPE,
         )
 
@@ -86,11 +88,15 @@ class Worker:
 
 
 @pytest.fixture
-def start_worker(tmp_path: Path, mark: Mark, namespaces: bool) -> Iterator[Callable[[float], Worker]]:  # noqa: FBT001 - a fixture
+def start_worker(
+    tmp_path: Path, mark: Mark, backend: str, sandbox_host: Found | None
+) -> Iterator[Callable[[float], Worker]]:
+    if backend == "sandbox" and sandbox_host is None:
+        pytest.skip("no sandbox can be made on this machine")
     started: list[Worker] = []
 
     def start(lease: float) -> Worker:
-        started.append(Worker(tmp_path, mark, lease=lease, namespaces=namespaces))
+        started.append(Worker(tmp_path, mark, lease=lease, backend=backend))
         return started[-1]
 
     yield start
@@ -98,6 +104,7 @@ def start_worker(tmp_path: Path, mark: Mark, namespaces: bool) -> Iterator[Calla
         worker.end()
 
 
+@EVERY_WAY
 async def test_worker_killed(start_worker: Callable[[float], Worker], mark: Mark, until: Until) -> None:
     worker = start_worker(60)
     tree = worker.tree()
@@ -106,6 +113,7 @@ async def test_worker_killed(start_worker: Callable[[float], Worker], mark: Mark
     await until(lambda: not mark.processes() and gone(tree), limit=1)
 
 
+@EVERY_WAY
 async def test_worker_stopped(start_worker: Callable[[float], Worker], mark: Mark, until: Until) -> None:
     worker = start_worker(4)
     tree = worker.tree()
@@ -121,7 +129,7 @@ async def test_worker_stopped(start_worker: Callable[[float], Worker], mark: Mar
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's worker takes this way in the tests above")
 async def test_worker_without_privilege_killed(tmp_path: Path, mark: Mark, until: Until) -> None:
     """A user namespace makes the pid namespace possible; the worker itself asserts the mode."""
-    worker = Worker(tmp_path, mark, lease=60, namespaces=True, prefix=("setpriv", "--bounding-set=-sys_admin"))
+    worker = Worker(tmp_path, mark, lease=60, backend="unsandboxed", prefix=("setpriv", "--bounding-set=-sys_admin"))
     try:
         tree = worker.tree()
         await until(unruly(mark))
@@ -131,8 +139,9 @@ async def test_worker_without_privilege_killed(tmp_path: Path, mark: Mark, until
         worker.end()
 
 
-async def test_guardian_killed(open_environment: Open, mark: Mark, namespaces: bool, until: Until) -> None:  # noqa: FBT001
-    environment = open_environment(namespaces=namespaces)
+@EVERY_WAY
+async def test_guardian_killed(open_environment: Open, mark: Mark, until: Until) -> None:
+    environment = open_environment()
     command = asyncio.create_task(environment.shell(UNRULY, timeout=600))
     await until(unruly(mark))
     assert environment._guardian is not None
@@ -144,8 +153,9 @@ async def test_guardian_killed(open_environment: Open, mark: Mark, namespaces: b
         await environment.run(["true"])
 
 
+@pytest.mark.parametrize("backend", ["descendants"], indirect=True)
 async def test_guardian_behind_its_watcher_killed(open_environment: Open, mark: Mark, until: Until) -> None:
-    environment = open_environment(namespaces=False)
+    environment = open_environment()
     command = asyncio.create_task(environment.shell(UNRULY, timeout=600))
     await until(unruly(mark))
     assert environment._guardian is not None
@@ -156,8 +166,9 @@ async def test_guardian_behind_its_watcher_killed(open_environment: Open, mark: 
     await until(lambda: not mark.processes(), limit=1)
 
 
-async def test_closed(open_environment: Open, mark: Mark, namespaces: bool, until: Until) -> None:  # noqa: FBT001
-    environment = open_environment(namespaces=namespaces)
+@EVERY_WAY
+async def test_closed(open_environment: Open, mark: Mark, until: Until) -> None:
+    environment = open_environment()
     command = asyncio.create_task(environment.shell(UNRULY, timeout=600))
     await until(unruly(mark))
     await environment.aclose()
@@ -166,8 +177,9 @@ async def test_closed(open_environment: Open, mark: Mark, namespaces: bool, unti
         await command
 
 
-async def test_lease_not_renewed(open_environment: Open, mark: Mark, namespaces: bool, until: Until) -> None:  # noqa: FBT001
-    environment = open_environment(namespaces=namespaces, lease=2.5)
+@EVERY_WAY
+async def test_lease_not_renewed(open_environment: Open, mark: Mark, until: Until) -> None:
+    environment = open_environment(lease=2.5)
     end = clock() + 2.5
     command = asyncio.create_task(environment.shell(UNRULY, timeout=600))
     await until(unruly(mark), limit=2.4)
@@ -177,17 +189,17 @@ async def test_lease_not_renewed(open_environment: Open, mark: Mark, namespaces:
     assert mark.processes() == []
 
 
+@EVERY_WAY
 async def test_no_command_goes_on_after_the_death_of_another(
     open_environment: Open,
     mark: Mark,
-    namespaces: bool,  # noqa: FBT001
     until: Until,
     tmp_path: Path,
 ) -> None:
     """Killed one by one, a shell would run the line behind the command that was killed before it."""
     script = "for n in 1 2 3 4 5 6 7 8; do (sleep 3010; touch went-on) & done; sleep 3011 | cat; touch went-on"
     for _ in range(5):
-        environment = open_environment(namespaces=namespaces)
+        environment = open_environment()
         command = asyncio.create_task(environment.shell(script, timeout=600))
         await until(lambda: mark.command_lines() >= {"sleep 3010", "sleep 3011"})
         await environment.aclose()

@@ -2,21 +2,35 @@
 
 import asyncio
 import sys
+import tempfile
+from pathlib import Path
 
+from footplate.environments.guarded import GuardedEnvironment
 from footplate.environments.guardian import clock
+from footplate.environments.sandbox.environment import SandboxEnvironment
+from footplate.environments.sandbox.probe import find
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
 
 
-async def main(root: str, mark: str, lease: float, mode: str, command: str) -> None:
-    environment = UnsandboxedEnvironment(
-        root, deadline=clock() + lease, env={"FOOTPLATE_TEST_MARK": mark}, namespaces=mode == "namespace"
-    )
-    await environment.shell("true", timeout=10)
-    guardian = environment._guardian
+async def environment(root: str, mark: str, lease: float, backend: str) -> GuardedEnvironment:
+    env = {"FOOTPLATE_TEST_MARK": mark}
+    if backend != "sandbox":
+        return UnsandboxedEnvironment(root, deadline=clock() + lease, env=env, namespaces=backend != "descendants")
+    from tests.unit.environments.conftest import UID, sandbox_view, sandboxed_user
+
+    found = await find(UID)
+    view = sandbox_view(Path(root), Path(tempfile.mkdtemp(dir=Path(root).parent)))
+    return SandboxEnvironment(view, found.host, user=sandboxed_user(), deadline=clock() + lease, env=env)
+
+
+async def main(root: str, mark: str, lease: float, backend: str, command: str) -> None:
+    opened = await environment(root, mark, lease, backend)
+    await opened.shell("true", timeout=10)
+    guardian = opened._guardian
     assert guardian is not None
-    assert guardian.mode == mode, guardian.mode
+    assert guardian.mode == ("descendants" if backend == "descendants" else "namespace"), guardian.mode
     print(guardian.pid, flush=True)  # noqa: T201 - the test reads it
-    await environment.shell(command, timeout=600)
+    await opened.shell(command, timeout=600)
 
 
 asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4], sys.argv[5]))

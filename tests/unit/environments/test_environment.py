@@ -1,4 +1,4 @@
-"""The unsandboxed environment beside its shell: programs and files."""
+"""An environment beside its shell: programs and files. In every backend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from footplate.domain.errors import Unavailable
-from footplate.environments.unsandboxed import UnsandboxedEnvironment
+from footplate.environments.guarded import GuardedEnvironment
 
 if TYPE_CHECKING:
     from tests.unit.environments.conftest import Mark, Open
@@ -25,46 +25,44 @@ def names(directory: Path) -> list[str]:
     return [path.name for path in directory.iterdir()]
 
 
-async def test_run(environment: UnsandboxedEnvironment) -> None:
+async def test_run(environment: GuardedEnvironment) -> None:
     result = await environment.run(["bash", "-c", "pwd; cat; echo err >&2; exit 5"], stdin=b"given")
     assert (result.exit_code, result.stdout, result.stderr) == (5, f"{environment.root}\ngiven".encode(), b"err\n")
 
 
-async def test_run_with_much_input_and_output(environment: UnsandboxedEnvironment) -> None:
+async def test_run_with_much_input_and_output(environment: GuardedEnvironment) -> None:
     content = os.urandom(3_000_000)
     assert (await environment.run(["cat"], stdin=content)).stdout == content
     assert (await environment.run(["true"], stdin=content)).exit_code == 0
 
 
-async def test_run_what_is_not_there(environment: UnsandboxedEnvironment) -> None:
+async def test_run_what_is_not_there(environment: GuardedEnvironment) -> None:
     result = await environment.run(["no-such-program"])
     assert result.exit_code == 127
     assert b"no-such-program" in result.stderr
 
 
-async def test_run_beside_the_shell(environment: UnsandboxedEnvironment) -> None:
+async def test_run_beside_the_shell(environment: GuardedEnvironment) -> None:
     shell = asyncio.create_task(environment.shell("sleep 0.5; echo shell", timeout=10))
     assert (await environment.run(["echo", "beside"])).stdout == b"beside\n"
     assert not shell.done()
     assert (await shell).stdout == b"shell\n"
 
 
-async def test_run_does_not_wait_for_what_it_leaves(
-    environment: UnsandboxedEnvironment, mark: Mark, until: Until
-) -> None:
+async def test_run_does_not_wait_for_what_it_leaves(environment: GuardedEnvironment, mark: Mark, until: Until) -> None:
     result = await environment.run(["bash", "-c", "sleep 3301 & echo done"])
     assert result.stdout == b"done\n"
     await until(lambda: "sleep 3301" in mark.command_lines())
 
 
 @pytest.mark.parametrize("prefix", ["", "trap '' TERM; "])
-async def test_run_timeout(environment: UnsandboxedEnvironment, mark: Mark, prefix: str) -> None:
+async def test_run_timeout(environment: GuardedEnvironment, mark: Mark, prefix: str) -> None:
     result = await environment.run(["bash", "-c", f"{prefix}echo partial; setsid sleep 3302 & sleep 3303"], timeout=0.3)
     assert (result.exit_code, result.timed_out, result.stdout) == (None, True, b"partial\n")
     assert mark.processes() == []
 
 
-async def test_run_cancelled(environment: UnsandboxedEnvironment, mark: Mark, until: Until) -> None:
+async def test_run_cancelled(environment: GuardedEnvironment, mark: Mark, until: Until) -> None:
     command = asyncio.create_task(environment.run(["bash", "-c", "trap '' TERM; sleep 3304; true"]))
     await until(lambda: "sleep 3304" in mark.command_lines())
     command.cancel()
@@ -73,14 +71,15 @@ async def test_run_cancelled(environment: UnsandboxedEnvironment, mark: Mark, un
     assert mark.processes() == []
 
 
-async def test_no_guardian_without_a_command(environment: UnsandboxedEnvironment) -> None:
+@pytest.mark.parametrize("backend", ["unsandboxed"], indirect=True)
+async def test_no_guardian_without_a_command(environment: GuardedEnvironment) -> None:
     await environment.write("a", b"1")
     await environment.read("a")
     await environment.list_files()
     assert environment._guardian is None
 
 
-async def test_first_commands_share_one_guardian(environment: UnsandboxedEnvironment) -> None:
+async def test_first_commands_share_one_guardian(environment: GuardedEnvironment) -> None:
     results = await asyncio.gather(*(environment.run(["readlink", "/proc/self/ns/pid"]) for _ in range(5)))
     assert len({result.stdout for result in results}) == 1
     assert {result.exit_code for result in results} == {0}
@@ -96,14 +95,14 @@ async def test_closed_is_closed(open_environment: Open) -> None:
         await environment.write("a", b"")
 
 
-async def test_write_and_read(environment: UnsandboxedEnvironment, tmp_path: Path) -> None:
+async def test_write_and_read(environment: GuardedEnvironment, tmp_path: Path) -> None:
     await environment.write("deep/er/file", b"\x00\xff")
     assert await environment.read("deep/er/file") == b"\x00\xff"
     assert await environment.read(str(tmp_path / "deep/er/file")) == b"\x00\xff"
     assert names(tmp_path / "deep/er") == ["file"]
 
 
-async def test_write_keeps_the_mode_and_goes_through_links(environment: UnsandboxedEnvironment, tmp_path: Path) -> None:
+async def test_write_keeps_the_mode_and_goes_through_links(environment: GuardedEnvironment, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("old")
     script.chmod(0o751)
@@ -116,7 +115,7 @@ async def test_write_keeps_the_mode_and_goes_through_links(environment: Unsandbo
     assert script.stat().st_ino != before, "replaced as a whole, not written over"
 
 
-async def test_file_errors(environment: UnsandboxedEnvironment, tmp_path: Path) -> None:
+async def test_file_errors(environment: GuardedEnvironment, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         await environment.read("absent")
     with pytest.raises(IsADirectoryError):
@@ -128,7 +127,7 @@ async def test_file_errors(environment: UnsandboxedEnvironment, tmp_path: Path) 
     assert names(tmp_path) == []
 
 
-async def test_list_files(environment: UnsandboxedEnvironment, tmp_path: Path) -> None:
+async def test_list_files(environment: GuardedEnvironment, tmp_path: Path) -> None:
     for path in ("b/c", "a", ".git/config", "sub/.git", ".hidden"):
         await environment.write(path, b"123")
     (tmp_path / "link").symlink_to("a")

@@ -1,0 +1,125 @@
+"""The first process of a sandbox: it starts the turn's commands there and reads and writes the turn's files.
+
+bubblewrap makes the boundary and then becomes this program, which has no right that the agent's commands lack. It is
+process 1 of its pid namespace: none of them can signal it, and all of them are gone when it is. It is not dumpable:
+none of them can trace it. If one took it over all the same, it could lie to the worker about exit codes, and no more.
+
+It is the guardian's own loop, without a lease: the guardian outside holds that, and kills what bubblewrap started.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from footplate.environments import guardian_main as guardian
+    from footplate.environments import guardian_tree as tree
+    from footplate.environments import plain_files
+else:
+    import guardian_main as guardian
+    import guardian_tree as tree
+    import plain_files
+
+HIGHEST = 1 << 20
+FIRST_TO_DIE = b"500"
+"""When memory runs out, commands go before the process that can tell of it."""
+
+
+def main() -> None:
+    tree.set_dumpable(0)
+    close_all_but([0, 1, 2, tree.proc])
+    limit(sys.argv[1:])
+    inside = Inside(guardian.take_connection(), float("inf"), init=None, lifeline=None)
+    inside.serve()
+    os._exit(0)
+
+
+def limit(limits: list[str]) -> None:
+    """Each as NAME=NUMBER; inherited by all that is started, and not to be raised again. A stricter one stays."""
+    for name, number in (entry.split("=") for entry in limits):
+        kind = getattr(resource, name)
+        before = resource.getrlimit(kind)[1]
+        after = int(number) if before == resource.RLIM_INFINITY else min(int(number), before)
+        resource.setrlimit(kind, (after, after))
+
+
+class Inside(guardian.Guardian):
+    def become(self, message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
+        try:
+            guardian.clean_start(fds)
+            close_all_but(sorted(fds))
+            # Only now, when nothing of this process is left to be seen.
+            tree.set_dumpable(1)
+            offer_to_die_first()
+        except BaseException:  # noqa: BLE001 - a child that returned would be a second process 1
+            os._exit(guardian.NO_START)
+        if "call" not in message:
+            guardian.become_command(message, {})
+        run_call(message)
+
+
+def close_all_but(kept: list[int]) -> None:
+    start = 0
+    for fd in (*kept, HIGHEST):
+        if start < fd:  # an empty range would be taken for all there is
+            os.closerange(start, fd)
+        start = fd + 1
+
+
+def offer_to_die_first() -> None:
+    fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+    os.write(fd, FIRST_TO_DIE)
+    os.close(fd)
+
+
+def run_call(message: dict[str, Any]) -> NoReturn:
+    """The exit code is 0 or the number of the system's error."""
+    code = errno.EIO
+    try:
+        os.chdir(message["cwd"])
+        {"read": read, "write": write, "list": list_files}[message["call"]](message["path"], message["limit"])
+        code = 0
+    except OSError as error:
+        code = error.errno or errno.EIO
+    finally:
+        os._exit(code)
+
+
+def read(path: str, most: int) -> None:
+    fd = plain_files.open_regular(path)
+    left = most
+    while data := os.read(fd, plain_files.CHUNK):
+        left -= len(data)
+        if left < 0:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+        plain_files.write_all(1, data)
+
+
+def write(path: str, _most: int) -> None:
+    def copy(fd: int) -> None:
+        while data := os.read(0, plain_files.CHUNK):
+            plain_files.write_all(fd, data)
+
+    plain_files.write(path, copy, lambda: None)
+
+
+def list_files(path: str, most: int) -> None:
+    """Size, time and path, with a NUL behind each."""
+    lines = bytearray()
+    total = 0
+    for name, status in plain_files.walk(path):
+        line = f"{status.st_size} {status.st_mtime!r} ".encode() + os.fsencode(name) + b"\0"
+        total += len(line)
+        if total > most:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+        lines += line
+        if len(lines) > plain_files.CHUNK:
+            plain_files.write_all(1, bytes(lines))
+            lines.clear()
+    plain_files.write_all(1, bytes(lines))

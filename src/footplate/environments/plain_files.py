@@ -1,0 +1,88 @@
+"""Reading, writing and listing files with nothing but `os`: for the worker, and for the first process of a sandbox.
+
+There it runs as the agent's user, in the agent's own view of the machine: so a link, however it is made and whenever
+it is swapped, leads to nothing that the agent's commands could not reach by themselves.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CHUNK = 1 << 20
+
+
+def open_regular(path: str) -> int:
+    """Never waits for the other end of a pipe, and never reads from a device."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode):
+        return fd
+    os.close(fd)
+    number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EPERM
+    raise OSError(number, os.strerror(number), path)
+
+
+def write(path: str, copy: Callable[[int], None], before_replace: Callable[[], None]) -> None:
+    """All or nothing: whoever reads meanwhile sees the old file or the new one. A link is written through."""
+    target = os.path.realpath(path)
+    directory, name = os.path.split(target)
+    os.makedirs(directory, exist_ok=True)  # noqa: PTH103 - pathlib costs milliseconds to import
+    if os.path.isdir(target):  # noqa: PTH112
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    temporary = os.path.join(directory, f".{name[:200]}.{os.urandom(4).hex()}.tmp")  # noqa: PTH118
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            copy(fd)
+            keep_owner_and_mode(target, fd)
+        finally:
+            os.close(fd)
+        before_replace()
+        os.replace(temporary, target)  # noqa: PTH105
+    except BaseException:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)  # noqa: PTH108
+        raise
+
+
+def keep_owner_and_mode(target: str, fd: int) -> None:
+    try:
+        old = os.stat(target)  # noqa: PTH116
+    except FileNotFoundError:
+        return
+    if os.geteuid() == 0:
+        os.fchown(fd, old.st_uid, old.st_gid)
+    os.fchmod(fd, stat.S_IMODE(old.st_mode))
+
+
+def write_all(fd: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+def walk(directory: str, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:
+    """A directory that vanished or may not be read is as good as empty; the one that was asked for is not."""
+    try:
+        entries = os.scandir(directory)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        if not prefix:
+            raise
+        return
+    with entries:
+        for entry in entries:
+            if entry.name == ".git":
+                continue
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from walk(entry.path, f"{prefix}{entry.name}/")
+                elif entry.is_file(follow_symlinks=False):
+                    yield f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue

@@ -1,0 +1,1 @@
+"""The `sandbox` backend: bubblewrap around all that a turn runs."""

@@ -1,0 +1,82 @@
+"""Files of a sandbox, read and written by a process inside it: it sees what the agent's own commands would."""
+
+import asyncio
+import errno
+import os
+from typing import Final, Literal
+
+from footplate.domain.ports import FileInfo
+from footplate.environments.commands import content_of
+from footplate.environments.output import Reader
+from footplate.environments.spawner import Spawner
+
+READ_LIMIT: Final = 64 * 1024 * 1024
+_LIST_LIMIT: Final = 64 * 1024 * 1024
+_TIME_LIMIT: Final = 120.0
+_LAST_ERRNO: Final = max(errno.errorcode)
+
+
+async def read(spawner: Spawner, cwd: str, path: str) -> bytes:
+    return await _call(spawner, "read", cwd, path, limit=READ_LIMIT)
+
+
+async def write(spawner: Spawner, cwd: str, path: str, content: bytes) -> None:
+    await _call(spawner, "write", cwd, path, stdin=content)
+
+
+async def list_files(spawner: Spawner, cwd: str, path: str) -> list[FileInfo]:
+    lines = (await _call(spawner, "list", cwd, path, limit=_LIST_LIMIT)).split(b"\0")[:-1]
+    found = []
+    for line in lines:
+        size, modified, name = line.split(b" ", 2)
+        found.append(FileInfo(path=os.fsdecode(name), size=int(size), modified=float(modified)))
+    return sorted(found, key=lambda file: file.path)
+
+
+async def _call(
+    spawner: Spawner,
+    name: Literal["read", "write", "list"],
+    cwd: str,
+    path: str,
+    *,
+    stdin: bytes = b"",
+    limit: int = 0,
+) -> bytes:
+    """The whole answer; whoever answers with more than the limit is not one of ours, and is not listened to."""
+    if "\0" in path:
+        raise ValueError("a path cannot contain a NUL")
+    answer = bytearray()
+    end = asyncio.Event()
+
+    def heard(data: bytes) -> None:
+        if len(answer) <= limit:
+            answer.extend(data)
+
+    reader = Reader(heard, at_end=end.set)
+    given = content_of(stdin)
+    try:
+        message = {"call": name, "path": path, "limit": limit, "cwd": cwd}
+        command = await spawner.request(message, {0: given, 1: reader.writer})
+        reader.release()
+        try:
+            async with asyncio.timeout(_TIME_LIMIT):
+                code = await command.wait()
+                await end.wait()
+        except TimeoutError:
+            await command.kill()
+            raise TimeoutError(errno.ETIMEDOUT, f"took longer than {_TIME_LIMIT:g} s", path) from None
+        except BaseException:
+            await command.kill()
+            raise
+    finally:
+        os.close(given)
+        reader.close()
+    if code > _LAST_ERRNO:
+        raise OSError(errno.EIO, "the process that accessed it was killed", path)
+    if code or len(answer) > limit:
+        raise _error(code or errno.EFBIG, path)
+    return bytes(answer)
+
+
+def _error(number: int, path: str) -> OSError:
+    return OSError(number, os.strerror(number), path)

@@ -1,0 +1,206 @@
+"""Limits of a sandbox as a whole, by control groups: version 1, version 2, or some of each.
+
+Every sandbox has a group of its own below the worker's own group. Where the worker may not make one, `find` says why,
+and the sandbox has the weaker limits that a process can be given (see `limits`).
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from footplate.environments.sandbox.limits import Limits
+
+CONTROLLERS: Final = ("memory", "pids", "cpu")
+PARENT: Final = "footplate"
+_PERIOD: Final = 100_000
+_ABANDONED: Final = 60.0
+"""A group without a process for so long is nobody's: a living sandbox has a process in it from its first moments."""
+_V2: Final = "cgroup2"
+
+
+class NoCgroups(Exception):
+    """Why limits cannot be set here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """A mounted hierarchy, at the worker's own place in it."""
+
+    place: Path
+    controllers: tuple[str, ...]
+    version: int
+
+
+class Cgroup:
+    """The group of one sandbox."""
+
+    def __init__(self, places: Sequence[Hierarchy]) -> None:
+        self._places = places
+
+    def attach(self, pid: int) -> None:
+        for hierarchy in self._places:
+            (hierarchy.place / "cgroup.procs").write_text(str(pid))
+
+    def memory_kills(self) -> int:
+        """How many processes the kernel ended because the group had no memory left."""
+        for hierarchy in self._places:
+            if "memory" in hierarchy.controllers:
+                name = "memory.events" if hierarchy.version == 2 else "memory.oom_control"  # noqa: PLR2004
+                with suppress(OSError):
+                    lines = dict(line.split() for line in (hierarchy.place / name).read_text().splitlines())
+                    return int(lines.get("oom_kill", 0))
+        return 0
+
+    def remove(self, *, patience: float = 5.0) -> bool:
+        """When its processes are gone, which the kernel may need a moment to notice."""
+        end = time.monotonic() + patience
+        return all(_removed(hierarchy.place, end) for hierarchy in self._places)
+
+
+class Cgroups:
+    """Made by `find`."""
+
+    def __init__(self, hierarchies: Sequence[Hierarchy]) -> None:
+        self._hierarchies = hierarchies
+
+    @property
+    def description(self) -> str:
+        versions = sorted({hierarchy.version for hierarchy in self._hierarchies})
+        return "cgroup " + " and ".join(f"v{version}" for version in versions)
+
+    @classmethod
+    def find(cls, *, proc: Path = Path("/proc/self")) -> "Cgroups":
+        """Raises `NoCgroups`. Proves that it works by making a group and removing it."""
+        found = cls([_prepared(hierarchy) for hierarchy in _hierarchies(proc)])
+        missing = set(CONTROLLERS) - {name for hierarchy in found._hierarchies for name in hierarchy.controllers}
+        if missing:
+            raise NoCgroups(f"no cgroup hierarchy has {', '.join(sorted(missing))}")
+        found.make(f"try-{os.getpid()}", Limits()).remove()
+        return found
+
+    def make(self, name: str, limits: Limits) -> Cgroup:
+        places = []
+        try:
+            for hierarchy in self._hierarchies:
+                place = hierarchy.place / name
+                place.mkdir()
+                places.append(Hierarchy(place, hierarchy.controllers, hierarchy.version))
+                for controller in hierarchy.controllers:
+                    _LIMIT[hierarchy.version, controller](place, limits)
+        except OSError as error:
+            Cgroup(places).remove(patience=0)
+            raise NoCgroups(f"{error.filename}: {error.strerror}") from error
+        return Cgroup(places)
+
+    def sweep(self) -> int:
+        """Remove what workers that are gone left behind. A group with a process in it cannot be removed."""
+        removed = 0
+        for hierarchy in self._hierarchies:
+            for place in hierarchy.place.iterdir():
+                with suppress(OSError):
+                    if place.is_dir() and time.time() - place.stat().st_mtime > _ABANDONED:
+                        place.rmdir()
+                        removed += 1
+        return removed
+
+
+def _hierarchies(proc: Path) -> list[Hierarchy]:
+    own: dict[str, str] = {}
+    for line in (proc / "cgroup").read_text().splitlines():
+        _, names, path = line.split(":", 2)
+        own.update(dict.fromkeys(names.split(",") if names else [_V2], path))
+    found = []
+    for line in (proc / "mountinfo").read_text().splitlines():
+        mounted, _, rest = line.partition(" - ")
+        kind, _, options = rest.split(" ", 2)
+        root, point = mounted.split(" ")[3:5]
+        wanted = tuple(name for name in CONTROLLERS if name in options.split(","))
+        if kind == "cgroup" and wanted and wanted[0] in own:
+            found.append(Hierarchy(_place(point, root, own[wanted[0]]), wanted, 1))
+        elif kind == _V2 and _V2 in own:
+            place = _place(point, root, own[_V2])
+            offered = (place / "cgroup.controllers").read_text().split() if place.is_dir() else []
+            if wanted := tuple(name for name in CONTROLLERS if name in offered):
+                found.append(Hierarchy(place, wanted, 2))
+    return found
+
+
+def _place(point: str, root: str, path: str) -> Path:
+    below = path.removeprefix(root) if root != "/" else path
+    return Path(point, below.lstrip("/"))
+
+
+def _prepared(hierarchy: Hierarchy) -> Hierarchy:
+    """Our own directory there, whose groups may have the controllers."""
+    parent = hierarchy.place / PARENT
+    try:
+        if hierarchy.version == 2:  # noqa: PLR2004
+            _hand_down(hierarchy.place, hierarchy.controllers)
+        parent.mkdir(exist_ok=True)
+        if hierarchy.version == 2:  # noqa: PLR2004
+            _hand_down(parent, hierarchy.controllers)
+    except OSError as error:
+        raise NoCgroups(f"{error.filename}: {error.strerror}") from error
+    return Hierarchy(parent, hierarchy.controllers, hierarchy.version)
+
+
+def _hand_down(place: Path, controllers: Sequence[str]) -> None:
+    control = place / "cgroup.subtree_control"
+    missing = set(controllers) - set(control.read_text().split())
+    if missing:
+        control.write_text(" ".join(f"+{name}" for name in sorted(missing)))
+
+
+def _removed(place: Path, end: float) -> bool:
+    while True:
+        try:
+            place.rmdir()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(0.005)
+        else:
+            return True
+
+
+def _memory_1(place: Path, limits: Limits) -> None:
+    (place / "memory.limit_in_bytes").write_text(str(limits.memory))
+    swap = place / "memory.memsw.limit_in_bytes"
+    if swap.exists():
+        swap.write_text(str(limits.memory))
+
+
+def _memory_2(place: Path, limits: Limits) -> None:
+    (place / "memory.max").write_text(str(limits.memory))
+    swap = place / "memory.swap.max"
+    if swap.exists():
+        swap.write_text("0")
+
+
+def _pids(place: Path, limits: Limits) -> None:
+    (place / "pids.max").write_text(str(limits.pids))
+
+
+def _cpu_1(place: Path, limits: Limits) -> None:
+    (place / "cpu.cfs_period_us").write_text(str(_PERIOD))
+    (place / "cpu.cfs_quota_us").write_text(str(int(limits.cpus * _PERIOD)))
+
+
+def _cpu_2(place: Path, limits: Limits) -> None:
+    (place / "cpu.max").write_text(f"{int(limits.cpus * _PERIOD)} {_PERIOD}")
+
+
+_LIMIT: Final[dict[tuple[int, str], Callable[[Path, Limits], None]]] = {
+    (1, "memory"): _memory_1,
+    (2, "memory"): _memory_2,
+    (1, "pids"): _pids,
+    (2, "pids"): _pids,
+    (1, "cpu"): _cpu_1,
+    (2, "cpu"): _cpu_2,
+}

@@ -1,0 +1,83 @@
+"""The two seccomp filters of a sandbox, as programs that bubblewrap loads.
+
+One allows what is on the list and answers to the rest as if the kernel did not have it, so that programs do without;
+the other refuses some arguments of what the first one allows. They are two because a filter of libseccomp cannot say
+both of one call; the kernel asks both, and the stricter answer counts. The filters are made once per worker. A program
+of another architecture (32-bit, x32) is killed at its first call.
+"""
+
+import errno
+import os
+import socket
+import tempfile
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from footplate.environments.sandbox.syscalls import ALLOWED
+
+if TYPE_CHECKING:
+    import pyseccomp
+
+_FAMILIES: Final = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+"""Not AF_VSOCK: it reaches a virtual machine's host, whatever the network namespace."""
+_PERSONALITIES: Final = (0x0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
+_BINARY_TREE: Final = 2
+_LOW: Final = 0xFFFFFFFF
+_TERMINAL_INPUT: Final = (0x5412, 0x541C)
+"""TIOCSTI and TIOCLINUX: typing into a terminal that somebody else reads."""
+_NAMESPACES: Final = {
+    "CLONE_NEWTIME": 0x00000080,
+    "CLONE_NEWNS": 0x00020000,
+    "CLONE_NEWCGROUP": 0x02000000,
+    "CLONE_NEWUTS": 0x04000000,
+    "CLONE_NEWIPC": 0x08000000,
+    "CLONE_NEWUSER": 0x10000000,
+    "CLONE_NEWPID": 0x20000000,
+    "CLONE_NEWNET": 0x40000000,
+}
+
+
+@cache
+def programs() -> tuple[bytes, bytes]:
+    return _program(_allow_list()), _program(_refused_arguments())
+
+
+def _allow_list() -> "pyseccomp.SyscallFilter":
+    import pyseccomp  # here, because importing it loads libseccomp, which only workers with a sandbox need
+
+    allow = pyseccomp.SyscallFilter(pyseccomp.ERRNO(errno.ENOSYS))
+    allow.set_attr(pyseccomp.Attr.CTL_OPTIMIZE, _BINARY_TREE)
+    for name in ALLOWED:
+        if _exists(name):
+            allow.add_rule(pyseccomp.ALLOW, name)
+    for family in _FAMILIES:
+        allow.add_rule(pyseccomp.ALLOW, "socket", pyseccomp.Arg(0, pyseccomp.EQ, family))
+    for persona in _PERSONALITIES:
+        allow.add_rule(pyseccomp.ALLOW, "personality", pyseccomp.Arg(0, pyseccomp.EQ, persona))
+    return allow
+
+
+def _refused_arguments() -> "pyseccomp.SyscallFilter":
+    import pyseccomp
+
+    refuse = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
+    for request in _TERMINAL_INPUT:
+        refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, _LOW, request))
+    for flag in _NAMESPACES.values():
+        refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, flag, flag))
+    # Its flags are in memory, where no filter can look. Told that it does not exist, libraries use clone.
+    refuse.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
+    return refuse
+
+
+def _exists(name: str) -> bool:
+    """On this architecture, and known to the installed libseccomp."""
+    import pyseccomp
+
+    return int(pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name)) >= 0
+
+
+def _program(rules: "pyseccomp.SyscallFilter") -> bytes:
+    with tempfile.TemporaryFile() as file:
+        rules.export_bpf(file)
+        return os.pread(file.fileno(), 1 << 20, 0)

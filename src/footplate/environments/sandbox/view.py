@@ -1,0 +1,171 @@
+"""What a turn sees of the machine: its mounts, in the order in which bubblewrap makes them.
+
+Nothing is visible that is not listed here.
+"""
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from footplate.domain.errors import InvalidRequest
+from footplate.environments.sandbox.limits import Limits
+
+WORKSPACE: Final = "/workspace"
+HOME: Final = "/home/agent"
+SESSION: Final = "/mnt/session"
+CODE: Final = "/run/footplate"
+STAGE: Final = "/tmp"  # noqa: S108 - as the guardian alone sees it: every machine has one
+UID: Final = 1000
+STATE: Final = {"home": HOME, "outputs": f"{SESSION}/outputs", "uploads": f"{SESSION}/uploads"}
+"""Directories that a session keeps from turn to turn beside its tree, and where they are seen."""
+_READ_ONLY_STATE: Final = frozenset({"uploads"})
+_FIRST_DESCRIPTOR: Final = 10
+
+_TOP: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_ETC: Final = (
+    "alternatives", "ca-certificates", "debian_version", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime",
+    "magic", "mime.types", "os-release", "pki/ca-trust", "pki/tls/certs", "protocols", "services", "ssl/certs",
+    "ssl/openssl.cnf", "timezone",
+)  # fmt: skip
+_ETC_OF_THE_NETWORK: Final = ("gai.conf", "hosts", "nsswitch.conf", "resolv.conf")
+_USERS: Final = {
+    "/etc/passwd": f"agent:x:{UID}:{UID}::{HOME}:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n",
+    "/etc/group": f"agent:x:{UID}:\nnogroup:x:65534:\n",
+}
+_HOSTS: Final = {"/etc/hosts": "127.0.0.1 localhost footplate\n::1 localhost\n"}
+_TAKEN: Final = frozenset(
+    {"/", "/usr", "/etc", "/proc", "/dev", "/sys", "/run", "/mnt", *(f"/{name}" for name in _TOP)}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    tree: Path
+    """On the host: what the turn works in."""
+    state: Path
+    """On the host: where `STATE` is kept."""
+    named: bool = False
+    """A directory of the user's own choice. It keeps its path; one of ours is seen as /workspace."""
+    readable: Sequence[str] = ()
+    """Further paths that may be read, chosen by the operator."""
+    hidden: Sequence[Path] = ()
+    """Ours; empty if they lie inside the tree."""
+    network: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def root(self) -> str:
+        return str(self.tree) if self.named else WORKSPACE
+
+
+def check_named(directory: Path, hidden: Sequence[Path]) -> None:
+    """Some directories cannot be somebody's tree: there, nothing would be a boundary any more."""
+    inside = next((ours for ours in hidden if directory == ours or ours in directory.parents), None)
+    if str(directory) in _TAKEN or inside is not None:
+        why = f"it lies in Footplate's own {inside}" if inside else "it belongs to the system"
+        raise InvalidRequest(
+            f"The session's context.directory {str(directory)!r} cannot be worked in from a sandbox: {why}.",
+            field="context.directory",
+            help_text="Name a directory of your own, or leave it out.",
+        )
+
+
+@dataclass(slots=True)
+class Plan:
+    """bubblewrap's arguments, and what goes with them."""
+
+    staged: bool
+    """Whether the guardian shows the sources to a user who cannot reach them (see `Guardian.start`)."""
+    arguments: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    data: dict[int, bytes] = field(default_factory=dict)
+    """By the number of the descriptor that it is read from."""
+
+    def add(self, *arguments: str) -> None:
+        self.arguments += arguments
+
+    def bind(self, source: Path, target: str, *, read_only: bool = False) -> None:
+        self.sources.append(str(source))
+        seen = f"{STAGE}/{len(self.sources) - 1}" if self.staged else str(source)
+        self.add("--ro-bind" if read_only else "--bind", seen, target)
+
+    def descriptor(self, content: bytes) -> str:
+        number = _FIRST_DESCRIPTOR + len(self.data)
+        self.data[number] = content
+        return str(number)
+
+
+def mount(view: View, plan: Plan) -> None:
+    _system(view, plan)
+    for name, target in STATE.items():
+        plan.bind(view.state / name, target, read_only=name in _READ_ONLY_STATE)
+    for path in view.readable:
+        plan.bind(Path(path), path, read_only=True)
+    plan.bind(view.tree, view.root)
+    _protect(view, plan)
+    prefix = Path(sys.base_prefix).resolve()
+    if Path("/usr") not in prefix.parents and prefix != Path("/usr"):
+        plan.bind(prefix, str(prefix), read_only=True)
+    plan.bind(Path(__file__).parents[1], CODE, read_only=True)
+    if view.root != WORKSPACE:
+        plan.add("--symlink", view.root, WORKSPACE)
+    plan.add("--remount-ro", "/")
+
+
+def python() -> str:
+    """The worker's own interpreter as it is seen inside."""
+    return os.path.realpath(sys.executable)
+
+
+def _system(view: View, plan: Plan) -> None:
+    size = str(view.limits.memory)
+    plan.add("--ro-bind", "/usr", "/usr")
+    for name in _TOP:
+        top = Path("/", name)
+        if top.is_symlink():
+            plan.add("--symlink", str(top.readlink()), str(top))
+        elif top.is_dir():
+            plan.add("--ro-bind", str(top), str(top))
+    plan.add("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm")  # noqa: S108
+    plan.add("--remount-ro", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/tmp")  # noqa: S108
+    plan.add("--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--dir", "/run", "--dir", "/etc")  # noqa: S108
+    for name in (*_ETC, *(_ETC_OF_THE_NETWORK if view.network else ())):
+        plan.add("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+    for path, content in (_USERS if view.network else {**_USERS, **_HOSTS}).items():
+        plan.add("--ro-bind-data", plan.descriptor(content.encode()), path)
+
+
+def _protect(view: View, plan: Plan) -> None:
+    """A tree of the user's choice may have Footplate itself in it: its data is hidden, its code is not to be written.
+
+    The directories above are mounted on themselves: a mount point cannot be renamed, so nothing can take its place.
+    """
+    pinned: set[Path] = set()
+    for path, hide in _ours(view):
+        if view.tree not in path.parents or not path.is_dir():
+            continue
+        for above in reversed(path.parents[: path.parents.index(view.tree)]):
+            if above not in pinned:
+                pinned.add(above)
+                plan.bind(above, _inside(view, above))
+        if hide:
+            plan.add("--size", "4096", "--tmpfs", _inside(view, path), "--remount-ro", _inside(view, path))
+        else:
+            plan.bind(path, _inside(view, path), read_only=True)
+
+
+def _ours(view: View) -> Iterator[tuple[Path, bool]]:
+    """And whether it is to be hidden. Resolved, as the tree is: the same directory has one path."""
+    code = {Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[2], Path(sysconfig.get_path("purelib"))}
+    for path in sorted({path.resolve() for path in code}):
+        yield path, False
+    for path in view.hidden:
+        yield path.resolve(), True
+
+
+def _inside(view: View, path: Path) -> str:
+    return str(Path(view.root, path.relative_to(view.tree)))

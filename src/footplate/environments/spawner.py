@@ -1,0 +1,221 @@
+"""The worker's side of a process that starts commands: the turn's guardian, or the first process of its sandbox.
+
+All is done on the event loop, without a thread. Requests are marshalled, with the descriptors that a command gets.
+Answers are three numbers of fixed size: they may come out of a sandbox, so nothing in them is taken on trust.
+"""
+
+import array
+import asyncio
+import contextlib
+import itertools
+import marshal
+import os
+import socket
+import struct
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from footplate.domain.errors import FootplateError, Unavailable
+from footplate.telemetry import metrics
+
+_ANSWER: Final = struct.Struct(">cIi")
+"""What happened, to which command, and a number: a pid, an exit code."""
+_CREDENTIALS: Final = struct.Struct("3i")
+
+
+class Spawned:
+    """A command that was started on our behalf."""
+
+    def __init__(self, spawner: "Spawner", number: int) -> None:
+        loop = asyncio.get_running_loop()
+        self._spawner = spawner
+        self._number = number
+        self._started: asyncio.Future[int] = loop.create_future()
+        self._stopped: asyncio.Future[None] = loop.create_future()
+        self.exited: asyncio.Future[int] = loop.create_future()
+        """The exit code as a shell tells it: 128 and the number for a death by signal. Never cancel it."""
+
+    @property
+    def pid(self) -> int:
+        return self._started.result()
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self.exited)
+
+    async def stop(self, *, grace: float) -> None:
+        """End it, its group, its session and its descendants: SIGTERM, SIGKILL after the grace, none left alive."""
+        self._spawner.send({"do": "stop", "id": self._number, "grace": grace})
+        metrics.GUARDIAN_KILLS.labels("command").inc()
+        patience = self._spawner.stop_patience
+        try:
+            async with asyncio.timeout(None if patience is None else grace + patience):
+                await asyncio.shield(self._stopped)
+        except TimeoutError:
+            await self._spawner.end_all()
+            await asyncio.shield(self._stopped)
+
+    async def kill(self) -> None:
+        """End it at once, if that has not happened already with its guardian."""
+        with contextlib.suppress(Unavailable):
+            await self.stop(grace=0)
+
+
+class Spawner:
+    """A connection. Who made the process at its other end ends it as well."""
+
+    stop_patience: float | None = None
+    """How long beyond its grace a stop may take; then `end_all`. None: as long as it takes."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        self.value = 0
+        """What the other end said of itself when it was ready."""
+        self.peer = 0
+        """Its pid as we see it, by the kernel's word; only if the connection asks for credentials."""
+        self.ready: asyncio.Future[None] = loop.create_future()
+        self._loop = loop
+        self._connection = connection
+        self._open = True
+        self._inbox = bytearray()
+        self._outbox: deque[tuple[memoryview, list[int]]] = deque()
+        self._commands: dict[int, Spawned] = {}
+        self._numbers = itertools.count(1)
+        loop.add_reader(connection, self._receive)
+
+    @property
+    def connected(self) -> bool:
+        return self._open
+
+    async def spawn(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], fds: Mapping[int, int]) -> Spawned:
+        """`fds` maps a number in the command to a descriptor of ours, which stays ours to close."""
+        return await self.request({"argv": list(argv), "cwd": cwd, "env": dict(env)}, fds)
+
+    async def request(self, what: dict[str, Any], fds: Mapping[int, int]) -> Spawned:
+        command = Spawned(self, next(self._numbers))
+        self._commands[command._number] = command  # noqa: SLF001 - two halves of one thing
+        try:
+            self.send({**what, "do": "spawn", "id": command._number, "fds": list(fds)}, list(fds.values()))  # noqa: SLF001
+            await asyncio.shield(command._started)  # noqa: SLF001
+        except asyncio.CancelledError:
+            await command.kill()
+            raise
+        return command
+
+    async def end_all(self) -> None:
+        """The other end does not do what it was asked to: it goes, and all of it."""
+        self.disconnect()
+
+    def send(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+        """Queue and send what the socket takes now; the rest follows by itself."""
+        if not self._open:
+            raise self.loss()
+        frame = marshal.dumps(message)
+        self._outbox.append((memoryview(len(frame).to_bytes(4, "big") + frame), [os.dup(fd) for fd in fds]))
+        self._flush()
+
+    def loss(self) -> FootplateError:
+        """What whoever waits is told when the connection is gone."""
+        return Unavailable("The guardian of this turn is gone.")
+
+    def hung_up(self) -> None:
+        """The other end closed the connection, or it broke."""
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Closing our end is what tells a living process at the other to kill everything and go."""
+        if not self._open:
+            return
+        self._open = False
+        self._loop.remove_reader(self._connection)
+        self._loop.remove_writer(self._connection)
+        self._connection.close()
+        for _, fds in self._outbox:
+            _close_all(fds)
+        self._outbox.clear()
+        self.fail_all(self.loss())
+
+    def fail_all(self, error: FootplateError) -> None:
+        _fail(self.ready, error)
+        for command in self._commands.values():
+            for future in (command._started, command.exited, command._stopped):  # noqa: SLF001
+                _fail(future, error)
+
+    def _flush(self) -> None:
+        try:
+            while self._outbox:
+                data, fds = self._outbox[0]
+                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+                sent = self._connection.sendmsg([data], rights)
+                _close_all(fds)
+                if sent < len(data):
+                    self._outbox[0] = (data[sent:], [])
+                else:
+                    self._outbox.popleft()
+        except BlockingIOError:
+            self._loop.add_writer(self._connection, self._flush)
+        except OSError:
+            self.hung_up()
+        else:
+            self._loop.remove_writer(self._connection)
+
+    def _receive(self) -> None:
+        try:
+            data = self._connection.recv(1 << 16) if self.ready.done() else self._first()
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.hung_up()
+            return
+        self._inbox += data
+        whole = len(self._inbox) // _ANSWER.size * _ANSWER.size
+        answers, self._inbox = bytes(self._inbox[:whole]), self._inbox[whole:]
+        for kind, number, value in _ANSWER.iter_unpack(answers):
+            self._heard(kind, number, value)
+
+    def _first(self) -> bytes:
+        """Before any command runs: later the kernel drops whatever descriptors somebody might send along."""
+        data, ancillary, _, _ = self._connection.recvmsg(1 << 16, socket.CMSG_SPACE(_CREDENTIALS.size))
+        for level, kind, content in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS and len(content) == _CREDENTIALS.size:
+                self.peer = _CREDENTIALS.unpack(content)[0]
+        return data
+
+    def _heard(self, kind: bytes, number: int, value: int) -> None:
+        command = self._commands.get(number)
+        if kind == b"R":
+            self.value = value
+            _settle(self.ready, None)
+        elif command is None:
+            return
+        elif kind == b"S":
+            _settle(command._started, value)  # noqa: SLF001
+        elif kind == b"E":
+            _settle(command.exited, value if value >= 0 else 128 - value)
+        elif kind == b"T":
+            _settle(command._stopped, None)  # noqa: SLF001
+
+    def settle_all(self, code: int) -> None:
+        """All that ran is dead, by this exit code."""
+        for command in self._commands.values():
+            _fail(command._started, self.loss())  # noqa: SLF001
+            _settle(command.exited, code)
+            _settle(command._stopped, None)  # noqa: SLF001
+
+
+def _settle(future: "asyncio.Future[Any]", result: object) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: "asyncio.Future[Any]", error: FootplateError) -> None:
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # nobody has to be waiting
+
+
+def _close_all(fds: list[int]) -> None:
+    while fds:
+        os.close(fds.pop())
