@@ -12,6 +12,7 @@ from footplate.harness.native import mapping
 from footplate.harness.native.conversations import Conversations
 from footplate.harness.native.harness import NativeHarness
 from footplate.harness.native.mapping import Conversation
+from footplate.harness.native.web.access import Web
 
 
 def turn(number: int) -> list[Entry]:
@@ -81,7 +82,7 @@ def test_the_longest_unused_make_room(parsed: list[int]) -> None:
 async def test_a_turn_goes_on_from_what_another_worker_added(tmp_path: Path, parsed: list[int]) -> None:
     world = World(LocalEnvironment(tmp_path))
     model, seen = model_of(world, lambda number: [f"answer {number}"])
-    harness = NativeHarness(lambda _: model)
+    harness = NativeHarness(lambda _: model, Web())
     await harness.run(world.context())
     world.log.entries.extend(turn(7))
     world.next_turn("turn_2", "And now?")

@@ -10,6 +10,7 @@ from footplate.domain.errors import Unavailable
 from footplate.domain.json import JsonObject
 from footplate.harness.native import globbing, tool_inputs, tools
 from footplate.harness.native.tools import ToolOutput
+from footplate.harness.native.web.access import Web
 
 from .twins import LocalEnvironment
 
@@ -18,7 +19,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 async def run(environment: LocalEnvironment, name: str, **arguments: object) -> ToolOutput:
     given: JsonObject = {key: value for key, value in arguments.items()}  # type: ignore[misc] # noqa: C416 - narrowed
-    return await tools.execute(environment, BUILT_IN_TOOLS, name, given)
+    return await tools.execute(environment, BUILT_IN_TOOLS, name, given, web=Web())
 
 
 def said(output: ToolOutput) -> str:
@@ -174,4 +175,6 @@ def test_schemas_name_the_reference_inputs() -> None:
         "edit": ["file_path", "new_string", "old_string", "replace_all"],
         "glob": ["path", "pattern"],
         "grep": ["path", "pattern"],
+        "web_fetch": ["url"],
+        "web_search": ["query"],
     }

@@ -21,6 +21,7 @@ from footplate.domain.turns import Outcome
 from footplate.harness.native import mapping
 from footplate.harness.native.harness import NativeHarness
 from footplate.harness.native.models import AnyModel
+from footplate.harness.native.web.access import Web
 
 Chunk = str | dict[int, DeltaToolCall] | DeltaThinkingCalls
 
@@ -189,6 +190,7 @@ class World:
     content: Sequence[JsonObject] = field(default_factory=lambda: [ev.text_block("Hello")])
     interrupt: asyncio.Event = field(default_factory=asyncio.Event)
     steering: list[SteerMessage] = field(default_factory=list)
+    web: Web = field(default_factory=Web)
     attempt: int = 0
     first_event: int = 0
 
@@ -215,7 +217,7 @@ class World:
         )
 
     async def run(self, model: AnyModel) -> Outcome:
-        return await NativeHarness(lambda _: model).run(self.context())
+        return await NativeHarness(lambda _: model, self.web).run(self.context())
 
     def next_turn(self, turn_id: str, text: str) -> None:
         self.turn_id, self.content = turn_id, [ev.text_block(text)]

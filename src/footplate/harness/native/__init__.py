@@ -3,10 +3,11 @@
 from footplate.domain.ports import Harness, HarnessServices
 from footplate.harness.native.harness import NativeHarness
 from footplate.harness.native.models import Models
+from footplate.harness.native.web.access import Web
 
 
 def create(services: HarnessServices) -> Harness:
     """The factory behind the entry point `native`."""
     models = Models(services.endpoints)
     models.warm()
-    return NativeHarness(models.resolve)
+    return NativeHarness(models.resolve, Web(services.web))

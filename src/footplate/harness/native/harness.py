@@ -6,11 +6,13 @@ from footplate.harness.native import settings, tool_inputs
 from footplate.harness.native.conversations import Conversations
 from footplate.harness.native.loop import Loop
 from footplate.harness.native.models import Resolver
+from footplate.harness.native.web.access import Web
 
 
 class NativeHarness:
-    def __init__(self, models: Resolver) -> None:
+    def __init__(self, models: Resolver, web: Web) -> None:
         self._models = models
+        self._web = web
         self._conversations = Conversations()
 
     async def run(self, turn: TurnContext) -> Outcome:
@@ -23,6 +25,7 @@ class NativeHarness:
             model=model,
             settings=settings.model_settings(model, turn.config.model_parameters, turn.session_id),
             parameters=settings.request_parameters(turn.config, tools),
+            web=self._web,
         )
         outcome = await loop.run()
         # Not after an error: the next try builds it anew from what the log has.

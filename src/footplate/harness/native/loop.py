@@ -30,6 +30,7 @@ from footplate.harness.native.mapping import Conversation
 from footplate.harness.native.models import AnyModel
 from footplate.harness.native.recovery import Waiting
 from footplate.harness.native.reply import Reply
+from footplate.harness.native.web.access import Web
 
 _INTERRUPTED = "Interrupted by the user while the call was running. It may have taken effect in part."
 _NOT_RUN = "Not run: the user interrupted the turn."
@@ -43,6 +44,7 @@ class Loop:
     model: AnyModel = field(kw_only=True)
     settings: ModelSettings = field(kw_only=True)
     parameters: ModelRequestParameters = field(kw_only=True)
+    web: Web = field(kw_only=True)
     _request: Event | None = field(default=None, init=False)
     """The start of the model request that comes next; logged, not yet ended."""
     _responses: int = field(default=0, init=False)
@@ -171,7 +173,7 @@ class Loop:
         given = arguments_of(call)
         if given is None:
             return tools.failed(invalid_arguments(call))
-        return await tools.execute(self.turn.environment, self.turn.config.tools, call.tool_name, given)
+        return await tools.execute(self.turn.environment, self.turn.config.tools, call.tool_name, given, web=self.web)
 
     async def _stop(
         self,

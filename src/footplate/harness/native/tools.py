@@ -1,4 +1,4 @@
-"""The reference toolset over the environment port: bash, read, write, edit, glob, grep.
+"""The reference toolset: bash, read, write, edit, glob, grep over the environment port, and the two web tools.
 
 A tool that cannot do what was asked raises `ToolFailure` with a text for the model. Whatever else goes wrong inside one
 becomes a failed result too (F5); only the loss of the turn or of its environment goes up to the engine.
@@ -16,7 +16,20 @@ from footplate.domain.events import text_block
 from footplate.domain.json import Json, JsonObject, clean_text
 from footplate.domain.ports import CommandResult, Environment
 from footplate.harness.native import content, globbing
-from footplate.harness.native.tool_inputs import INPUTS, Bash, Edit, Glob, Grep, Read, Write
+from footplate.harness.native.failure import ToolFailure
+from footplate.harness.native.tool_inputs import (
+    INPUTS,
+    Bash,
+    Edit,
+    Glob,
+    Grep,
+    Read,
+    ToolInput,
+    WebFetch,
+    WebSearch,
+    Write,
+)
+from footplate.harness.native.web.access import Web
 
 OUTPUT_LIMIT: Final = 30_000
 DEFAULT_TIMEOUT: Final = 120.0
@@ -30,22 +43,20 @@ _MAGIC: Final = (
 _NOT_FOUND: Final = 1
 
 
-class ToolFailure(Exception):
-    """The call failed; the text tells the model why."""
-
-
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
     content: Sequence[Json]
     is_error: bool = False
 
 
-async def execute(environment: Environment, enabled: Sequence[str], name: str, arguments: JsonObject) -> ToolOutput:
+async def execute(
+    environment: Environment, enabled: Sequence[str], name: str, arguments: JsonObject, *, web: Web
+) -> ToolOutput:
     """Run one call. Never raises for what the model or the tool did wrong."""
-    if name not in enabled or name not in _RUN:
+    if name not in enabled or name not in INPUTS:
         return failed(f"There is no tool {name!r}. Available: {', '.join(enabled) or 'none'}.")
     try:
-        return await _RUN[name](environment, INPUTS[name].model_validate(arguments))
+        return await _run(environment, web, name, INPUTS[name].model_validate(arguments))
     except ToolFailure as failure:
         return failed(str(failure))
     except ValidationError as error:
@@ -54,6 +65,16 @@ async def execute(environment: Environment, enabled: Sequence[str], name: str, a
         raise
     except Exception as error:  # noqa: BLE001 - F5: a tool that raises is a failed call, not a failed turn
         return failed(f"{name} failed: {type(error).__name__}: {error}")
+
+
+async def _run(environment: Environment, web: Web, name: str, given: ToolInput) -> ToolOutput:
+    match given:
+        case WebFetch():
+            return _text(await web.fetch(given.url))
+        case WebSearch():
+            return _text(await web.search(given.query))
+        case _:
+            return await _RUN[name](environment, given)
 
 
 def failed(text: str) -> ToolOutput:
@@ -85,6 +106,8 @@ async def _bash(environment: Environment, given: Bash) -> ToolOutput:
         notes.append("[the shell ended; the next command gets a fresh one]")
     elif result.exit_code != 0:
         notes.append(f"[exit code {result.exit_code}]")
+    if result.error:
+        notes.append(f"[{result.error}]")
     return ToolOutput(_text(_join(notes)).content, is_error=result.exit_code != 0)
 
 

@@ -1,0 +1,1 @@
+"""The tools that reach the web from the worker itself: one page, or one search."""

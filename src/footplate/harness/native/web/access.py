@@ -1,0 +1,19 @@
+"""`Web`: what the tools may use of the web, one for all turns of a process."""
+
+from footplate.domain.ports import WebAccess
+from footplate.harness.native.web import pages, search
+from footplate.harness.native.web.addresses import Reach
+from footplate.harness.native.web.download import Downloads
+
+
+class Web:
+    def __init__(self, access: WebAccess | None = None) -> None:
+        given = access or WebAccess()
+        self._downloads = Downloads(Reach(given.allow), max_bytes=given.max_bytes, max_seconds=given.max_seconds)
+        self._search = given.search
+
+    async def fetch(self, url: str) -> str:
+        return await pages.readable(await self._downloads.page(url.strip()))
+
+    async def search(self, query: str) -> str:
+        return await search.search(self._downloads, self._search, query)

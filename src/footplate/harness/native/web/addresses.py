@@ -1,0 +1,64 @@
+"""Which addresses a page may be fetched from: those of the public internet, and what the operator allows. Pure.
+
+A model reads pages that strangers wrote, and they may ask it to fetch what only this machine can reach: a database's
+port, a neighbour in the private network, the credentials that clouds hand out on a link-local address. So the rule
+looks at the address that is connected to, never at the name: names can be made to lead anywhere.
+"""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from typing import Final, TypeAlias
+
+Address: TypeAlias = IPv4Address | IPv6Address
+
+_ALSO_INTERNAL: Final = (
+    IPv4Network("168.63.129.16/32"),  # Azure's metadata, on an address that looks public
+    IPv4Network("192.0.0.0/24"),  # assignments for protocols; Oracle's metadata is there
+    IPv4Network("192.88.99.0/24"),  # 6to4 relays
+    IPv6Network("2001::/23"),  # assignments for protocols, Teredo: an IPv4 address is hidden inside
+    IPv6Network("2002::/16"),  # 6to4: as above
+    IPv6Network("3fff::/20"),  # documentation
+)
+_GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_LOW_32_BITS: Final = 0xFFFF_FFFF
+
+
+class Reach:
+    """What may be reached; `allow` has host names, addresses and networks."""
+
+    def __init__(self, allow: Sequence[str] = ()) -> None:
+        self._hosts: set[str] = set()
+        self._networks: list[IPv4Network | IPv6Network] = []
+        for entry in allow:
+            try:
+                self._networks.append(ip_network(entry))
+            except ValueError:
+                self._hosts.add(_name(entry))
+
+    def permits(self, host: str, address: Address) -> bool:
+        """May `address`, to which `host` leads, be connected to?"""
+        real = _translated(address)
+        return _is_public(real) or _name(host) in self._hosts or any(real in network for network in self._networks)
+
+
+def _name(host: str) -> str:
+    return host.lower().removesuffix(".")
+
+
+def _translated(address: Address) -> Address:
+    """The IPv4 address that a translator on the way would connect to."""
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address in _NAT64:
+            return IPv4Address(int(address) & _LOW_32_BITS)
+    return address
+
+
+def _is_public(address: Address) -> bool:
+    if not address.is_global or address.is_multicast or address.is_reserved:
+        return False
+    if any(address in network for network in _ALSO_INTERNAL):
+        return False
+    return isinstance(address, IPv4Address) or address in _GLOBAL_UNICAST

@@ -1,0 +1,43 @@
+"""HTML to Markdown, in a process of its own.
+
+A page may be hostile, and the library holds the interpreter's lock while it works: inside the worker one large page
+would hold up every other turn. Here it can waste only its own, bounded time; an interrupt ends it at once.
+"""
+
+import asyncio
+import contextlib
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+from footplate.harness.native.failure import ToolFailure
+
+_PROGRAM: Final = str(Path(__file__).with_name("convert_main.py"))
+_SECONDS: Final = 20.0
+
+
+async def to_markdown(html: str, base_url: str) -> tuple[str, str]:
+    """The title and the text; links are made absolute, so that a model can follow them."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", _PROGRAM, base_url),
+        env={},
+        stdin=pipe,
+        stdout=pipe,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(_SECONDS):
+            out, _ = await process.communicate(html.encode("utf-8", "replace"))
+    except TimeoutError:
+        raise ToolFailure(f"{base_url} could not be made readable within {_SECONDS:g} s.") from None
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        raise ToolFailure(f"{base_url} is HTML that could not be made readable.")
+    made: dict[str, str] = json.loads(out)
+    return made["title"], made["text"]

@@ -1,0 +1,90 @@
+"""A download as text for a model: HTML as Markdown, text and JSON as they are, anything else refused."""
+
+import codecs
+import re
+from typing import Final
+
+from footplate.domain.json import clean_text
+from footplate.harness.native.failure import ToolFailure
+from footplate.harness.native.web import convert
+from footplate.harness.native.web.download import Download
+
+_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+_TEXT: Final = re.compile(
+    r"text/.+|application/(.+\+)?(json|xml|yaml|toml|javascript)|application/(x-ndjson|x-yaml|jsonl)"
+)
+_DECLARED: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+_ENCODING_XML: Final = re.compile(rb"""^<\?xml[^>]{0,100}?encoding\s*=\s*["']([\w.:-]+)""")
+_BYTE_ORDER_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_LOOKED_AT: Final = 2048
+_FIRST_ERROR: Final = 400
+_ERROR_LENGTH: Final = 2_000
+
+
+async def readable(download: Download) -> str:
+    media_type, charset = _content_type(download)
+    if download.status >= _FIRST_ERROR:
+        raise ToolFailure(await _refusal(download, media_type, charset))
+    if not _is_text(download, media_type):
+        raise ToolFailure(
+            f"{download.url} is {media_type}, which web_fetch does not read: only HTML, text, JSON and XML. "
+            "If the file itself is wanted, download it with a command."
+        )
+    title, text = await _text(download, media_type, charset)
+    head = [f"{download.url} ({media_type}, {len(download.data)} bytes)"]
+    if download.cut:
+        head.append(f"[there is more: only the first {len(download.data)} bytes were read]")
+    if title:
+        head.append(f"Title: {title}")
+    return "\n".join([*head, "", text.strip() or "[no text]"])
+
+
+async def _text(download: Download, media_type: str, charset: str) -> tuple[str, str]:
+    text = clean_text(_decode(download.data, charset))
+    if media_type in _HTML:
+        return await convert.to_markdown(text, download.url)
+    return "", text
+
+
+async def _refusal(download: Download, media_type: str, charset: str) -> str:
+    """What an address answers beside its status often says what to do instead."""
+    line = f"{download.url} answered {download.status} {download.reason}".rstrip() + "."
+    if not download.data or not _is_text(download, media_type):
+        return line
+    _, text = await _text(download, media_type, charset)
+    return f"{line}\n\n{text.strip()[:_ERROR_LENGTH]}".rstrip()
+
+
+def _content_type(download: Download) -> tuple[str, str]:
+    """The media type and the name of the encoding, each empty-handed guessed as a browser would."""
+    value = download.headers.get("content-type", "")
+    media_type, _, parameters = value.partition(";")
+    named = re.search(r"charset\s*=\s*\"?([\w.:-]+)", parameters, re.IGNORECASE)
+    charset = named[1] if named else _declared(download.data)
+    return media_type.strip().lower() or "text/plain", charset
+
+
+def _declared(data: bytes) -> str:
+    for mark, name in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            return name
+    start = data[:_LOOKED_AT]
+    found = _DECLARED.search(start) or _ENCODING_XML.search(start)
+    return found[1].decode("ascii") if found else "utf-8"
+
+
+def _is_text(download: Download, media_type: str) -> bool:
+    wide = _declared(download.data).startswith("utf-16")
+    return bool(_TEXT.fullmatch(media_type)) and (wide or b"\x00" not in download.data[:_LOOKED_AT])
+
+
+def _decode(data: bytes, charset: str) -> str:
+    """An unknown or untrue name of an encoding costs some characters, never the page."""
+    try:
+        return data.decode(charset, "replace")
+    except (LookupError, ValueError):
+        return data.decode("utf-8", "replace")

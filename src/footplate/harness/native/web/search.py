@@ -1,0 +1,101 @@
+"""A search through the operator's provider: SearXNG, which one runs oneself, or Brave, which needs a key.
+
+Neither the key nor the provider's address is in any text that leaves this module.
+"""
+
+import html
+import json
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import httpx2
+import structlog
+
+from footplate.domain.ports import SearchProvider
+from footplate.harness.native.failure import ToolFailure
+from footplate.harness.native.web.download import Download, Downloads
+
+MAX_RESULTS: Final = 10
+_TAG: Final = re.compile(r"</?[a-zA-Z][^>]*>")
+_SNIPPET: Final = 1_000
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    title: str
+    url: str
+    snippet: str
+
+
+async def search(downloads: Downloads, provider: SearchProvider | None, query: str) -> str:
+    if provider is None:
+        raise ToolFailure(
+            "web_search is not available: this server has no search provider. Go on without it; a page whose address "
+            "you know can be read with web_fetch, if you have it. (For the operator: set FOOTPLATE_SEARCH_PROVIDER.)"
+        )
+    url, params, headers = _request(provider, query)
+    try:
+        answer = await downloads.trusted(url, params, headers)
+    except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, zlib.error) as error:
+        # The text of such an error may hold the address, and that a password.
+        log.warning("search failed", action="search.failed", provider=provider.name, error=type(error).__name__)
+        raise ToolFailure(
+            f"The search provider ({provider.name}) does not answer ({type(error).__name__}). Try again later."
+        ) from None
+    return _listing(_results(provider, answer))
+
+
+def _request(provider: SearchProvider, query: str) -> tuple[str, Mapping[str, str], Mapping[str, str]]:
+    if provider.name == "brave":
+        params = {"q": query, "count": str(MAX_RESULTS)}
+        return provider.url, params, {"accept": "application/json", "x-subscription-token": provider.api_key or ""}
+    headers = {"accept": "application/json"}
+    if provider.api_key:  # SearXNG knows no keys; a gateway before it may
+        headers["authorization"] = f"Bearer {provider.api_key}"
+    return f"{provider.url.rstrip('/')}/search", {"q": query, "format": "json"}, headers
+
+
+def _results(provider: SearchProvider, answer: Download) -> Sequence[Result]:
+    if answer.status != HTTPStatus.OK:
+        log.warning("search refused", action="search.refused", provider=provider.name, status=answer.status)
+        raise ToolFailure(_refusal(provider, answer.status))
+    try:
+        body: Any = json.loads(answer.data)
+        found = body["web"]["results"] if provider.name == "brave" and "web" in body else body.get("results", [])
+        snippet = "description" if provider.name == "brave" else "content"
+        return [
+            Result(_plain(item.get("title")), str(item["url"]), _plain(item.get(snippet)))
+            for item in found[:MAX_RESULTS]
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ToolFailure(f"The search provider ({provider.name}) gave an answer that cannot be read.") from None
+
+
+def _refusal(provider: SearchProvider, status: int) -> str:
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return f"The search provider ({provider.name}) limits how often it may be asked. Try again later."
+    why = f"The search provider ({provider.name}) refused with {status}."
+    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        mend = "its settings.yml must list json under search.formats" if provider.name == "searxng" else "check the key"
+        return f"{why} Asking again does not help. (For the operator: {mend}.)"
+    return f"{why} Try other words, or again later."
+
+
+def _plain(text: object) -> str:
+    """Providers mark the words that were found."""
+    return " ".join(html.unescape(_TAG.sub("", str(text or ""))).split())[:_SNIPPET]
+
+
+def _listing(results: Sequence[Result]) -> str:
+    if not results:
+        return "Nothing was found."
+    return "\n\n".join(
+        "\n".join(line for line in (f"{number}. {result.title or '(no title)'}", result.url, result.snippet) if line)
+        for number, result in enumerate(results, start=1)
+    )

@@ -1,0 +1,81 @@
+"""A small web server on loopback whose answers are written byte by byte, so that they can be as wrong as needed."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+Answer = bytes | Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Seen:
+    method: str
+    target: str
+    headers: Mapping[str, str]
+
+
+@dataclass
+class Pages:
+    answers: dict[str, Answer] = field(default_factory=dict)
+    """By path, without the query."""
+    host: str = "127.0.0.1"
+    tls: ssl.SSLContext | None = None
+    seen: list[Seen] = field(default_factory=list)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    """The client closed a connection."""
+    port: int = 0
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, self.host, self.port, ssl=self.tls)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    def url(self, path: str = "/", *, host: str | None = None, scheme: str = "http") -> str:
+        return f"{scheme}://{host or self.host}:{self.port}{path}"
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            method, target, _ = head[0].split(" ")
+            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+            self.seen.append(Seen(method, target, headers))
+            self.arrived.set()
+            answer = self.answers.get(target.partition("?")[0], ok(b"not there", status="404 Not Found"))
+            if isinstance(answer, bytes):
+                writer.write(answer)
+                await writer.drain()
+            else:
+                await answer(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+            self.left.set()
+
+
+def ok(body: bytes, content_type: str = "text/plain", *, status: str = "200 OK", extra: str = "") -> bytes:
+    head = f"HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {len(body)}\r\n{extra}\r\n"
+    return head.encode("latin-1") + body
+
+
+def moved(location: str, *, extra: str = "") -> bytes:
+    return ok(b"", status="302 Found", extra=f"location: {location}\r\n{extra}")
+
+
+async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A body without an end."""
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
+    while True:
+        writer.write(b"more " * 2000)
+        await writer.drain()
+
+
+async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+    """Takes the request and never answers; ends when the client has gone."""
+    await reader.read()

@@ -1,0 +1,129 @@
+"""web_search through the providers that an operator may choose, played by a real server on loopback."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import structlog
+from inline_snapshot import snapshot
+
+from footplate.domain.ports import SearchProvider, WebAccess
+from footplate.harness.native.failure import ToolFailure
+from footplate.harness.native.web.access import Web
+
+from .pages import Answer, Pages, moved, ok, silent
+
+KEY = "very-secret-key"
+FOUND = {
+    "results": [
+        {"title": "Scones &amp; tea", "url": "https://tea.example/1", "content": "How to  bake\n them."},
+        {"url": "https://tea.example/2"},
+        *({"title": f"t{number}", "url": f"https://x.example/{number}", "content": ""} for number in range(20)),
+    ]
+}
+BRAVE = {
+    "type": "search",
+    "web": {
+        "results": [{"title": "A", "url": "https://a.example/?x=1", "description": "the <strong>best</strong> &lt; b"}]
+    },
+}
+
+
+@pytest.fixture
+async def pages() -> AsyncIterator[Pages]:
+    async with Pages() as server:
+        yield server
+
+
+def searxng(pages: Pages, *, password: str = "", seconds: float = 5) -> Web:
+    userinfo = f"me:{password}@" if password else ""
+    url = f"http://{userinfo}127.0.0.1:{pages.port}/sx/"
+    return Web(WebAccess(search=SearchProvider("searxng", url), max_seconds=seconds))
+
+
+def brave(pages: Pages, *, seconds: float = 5) -> Web:
+    provider = SearchProvider("brave", pages.url("/res/v1/web/search"), KEY)
+    return Web(WebAccess(search=provider, max_seconds=seconds))
+
+
+async def test_searxng(pages: Pages) -> None:
+    """It is internal as a rule: the operator's own address is not held against the rule for pages."""
+    pages.answers["/sx/search"] = ok(json.dumps(FOUND).encode(), "application/json")
+    text = await searxng(pages).search("scones & tea")
+    assert text.split("\n\n")[:3] == snapshot(
+        [
+            """\
+1. Scones & tea
+https://tea.example/1
+How to bake them.\
+""",
+            """\
+2. (no title)
+https://tea.example/2\
+""",
+            """\
+3. t0
+https://x.example/0\
+""",
+        ]
+    )
+    assert len(text.split("\n\n")) == 10
+    (seen,) = pages.seen
+    assert parse_qs(urlsplit(seen.target).query) == {"q": ["scones & tea"], "format": ["json"]}
+    assert "authorization" not in seen.headers
+
+
+async def test_brave(pages: Pages) -> None:
+    pages.answers["/res/v1/web/search"] = ok(json.dumps(BRAVE).encode(), "application/json")
+    assert await brave(pages).search("best") == "1. A\nhttps://a.example/?x=1\nthe best < b"
+    (seen,) = pages.seen
+    assert parse_qs(urlsplit(seen.target).query) == {"q": ["best"], "count": ["10"]}
+    assert seen.headers["x-subscription-token"] == KEY
+
+
+async def test_nothing_found(pages: Pages) -> None:
+    pages.answers["/sx/search"] = ok(b'{"results": []}', "application/json")
+    pages.answers["/res/v1/web/search"] = ok(b'{"type": "search"}', "application/json")
+    assert await searxng(pages).search("x") == await brave(pages).search("x") == "Nothing was found."
+
+
+async def test_without_a_provider_it_says_so() -> None:
+    with pytest.raises(ToolFailure, match=r"this server has no search provider.*FOOTPLATE_SEARCH_PROVIDER"):
+        await Web().search("x")
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (ok(b"", status="403 Forbidden"), "refused with 403. Asking again does not help"),
+        (ok(b"", status="401 Unauthorized"), "Asking again does not help"),
+        (ok(b"", status="429 Too Many Requests"), "limits how often"),
+        (ok(b"", status="500 Oops"), "refused with 500. Try other words, or again later"),
+        (moved("/elsewhere"), "refused with 302"),
+        (ok(b"<html>"), "an answer that cannot be read"),
+        (ok(b"[]"), "an answer that cannot be read"),
+        (ok(b'{"results": [{"title": "no url"}]}'), "an answer that cannot be read"),
+        (ok(b'{"results": {"a": 1}}'), "an answer that cannot be read"),
+        (ok(b"no gzip", extra="content-encoding: gzip\r\n"), "does not answer"),
+        (b"garbage\r\n\r\n", "does not answer"),
+        (b"", "does not answer"),
+        (silent, "does not answer"),
+    ],
+)
+async def test_what_a_provider_does_wrong_is_told_without_its_secrets(pages: Pages, answer: Answer, why: str) -> None:
+    pages.answers |= {"/sx/search": answer, "/res/v1/web/search": answer}
+    for web in (searxng(pages, password=KEY, seconds=1), brave(pages, seconds=1)):
+        with structlog.testing.capture_logs() as logged, pytest.raises(ToolFailure) as failed:
+            await web.search("x")
+        assert why in str(failed.value)
+        assert KEY not in str(failed.value) + repr(logged) + repr(failed.value.__cause__)
+        assert str(pages.port) not in str(failed.value)
+    assert KEY not in repr(SearchProvider("brave", f"http://me:{KEY}@x/", KEY))
+
+
+async def test_a_provider_that_is_gone() -> None:
+    web = Web(WebAccess(search=SearchProvider("searxng", "http://127.0.0.1:1")))
+    with pytest.raises(ToolFailure, match=r"\(searxng\) does not answer \(ConnectError\)"):
+        await asyncio.wait_for(web.search("x"), 5)
