@@ -41,11 +41,13 @@ class Received:
 
 
 class Lean:
-    def __init__(self, base_url: str, key: str = "") -> None:
+    def __init__(self, base_url: str, key: str = "", *, extra: Mapping[str, str] | None = None) -> None:
+        """`extra` are further headers of every request."""
         url = urlsplit(base_url)
         self.address = url.hostname or "", url.port or 80
         self.key = key
         headers = [f"host: {url.netloc}", "content-type: application/json"]
+        headers += [f"{name}: {value}" for name, value in (extra or {}).items()]
         self._headers = "\r\n".join([*headers, f"authorization: Bearer {key}"] if key else headers)
         self._idle: list[_Connection] = []
 
@@ -156,7 +158,7 @@ class Frames:
         *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
         for block in blocks:
             fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if line and not line.startswith(b":"))
-            if fields:
+            if fields and fields[b"event"] != b"ping":
                 event, place = fields[b"event"].decode(), fields.get(b"id", b"").decode()
                 self._ready.append(Received(now, event, place, fields[b"data"]))
 

@@ -31,12 +31,15 @@ log = structlog.get_logger(__name__)
 
 
 class EventStream(Response):
-    def __init__(self, frames: AsyncIterator[bytes]) -> None:
+    def __init__(self, frames: AsyncIterator[bytes], *, first: bytes = b"") -> None:
         super().__init__()
         self._frames = frames
+        self._first = first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        if self._first:
+            await send({"type": "http.response.body", "body": self._first, "more_body": True})
         pump = asyncio.create_task(self._pump(scope, send))
         gone = asyncio.create_task(_disconnected(receive))
         try:
@@ -48,7 +51,7 @@ class EventStream(Response):
 
     async def _pump(self, scope: Scope, send: Send) -> None:
         try:
-            async with aclosing(cast("_Closing", self._frames)) as frames:
+            async with aclosing(cast("Closing", self._frames)) as frames:
                 async for frame in frames:
                     await send({"type": "http.response.body", "body": frame or KEEP_ALIVE, "more_body": True})
                     if len(frame) >= _LARGE:
@@ -56,14 +59,14 @@ class EventStream(Response):
                         # the empty one a client that does not read would hold two chunks and a queue.
                         await send({"type": "http.response.body", "body": b"", "more_body": True})
         except Exception as error:  # noqa: BLE001 - whatever it is, the client is told that the stream broke
-            last = _failed(scope, error)
+            last = broken(scope, error)
         else:
             last = b""
         with suppress(OSError):
             await send({"type": "http.response.body", "body": last, "more_body": False})
 
 
-class _Closing(AsyncIterator[bytes]):
+class Closing(AsyncIterator[bytes]):
     """Frames come from an async generator, which is closed when the client is gone."""
 
     async def aclose(self) -> None: ...
@@ -74,10 +77,13 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-def _failed(scope: Scope, error: Exception) -> bytes:
+def broken(scope: Scope, error: Exception) -> bytes:
     """The last frame of a stream that breaks: SDKs raise on it, and a client goes on from its cursor."""
     request_id: str = scope["request_id"]
     log.warning("stream broke", action="api.stream_broke", request_id=request_id, exc_info=error)
-    known = error if isinstance(error, FootplateError) else FootplateError("The stream broke.")
-    body = errors.envelope(known, errors.status_of(known), request_id)
+    return error_frame(error if isinstance(error, FootplateError) else FootplateError("The stream broke."), request_id)
+
+
+def error_frame(error: FootplateError, request_id: str) -> bytes:
+    body = errors.envelope(error, errors.status_of(error), request_id)
     return b"event: error\ndata: " + dumps(body) + b"\n\n"

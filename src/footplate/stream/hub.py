@@ -51,6 +51,8 @@ class Hub:
         self._reader = ShardReader(self._blocking, received=self._received, started=self._started)
         self._channels: dict[tuple[bytes, bytes], Channel] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self.streams = 0
+        """How many clients follow a session now."""
 
     async def __aenter__(self) -> Self:
         self._tasks = [
@@ -79,7 +81,7 @@ class Hub:
     async def frames(
         self, organisation: str, session_id: str, *, cursor: Cursor | None = None, deltas: frozenset[str] = frozenset()
     ) -> AsyncIterator[bytes]:
-        """The first item is empty and comes as soon as the place to start from is fixed.
+        """The first item comes as soon as the place to start from is fixed; it says which, if there is no cursor.
 
         Await it *before* sending the headers of the answer: a client that has seen them may at once send an
         event, which must then be in its stream.
@@ -90,14 +92,16 @@ class Hub:
                 start, cursor=cursor, deltas=deltas, keepalive=self._keepalive, limit=self._queue_bytes
             )
             channel.subscribers.add(subscriber)
+            self.streams += 1
             try:
                 if channel.seq is not None and subscriber.seq >= channel.seq:
                     channel.attach(subscriber)
-                yield b""
+                yield sse.place(start) if cursor is None else b""
                 while (chunk := await self._next(channel, subscriber)) is not None:
                     yield chunk
                     subscriber.sent()
             finally:
+                self.streams -= 1
                 channel.subscribers.discard(subscriber)
                 subscriber.close()
 

@@ -6,8 +6,10 @@ pipeline. What does not fit, or does not get through, is dropped: every tail not
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Sequence
+from contextvars import Context
 from types import TracebackType
 from typing import Final, Self
 
@@ -17,6 +19,7 @@ from redis.exceptions import RedisError
 from footplate.domain.events import Position
 from footplate.stream import connections, entries, keys
 from footplate.stream.entries import Command
+from footplate.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +34,7 @@ class Live:
     def __init__(self, url: str, *, max_bytes: int = _QUEUE_BYTES) -> None:
         self._redis = connections.short(url)
         self._max_bytes = max_bytes
-        self._queue: deque[tuple[Sequence[Command], int]] = deque()
+        self._queue: deque[tuple[Sequence[Command], int, float]] = deque()
         self._bytes = 0
         self._ready = asyncio.Event()
         self._idle = asyncio.Event()
@@ -59,12 +62,13 @@ class Live:
         if self._bytes + size > self._max_bytes:
             self._note(failing=True, reason="the queue is full")
             return False
-        self._queue.append((commands, size))
+        self._queue.append((commands, size, time.monotonic()))
         self._bytes += size
         self._idle.clear()
         self._ready.set()
         if self._sender is None or self._sender.done():
-            self._sender = asyncio.create_task(self._send_all(), name="live publisher")
+            # In a context of its own: it outlives the request or turn that happened to come first.
+            self._sender = asyncio.create_task(self._send_all(), name="live publisher", context=Context())
         return True
 
     async def drained(self, *, seconds: float = _SEND_SECONDS) -> bool:
@@ -89,14 +93,16 @@ class Live:
             self._ready.clear()
             try:
                 while self._queue:
+                    oldest = self._queue[0][2]
                     await self._send(self._take())
+                    metrics.LOG_LAG.observe(time.monotonic() - oldest)
             finally:
                 self._idle.set()
 
     def _take(self) -> list[Command]:
         batch: list[Command] = []
         while self._queue and len(batch) < _BATCH:
-            commands, size = self._queue.popleft()
+            commands, size, _ = self._queue.popleft()
             batch.extend(commands)
             self._bytes -= size
         return batch

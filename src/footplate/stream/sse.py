@@ -1,7 +1,8 @@
 """Server-sent events: frames and cursors, as pure functions.
 
 A durable frame has `id: <seq>`. A preview frame has `id: <seq>.<event id>.<offset>`: `seq` is the last durable
-position before it and `offset` the number of characters of the preview that the client holds once it has it.
+position before it and `offset` the number of characters of the preview that the client holds once it has it. A stream
+that starts now says first where that is, by a `ping`, which clients know and drop, with an id.
 """
 
 import re
@@ -43,6 +44,11 @@ def durable(seq: int, event: JsonObject) -> bytes:
 
 def position(item: events.Position) -> bytes:
     return durable(item.seq, events.wire(item))
+
+
+def place(seq: int) -> bytes:
+    """Where a stream begins, so that one that breaks before its first event can be gone on with."""
+    return b'event: ping\nid: %d\ndata: {"type":"ping"}\n\n' % seq
 
 
 def preview_start(seq: int, event_id: str, event_type: str, *, offset: int = 0) -> bytes:

@@ -40,15 +40,24 @@ class Client:
     """One connection. `frames` is closed with it."""
 
     def __init__(
-        self, tails: Tails, session_id: str, *, cursor: Cursor | None = None, deltas: frozenset[str] = ALL
+        self,
+        tails: Tails,
+        session_id: str,
+        *,
+        cursor: Cursor | None = None,
+        deltas: frozenset[str] = ALL,
+        organisation: str = ORGANISATION,
     ) -> None:
-        self._frames: AsyncIterator[bytes] = tails.frames(ORGANISATION, session_id, cursor=cursor, deltas=deltas)
+        self._frames: AsyncIterator[bytes] = tails.frames(organisation, session_id, cursor=cursor, deltas=deltas)
         self._queue: list[Received] = []
         self.seen: list[Received] = []
         self.seqs: list[int] = []
+        self.began_at: int | None = None
+        """Where it begins, which only a stream without a cursor says."""
 
     async def open(self) -> "Client":
-        assert await anext(self._frames) == b""
+        first = await anext(self._frames)
+        self.began_at = parse(first)[0].cursor.seq if first else None
         return self
 
     async def next(self, seconds: float = 5) -> Received:

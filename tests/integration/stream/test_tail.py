@@ -21,6 +21,7 @@ from .redis_server import RedisServer
 async def test_without_a_cursor_the_stream_starts_now(hub: Hub, live: Live, log: MemoryLog, session_id: str) -> None:
     log.append(session_id, events.status_running(), events.message("old"))
     client = await Client(hub, session_id).open()
+    assert client.began_at == 2
     await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("new")))
     received = await client.next()
     assert (received.event, received.id) == ("agent.message", "3")
@@ -44,6 +45,7 @@ async def test_a_cursor_reads_the_log_and_then_goes_on_live(
 ) -> None:
     log.append(session_id, *(events.message(str(number)) for number in range(1000)))
     client = await Client(hub, session_id, cursor=Cursor(10)).open()
+    assert client.began_at is None
     await client.until_seq(1000)
     await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("live")))
     await client.until_seq(1001)

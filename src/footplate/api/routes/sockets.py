@@ -1,0 +1,103 @@
+"""`/v1/sessions/{id}/ws`: the stream of a session's events over WebSocket, for clients that prefer it to SSE.
+
+Everything that can be refused is refused at the handshake, in the envelope and with the status that any other route
+would answer. A browser cannot set headers there, so it offers its key as a subprotocol.
+"""
+
+from contextlib import aclosing
+from typing import Final, cast
+
+import structlog
+from fastapi import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketState
+
+from footplate.api import errors
+from footplate.api.auth import authenticate, secret_of
+from footplate.api.edge import HEADER
+from footplate.api.event_stream import Closing
+from footplate.api.requests import read_query
+from footplate.api.routes.events import cursor_of
+from footplate.api.services import services_of
+from footplate.api.socket_stream import serve
+from footplate.api.wire.events import StreamEvents
+from footplate.domain.errors import FootplateError, InvalidRequest, NotFound
+
+PATH: Final = "/v1/sessions/{session_id}/ws"
+PROTOCOL: Final = "footplate.v1"
+KEY: Final = "footplate.key."
+"""In front of the key, where it is offered as a subprotocol."""
+
+log = structlog.get_logger(__name__)
+
+
+async def stream_socket(socket: WebSocket) -> None:
+    request_id: str = socket.scope["request_id"]
+    try:
+        await _stream(socket, request_id)
+    except FootplateError as error:
+        await _refuse(socket, errors.answer(error, request_id), request_id)
+    except Exception:
+        log.exception("unexpected error", action="api.failed", request_id=request_id, path=socket.scope["path"])
+        if socket.application_state is WebSocketState.CONNECTING:
+            await _refuse(socket, errors.internal(request_id), request_id)
+
+
+async def _stream(socket: WebSocket, request_id: str) -> None:
+    services = services_of(socket)
+    principal = await services.keys.authenticate(_secret(socket))
+    session_id: str = socket.path_params["session_id"]
+    if "\x00" in session_id:
+        raise NotFound("session", session_id)
+    query = read_query(socket, StreamEvents)
+    cursor = cursor_of(socket.headers.get("last-event-id"), query.after)
+    session = await services.reads.session(principal, session_id)
+    frames = services.tails.frames(
+        principal.organisation, session.id, cursor=cursor, deltas=frozenset(query.event_deltas)
+    )
+    async with aclosing(cast("Closing", frames)):
+        first = await anext(frames, b"")  # as for SSE: open only once the place is fixed
+        offered = socket.scope.get("subprotocols", ())
+        try:
+            await socket.accept(PROTOCOL if PROTOCOL in offered else None, [(HEADER, request_id.encode())])
+        except OSError:
+            return  # the client did not wait for it
+        await serve(socket, frames, first=first)
+
+
+def _secret(socket: WebSocket) -> str:
+    for offered in socket.scope.get("subprotocols", ()):
+        if offered.startswith(KEY):
+            return str(offered).removeprefix(KEY)
+    return secret_of(socket)
+
+
+async def nothing_here(socket: WebSocket) -> None:
+    where = socket.scope["path"]
+    refused = errors.Unknown(404, f"There is no WebSocket at {where}.", f"The only one is at {PATH}.")
+    request_id: str = socket.scope["request_id"]
+    await _refuse(socket, errors.answer(refused, request_id), request_id)
+
+
+async def _refuse(socket: WebSocket, answer: Response, request_id: str) -> None:
+    answer.headers[HEADER.decode()] = request_id
+    await socket.send_denial_response(answer)
+
+
+async def not_a_socket(request: Request) -> Response:
+    """Somebody asks with plain HTTP. A stranger must not learn from the answer what exists."""
+    principal = await authenticate(request)
+    await services_of(request).reads.session(principal, request.path_params["session_id"])
+    raise InvalidRequest(
+        "This is a WebSocket; the request does not ask for one.",
+        field="upgrade",
+        help_text="Connect with ws:// or wss://, or use /events/stream for server-sent events.",
+    )
+
+
+routes: Final[list[BaseRoute]] = [
+    Route(PATH, not_a_socket, methods=["GET"], include_in_schema=False),
+    WebSocketRoute(PATH, stream_socket),
+    WebSocketRoute("/{path:path}", nothing_here),
+]

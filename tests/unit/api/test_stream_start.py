@@ -1,0 +1,44 @@
+"""The first frame of a stream that starts now: a place and nothing else, which official SDKs do not show."""
+
+import httpx2
+from anthropic import AsyncAnthropic
+
+from footplate.client import AsyncFootplate
+from footplate.stream import sse
+
+from .conftest import BASE, Api
+
+IDLE = sse.durable(
+    42, {"id": "sevt_1", "type": "session.status_idle", "stop_reason": {"type": "end_turn"}, "processed_at": None}
+)
+DELETED = sse.durable(43, {"id": "sevt_2", "type": "session.deleted", "processed_at": None})
+
+
+async def _session(sdk: AsyncAnthropic) -> str:
+    agent = await sdk.beta.agents.create(name="a", model="m")
+    environment = await sdk.beta.environments.create(name="e")
+    return (await sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id)).id
+
+
+async def test_the_sdk_does_not_show_it(api: Api, sdk: AsyncAnthropic) -> None:
+    session_id = await _session(sdk)
+    api.tails.chunks = [sse.place(41), IDLE, DELETED]
+    async with await sdk.beta.sessions.events.stream(session_id) as stream:
+        assert [event.type async for event in stream] == ["session.status_idle", "session.deleted"]
+
+
+async def test_our_client_goes_on_from_there(api: Api, sdk: AsyncAnthropic) -> None:
+    session_id = await _session(sdk)
+    api.tails.chunks = [sse.place(41)]
+    http = httpx2.AsyncClient(transport=httpx2.ASGITransport(api.app))
+    async with AsyncFootplate(BASE, "secret-a", http=http, patience=5) as client:
+        heard = client.events.stream(session_id, on_connection=lambda _: _end(api))
+        assert [event.type async for event in heard] == ["session.status_idle", "session.deleted"]
+    cursors = [cursor for _, _, cursor, _ in api.tails.asked]
+    assert cursors[0] is None
+    assert cursors[1] is not None
+    assert cursors[1].seq == 41
+
+
+def _end(api: Api) -> None:
+    api.tails.chunks = [IDLE, DELETED]

@@ -1,0 +1,61 @@
+"""What `door-6` throws is what it says, and a server that does not stand it is found out."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from bench.prove.fuzz import malformed
+from bench.prove.fuzz.generated import Report
+from bench.prove.fuzz.malformed import Wire
+from bench.prove.fuzz.target import Seat
+from bench.prove.fuzz.thrown import throw
+
+SEATS = [Seat("agent_1", "env_1", "sesn_1", "turn_1")]
+
+
+@asynccontextmanager
+async def serving(answer: bytes) -> AsyncIterator[str]:
+    """A server that says the same to everybody and closes."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(65536)
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.mark.parametrize("kind", [malformed.cursor, malformed.head, malformed.frame])
+def test_the_same_seed_gives_the_same_bytes(kind: Callable[[random.Random, Wire], malformed.Case]) -> None:
+    wire = Wire("host", "key", SEATS)
+    first, second = ([kind(chance, wire) for _ in range(200)] for chance in (random.Random(1), random.Random(1)))
+    assert first == second
+    assert len({(case.sent, case.frames) for case in first}) > 100
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (b"HTTP/1.1 500 x\r\ncontent-length: 0\r\n\r\n", "cursor: answered 500"),
+        (b"HTTP/1.1 400 x\r\ncontent-length: 2\r\n\r\n{}", "cursor: a refusal without the envelope"),
+        (b"", "cursor: no answer"),
+        (b"HTTP/1.1 101 x\r\n\r\n\x88\x02\x03\xe8", "socket: closed with 1000 and not one of [1003]"),
+        (b"HTTP/1.1 101 x\r\n\r\n", "socket: cut without an answer"),
+    ],
+)
+async def test_a_wrong_answer_is_found(answer: bytes, complaint: str) -> None:
+    async with serving(answer) as url:
+        thrown = await throw(url, "key", SEATS, count=100, seed=1)
+    assert thrown.cases.total() == 100
+    assert complaint in thrown.wrong
+
+
+def test_reports_add_up() -> None:
+    one = Report.of({"cases": {"fuzzing": 2}, "failures": {"x": 1}, "samples": ["a"]})
+    total = one + Report.of({"cases": {"fuzzing": 1, "stateful": 5}, "samples": ["b"]})
+    assert total.cases == {"fuzzing": 3, "stateful": 5}
+    assert total.failures.total() == 1
+    assert total.samples == ["a", "b"]
