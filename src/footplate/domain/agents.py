@@ -13,7 +13,9 @@ from footplate.domain.json import Json, JsonObject
 
 TOOLSET: Final = "agent_toolset_20260401"
 CUSTOM: Final = "custom"
-BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep")
+WEB_TOOLS: Final = ("web_fetch", "web_search")
+"""Off unless an agent enables them by name: they reach what its environment may not."""
+BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", *WEB_TOOLS)
 DEFAULT_MAX_ITERATIONS: Final = 200
 
 
@@ -140,7 +142,7 @@ def _custom_tool(tool: Mapping[str, Json]) -> CustomTool:
 
 
 def _enabled(toolset: Mapping[str, Json], name: str) -> bool:
-    default = _object(toolset.get("default_config")).get("enabled", True)
+    default = name not in WEB_TOOLS and _object(toolset.get("default_config")).get("enabled", True)
     configs = toolset.get("configs")
     for config in configs if isinstance(configs, list) else []:
         if isinstance(config, dict) and config.get("name") == name:

@@ -49,8 +49,11 @@ class Refused(FootplateError):
 class InvalidRequest(Refused):
     code = "invalid_request"
 
-    def __init__(self, message: str, *, field: str | None = None, help_text: str = "") -> None:
-        super().__init__(message, help_text=help_text, field=field)
+    def __init__(
+        self, message: str, *, field: str | None = None, help_text: str = "", error_code: str | None = None
+    ) -> None:
+        """`error_code` is the reference's name for the cause, where it has one: its SDKs raise a class of its own."""
+        super().__init__(message, help_text=help_text, field=field, error_code=error_code)
 
 
 class Unauthenticated(Refused):

@@ -62,6 +62,8 @@ class CommandResult:
     duration: float
     timed_out: bool = False
     truncated: bool = False
+    error: str = ""
+    """Why the environment itself ended it or could not run it, for a person or a model to read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,11 +153,33 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchProvider:
+    """Who answers `web_search`. Never enters an environment, an event or a prompt."""
+
+    name: str
+    """`searxng` or `brave`."""
+    url: str = field(repr=False)
+    api_key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebAccess:
+    """How far the tools of an agent may reach into the web, from the worker itself."""
+
+    allow: tuple[str, ...] = ()
+    """Hosts, addresses and networks that may be reached although they are internal."""
+    max_bytes: int = 5_000_000
+    max_seconds: float = 30.0
+    search: SearchProvider | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class HarnessServices:
     """What a harness factory (entry point group `footplate.harnesses`) is given."""
 
     endpoints: Mapping[str, Endpoint]
     """By provider: `anthropic`, `openai`, …"""
+    web: WebAccess = field(default_factory=WebAccess)
 
 
 HarnessFactory = Callable[[HarnessServices], Harness]

@@ -37,6 +37,12 @@ class Claim:
     """The last holder's lease has not run out: its commands may still be alive."""
     positions: Sequence[Position] = ()
     """Appended by the claim; to be published."""
+    waited: float | None = None
+    """Seconds from the acceptance of the input to this claim; None when the turn had begun before."""
+    trace: str | None = None
+    """The W3C `traceparent` of the request that sent the input, if it was traced."""
+    superseded: str | None = None
+    """The harness of a waiting turn that this claim ended, because a new message came instead of the answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,12 @@ class LeaseStore(Protocol):
 class SweepStore(Protocol):
     async def to_wake(self, *, older_than: float, lost_for: float, limit: int) -> Sequence[tuple[str, str]]: ...
     async def forget(self) -> None: ...
+
+
+class Chore(Protocol):
+    """Something that the sweep has done in the background, a bit at each sweep; it may be killed anywhere."""
+
+    async def run(self) -> None: ...
 
 
 class LiveTurn(Protocol):

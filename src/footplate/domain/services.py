@@ -29,8 +29,6 @@ class Attempt:
     body_hash: bytes
     idempotency_key: str | None = None
     retry_count: int = 0
-    may_retry: bool = False
-    """The client is one that retries by itself (it sent `x-stainless-retry-count`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +202,8 @@ class Tails(Protocol):
         self, organisation: str, session_id: str, *, cursor: Cursor | None, deltas: frozenset[str]
     ) -> AsyncIterator[bytes]:
         """SSE frames, already encoded and coalesced; no cursor means from now on. Never ends by itself
-        but when the session is deleted. Empty bytes mean: nothing for a while, send a keep-alive.
+        but when the session is deleted. Empty bytes mean: nothing for a while, send a keep-alive; as the first item
+        they mean nothing, and without a cursor that one is a frame that says where the stream begins.
         """
 
 

@@ -1,8 +1,9 @@
 """The activities: what Temporal runs on a worker."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from contextvars import Context
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -13,7 +14,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
 from footplate.domain.errors import Unavailable
-from footplate.domain.running import SweepStore, Waker
+from footplate.domain.running import Chore, SweepStore, Waker
 from footplate.engine.turn import TryAgain, TurnRunner
 from footplate.engine.workflow import RUN_TURN, SWEEP, SessionRef
 
@@ -31,6 +32,10 @@ class TurnActivities:
     @activity.defn(name=RUN_TURN)
     async def run_turn(self, session: SessionRef) -> bool:
         """Claims the session's next turn and works until it ends. True: there is more to do."""
+        with structlog.contextvars.bound_contextvars(organisation=session.organisation, session=session.session_id):
+            return await self._run_turn(session)
+
+    async def _run_turn(self, session: SessionRef) -> bool:
         await _still_ours()
         async with self._heartbeat():
             try:
@@ -82,9 +87,11 @@ def _expected(message: str, kind: str, *, after: timedelta | None = None) -> App
 
 
 class SweepActivities:
-    def __init__(self, store: SweepStore, waker: Waker) -> None:
+    def __init__(self, store: SweepStore, waker: Waker, chores: Sequence[Chore] = ()) -> None:
         self._store = store
         self._waker = waker
+        self._chores = chores
+        self._working: asyncio.Task[None] | None = None
 
     @activity.defn(name=SWEEP)
     async def sweep(self) -> None:
@@ -93,3 +100,18 @@ class SweepActivities:
             log.info("woken by the sweep", action="sweep.wake", session=session_id)
             await self._waker.wake(organisation, session_id)
         await self._store.forget()
+        if self._chores and (self._working is None or self._working.done()):
+            # On the side: a chore may take minutes, and the next sweep must not wait for it.
+            self._working = asyncio.create_task(self._work(), name="chores", context=Context())
+
+    async def aclose(self) -> None:
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.wait({self._working})
+
+    async def _work(self) -> None:
+        for chore in self._chores:
+            try:
+                await chore.run()
+            except Exception:
+                log.warning("a chore failed; the next sweep goes on", action="sweep.chore_failed", exc_info=True)

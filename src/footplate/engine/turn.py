@@ -31,6 +31,8 @@ from footplate.domain.running import (
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.engine.conversations import Conversations
 from footplate.engine.leases import HeldTurn, LeaseKeeper
+from footplate.engine.observed import TurnWatch
+from footplate.telemetry import traces
 
 log = structlog.get_logger(__name__)
 
@@ -88,9 +90,11 @@ class TurnRunner:
             await live.aclose()
             return Ended(more=False)
         held = parts.leases.hold(claim)
+        watch = TurnWatch(claim)
         try:
-            await self._old_holder_is_dead(claim, before)
-            return await _Turn(parts, claim, held, live).run()
+            with watch.running():
+                await self._old_holder_is_dead(claim, before)
+                return await _Turn(parts, claim, held, live, watch).run()
         finally:
             parts.leases.release(held)
             await live.aclose()
@@ -106,11 +110,12 @@ class TurnRunner:
 
 
 class _Turn:
-    def __init__(self, parts: Parts, claim: Claim, held: HeldTurn, live: LiveTurn) -> None:
+    def __init__(self, parts: Parts, claim: Claim, held: HeldTurn, live: LiveTurn, watch: TurnWatch) -> None:
         self._parts = parts
         self._claim = claim
         self._held = held
         self._live = live
+        self._observed = watch
         self._interrupt = asyncio.Event()
         self._look = asyncio.Event()
         self._steer = False
@@ -130,7 +135,7 @@ class _Turn:
             kind = error.session_error if isinstance(error, Permanent) else "unknown_error"
             return await self._commit(_failure(kind, error.advice))
         except Exception:
-            log.exception("turn crashed", action="turn.crashed", session=claim.session_id, turn=claim.turn_id)
+            log.exception("turn crashed", action="turn.crashed")
             return await self._failed("unknown_error", "An internal error; the server's log has the details.", None)
 
     async def _work(self) -> Outcome:
@@ -159,6 +164,8 @@ class _Turn:
 
     async def _context(self, environment: OpenEnvironment) -> TurnContext:
         claim = self._claim
+        turn_events = await self._parts.turns.turn_events(claim) if claim.attempt > 1 else ()
+        self._observed.resumed(turn_events)
         return TurnContext(
             organisation=claim.organisation,
             session_id=claim.session_id,
@@ -167,8 +174,8 @@ class _Turn:
             config=claim.config,
             content=claim.content,
             history=await self._parts.conversations.load(claim),
-            turn_events=await self._parts.turns.turn_events(claim) if claim.attempt > 1 else (),
-            log=_Log(self._parts, self._held, self._live),
+            turn_events=turn_events,
+            log=_Log(self._parts, self._held, self._live, self._observed),
             environment=environment,
             interrupt=self._interrupt,
             take_steering=self._take_steering,
@@ -222,6 +229,7 @@ class _Turn:
             positions, more = await self._parts.turns.finish(self._claim, outcome)
         except Fenced as error:
             return _lost(error)
+        self._observed.ended(outcome)
         await failpoints.hit("after_turn_commit")
         await self._live.publish(positions)
         return Ended(more=more)
@@ -235,6 +243,7 @@ class _Turn:
             await self._live.publish(await self._parts.turns.reschedule(claim, error_type, message))
         except Fenced as error:
             return _lost(error)
+        self._observed.put_off(error_type)
         wait = min(limits.retry_wait * 2**claim.failures, limits.retry_wait_most)
         return TryAgain(max(wait, retry_after or 0.0), message)
 
@@ -242,11 +251,12 @@ class _Turn:
 class _Log:
     """The harness's door to the log."""
 
-    def __init__(self, parts: Parts, held: HeldTurn, live: LiveTurn) -> None:
+    def __init__(self, parts: Parts, held: HeldTurn, live: LiveTurn, watch: TurnWatch) -> None:
         self._parts = parts
         self._held = held
         self._claim = held.claim
         self._live = live
+        self._watch = watch
 
     def check(self) -> None:
         self._held.check()
@@ -254,12 +264,15 @@ class _Log:
     async def append(
         self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
     ) -> None:
+        at = traces.now()
         positions = await self._parts.turns.append(self._claim, events, entries=entries, usage=usage)
+        self._watch.committed(events, usage, at=at)
         self._parts.conversations.add(self._claim, entries)
         await failpoints.hit("before_publish")
         await self._live.publish(positions)
 
     def preview(self, event_type: PreviewType) -> Preview:
+        self._watch.first_token()
         return self._live.preview(event_type)
 
 

@@ -48,8 +48,9 @@ class Claims:
             if step is None:
                 return await self._still_waiting(connection, head, turn, remaining)
             await _supersede(connection, head, turn)
-        else:
-            step = await connection.fetchrow(SQL["next_step"], session_id)
+            claim = await self._begin(connection, head, step, organisation, session_id)
+            return replace(claim, superseded=turn["config"]["harness"])
+        step = await connection.fetchrow(SQL["next_step"], session_id)
         if step is None:
             return Nothing()
         return await self._begin(connection, head, step, organisation, session_id)
@@ -91,6 +92,8 @@ class Claims:
                 Position(row["seq"] - 1, taken, now, now, turn_id),
                 Position(row["seq"], running, now, now, turn_id),
             ],
+            waited=(now - step["accepted_at"]).total_seconds(),
+            trace=step["traceparent"],
         )
 
     async def _resume(self, connection: Connection, head: Row, turn: Row) -> Claim:
@@ -103,6 +106,7 @@ class Claims:
             controls_seq=row["controls_seq"],
             content=content_of(await self._body(turn)),
             context=turn["context"],
+            trace=turn["traceparent"],
         )
         if head["old_status"] == "running":
             return claim

@@ -19,6 +19,7 @@ from footplate.domain.turns import WhenBusy
 from footplate.store.database import SQL, Connection
 from footplate.store.objects import Objects
 from footplate.store.records import Row
+from footplate.telemetry import traces
 
 
 @dataclass(slots=True)
@@ -104,6 +105,7 @@ async def _write(
         [plan.source.when_busy if plan.step else None for plan in plans],
         [_text(plan.source.overrides) for plan in plans],
         [_text(plan.source.context) for plan in plans],
+        traces.parent(),
     )
     by_id = {row["event_id"]: row for row in rows}
     return Accepted(
@@ -133,6 +135,7 @@ async def append_notice(connection: Connection, principal: Principal, session_id
         [None],
         [None],
         [None],
+        None,
     )
     return Accepted(organisation=principal.organisation, session_id=session_id, positions=[_position(event, rows[0])])
 

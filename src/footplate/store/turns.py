@@ -18,6 +18,9 @@ from footplate.domain.ports import Entry, SteerMessage
 from footplate.domain.running import Claim
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.store.appends import Batch, append
+from footplate.store.archives import Archive, Archives
+from footplate.store.archives_format import Line
+from footplate.store.archives_reads import through
 from footplate.store.claims import content_of
 from footplate.store.database import SQL, Connection, Database, patiently
 from footplate.store.objects import Objects
@@ -34,6 +37,7 @@ class Turns:
     def __init__(self, database: Database, objects: Objects) -> None:
         self._database = database
         self._objects = objects
+        self._archives = Archives(database, objects)
 
     async def append(
         self,
@@ -119,8 +123,19 @@ class Turns:
 
     async def entries(self, claim: Claim, after: int) -> list[Entry]:
         """Conversation entries from index `after` on."""
-        rows = await self._database.fetch("entries", claim.session_id, after)
+        rows: Sequence[Row | Line] = await self._database.fetch("entries", claim.session_id, after)
+        if len(rows) < claim.entries - after or (rows and rows[0]["idx"] != after):
+            rows = await self._with_archived(claim, after)
         return [Entry(row["kind"], await self._body(row["body"], row["object_key"])) for row in rows]
+
+    async def _with_archived(self, claim: Claim, after: int) -> Sequence[Row | Line]:
+        """A session that has a turn is not archived, so what is archived now ends before the turn's own entries."""
+
+        async def read(archive: Archive) -> Sequence[Row | Line]:
+            old = [line async for line in self._archives.lines(archive, "entries", after=after - 1)]
+            return [*old, *await self._database.fetch("entries", claim.session_id, max(after, archive.entries))]
+
+        return await through(self._archives, claim.session_id, read)
 
     async def take_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]:
         """Messages that join the turn. What an earlier try took is given again: it may have died before its append."""

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 import structlog
 
+from footplate import failpoints
 from footplate.domain import events, ids
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavailable
@@ -34,6 +35,16 @@ class Units:
             unit = Unit(connection, self._objects, principal, attempt)
             await unit.look_back()
             yield unit
+        for organisation, session_id in unit.deleted:
+            await self._remove_objects(organisation, session_id)
+
+    async def _remove_objects(self, organisation: str, session_id: str) -> None:
+        """After the commit, never before: what is left by a failure here is removed by the sweep."""
+        await failpoints.hit("deletion_committed")
+        try:
+            await self._objects.delete_session(organisation, session_id)
+        except (Unavailable, OSError) as error:
+            log.warning("objects not deleted yet", action="deletion.late", session=session_id, reason=repr(error))
 
     async def delivered(self, answer_id: int) -> None:
         try:
@@ -51,6 +62,10 @@ class Unit:
         self._fingerprint = _fingerprint(principal, attempt) if attempt else b""
         self.replay: Answer | None = None
         self.answer_id: int | None = None
+        self._session_id: str | None = None
+        """Whose content the answer repeats, if any."""
+        self.deleted: list[tuple[str, str]] = []
+        """Organisation and id of sessions whose objects are to be deleted after the commit."""
 
     async def look_back(self) -> None:
         """Was this request answered before? Waits for a first try that is still at work."""
@@ -86,6 +101,7 @@ class Unit:
             _number(self._attempt),
             answer.status,
             answer.body,
+            self._session_id,
         )
         if self._attempt.idempotency_key is None:
             self.answer_id = answer_id
@@ -152,7 +168,14 @@ class Unit:
         self, principal: Principal, environment_id: str, change: Callable[[EnvironmentRecord], EnvironmentRecord]
     ) -> EnvironmentRecord:
         row = await self._connection.fetchrow(SQL["lock_environment"], environment_id, principal.organisation)
-        new = change(records.environment(_found(row, "environment", environment_id)))
+        old = records.environment(_found(row, "environment", environment_id))
+        if old.archived_at is not None:
+            raise InvalidRequest(
+                f"Environment {environment_id!r} is archived and cannot be changed.",
+                help_text="Create a new environment.",
+                error_code="environment_archived",
+            )
+        new = change(old)
         with _unique_name(new.name):
             row = await self._connection.fetchrow(
                 SQL["update_environment"], environment_id, new.name, new.description, new.config, new.metadata
@@ -178,7 +201,7 @@ class Unit:
         context: JsonObject,
         inputs: Sequence[Input],
     ) -> tuple[Session, Accepted]:
-        session_id = ids.new_id(ids.SESSION)
+        session_id = self._session_id = ids.new_id(ids.SESSION)
         row = await self._connection.fetchrow(
             SQL["insert_session"],
             session_id,
@@ -202,16 +225,23 @@ class Unit:
     async def update_session(
         self, principal: Principal, session_id: str, change: Callable[[Session], Session]
     ) -> tuple[Session, Accepted]:
+        self._session_id = session_id
         old = await self._lock_session(principal, session_id)
         new = change(old)
-        if (new.title, new.metadata) == (old.title, old.metadata):
+        changes = _changes(old, new)
+        if changes is None:
             return old, Accepted(organisation=principal.organisation, session_id=session_id)
-        await self._connection.execute(SQL["update_session"], session_id, new.title, new.metadata)
-        notice = Event(events.SESSION_UPDATED, {"title": new.title, "metadata": {**new.metadata}})
+        if new.agent != old.agent:
+            _refuse_running(old, "given other tools")
+        await self._connection.execute(
+            SQL["update_session"], session_id, new.title, new.metadata, clean_object(new.agent)
+        )
+        notice = Event(events.SESSION_UPDATED, changes)
         accepted = await append_notice(self._connection, principal, session_id, notice)
         return await self._session(principal, session_id), accepted
 
     async def archive_session(self, principal: Principal, session_id: str) -> Session:
+        self._session_id = session_id
         _refuse_running(await self._lock_session(principal, session_id), "archived")
         await self._connection.execute(SQL["archive_session"], session_id)
         return await self._session(principal, session_id)
@@ -220,10 +250,11 @@ class Unit:
         _refuse_running(await self._lock_session(principal, session_id), "deleted")
         accepted = await append_notice(self._connection, principal, session_id, Event(events.SESSION_DELETED))
         await self._connection.execute(SQL["delete_session"], session_id)
-        await self._objects.delete_session(principal.organisation, session_id)
+        self.deleted.append((principal.organisation, session_id))
         return accepted
 
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> Accepted:
+        self._session_id = session_id
         return await append_inputs(self._connection, self._objects, principal, session_id, inputs)
 
     async def _no_environment(self, principal: Principal, environment_id: str) -> Exception:
@@ -263,6 +294,20 @@ def _found(row: records.Row | None, noun: str, item_id: str) -> records.Row:
     if row is None:
         raise NotFound(noun, item_id)
     return row
+
+
+def _changes(old: Session, new: Session) -> JsonObject | None:
+    """What `session.updated` tells: the fields that changed, whole. None when nothing did."""
+    if (new.title, new.metadata, new.agent) == (old.title, old.metadata, old.agent):
+        return None
+    changes: JsonObject = {}
+    if new.title != old.title:
+        changes["title"] = new.title
+    if new.metadata != old.metadata and new.metadata:
+        changes["metadata"] = {**new.metadata}
+    if new.agent != old.agent:
+        changes["agent"] = new.agent
+    return changes
 
 
 def _refuse_running(session: Session, done: str) -> None:

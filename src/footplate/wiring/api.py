@@ -1,6 +1,7 @@
 """One api process."""
 
 import asyncio
+import logging
 import socket
 from contextlib import AsyncExitStack
 from types import FrameType
@@ -22,48 +23,71 @@ from footplate.store.keys import Keys
 from footplate.store.objects import Objects
 from footplate.store.reads import Reads
 from footplate.store.units import Units
+from footplate.store.usage import UsageReader
 from footplate.stream.hub import Hub
 from footplate.stream.nudges import Nudger
 from footplate.stream.publisher import Live
+from footplate.telemetry import metrics
+from footplate.wiring.observing import observed
 from footplate.wiring.parts import connect_temporal, keep_what_is_loaded, open_database
 
 log = structlog.get_logger(__name__)
 
 _SEND_BUFFER: Final = 128 * 1024
+_CLIENTS_FAULT: Final = ("ASGI callable returned without completing handshake", "Invalid UTF-8 sequence")
+_MAX_MESSAGE: Final = 64 * 1024
+"""Of a WebSocket's client. It has nothing to say; this is what it takes to tell it so."""
 
 
 async def run(settings: Settings) -> None:
     async with AsyncExitStack() as exits:
+        await exits.enter_async_context(observed(settings, "api"))
         database = await exits.enter_async_context(open_database(settings))
         waker = TemporalWaker(await connect_temporal(settings), settings)
         live = await exits.enter_async_context(Live(settings.redis_url))
         nudger = Nudger(settings.redis_url)
         exits.push_async_callback(nudger.aclose)
-        reads = Reads(database)
+        objects = Objects.open(settings.objects_url, settings.data_dir)
+        reads = Reads(database, objects)
         hub = await exits.enter_async_context(Hub(settings.redis_url, reads, keepalive=settings.keepalive))
+        metrics.STREAMS.set_function(lambda: hub.streams)
         services = ApiServices(
             reads=reads,
-            units=Units(database, Objects.open(settings.objects_url, settings.data_dir)),
+            units=Units(database, objects),
             notifier=_Notifier(live, nudger, waker),
             tails=hub,
             keys=Keys(database),
             health=_Health(database),
+            usage=UsageReader(database),
             harnesses=frozenset(registry.installed()),
+            search=settings.search_provider is not None,
             ignore_unknown_fields=settings.ignore_unknown_fields,
         )
         config = uvicorn.Config(
             create_app(services),
             host=settings.host,
             port=settings.port,
+            log_config=None,
             log_level="warning",
             access_log=False,
             lifespan="off",
             loop="uvloop",
             http="httptools",
+            ws="websockets-sansio",
+            ws_max_size=_MAX_MESSAGE,
+            ws_ping_interval=settings.keepalive,
+            ws_ping_timeout=2 * settings.keepalive,
+            ws_per_message_deflate=False,
             timeout_graceful_shutdown=3,
         )
+        logging.getLogger("uvicorn.error").addFilter(_is_news)
         keep_what_is_loaded()
         await _Server(config, hub).serve(sockets=[_listener(config)])
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """What a WebSocket's client did wrong, or was refused at the handshake, is no error of the server's."""
+    return not record.getMessage().startswith(_CLIENTS_FAULT)
 
 
 def _listener(config: uvicorn.Config) -> socket.socket:

@@ -3,31 +3,36 @@
 import asyncio
 import signal
 import socket
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import structlog
 from pydantic import SecretStr
 
 from footplate.config import Settings
 from footplate.domain import ids
-from footplate.domain.ports import Endpoint, HarnessServices
-from footplate.domain.running import LiveTurn, OpenEnvironment
+from footplate.domain.ports import Endpoint, HarnessServices, SearchProvider, WebAccess
+from footplate.domain.running import LiveTurn
 from footplate.engine.activities import SweepActivities, TurnActivities
 from footplate.engine.conversations import Conversations
 from footplate.engine.leases import LeaseKeeper
 from footplate.engine.turn import Limits, Parts, TurnRunner
 from footplate.engine.wake import TemporalWaker
 from footplate.engine.worker import run_worker
-from footplate.environments.unsandboxed import UnsandboxedEnvironment
+from footplate.environments.opening import forget
 from footplate.harness import registry
 from footplate.store.claims import Claims
 from footplate.store.leases import Leases
 from footplate.store.objects import Objects
+from footplate.store.retention import Retention
+from footplate.store.retention_deletions import Deletions
 from footplate.store.turns import Turns
+from footplate.stream.forgetting import Forgetter
 from footplate.stream.nudges import NudgeListener
 from footplate.stream.publisher import Live
 from footplate.stream.turn_live import TurnLive
+from footplate.wiring.environments import choose_environments
+from footplate.wiring.observing import observed
 from footplate.wiring.parts import connect_temporal, keep_what_is_loaded, open_database
 
 
@@ -36,13 +41,17 @@ async def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as exits:
+        await exits.enter_async_context(observed(settings, "worker"))
         database = await exits.enter_async_context(open_database(settings, patience=30, plans="force_generic_plan"))
         objects = Objects.open(settings.objects_url, settings.data_dir)
+        workspaces = settings.data_dir / "workspaces"
+        environments = await choose_environments(settings, workspaces)
         leases = Leases(database)
         keeper = LeaseKeeper(leases, worker=ids.new_id(ids.WORKER), host=socket.gethostname(), lease=settings.lease)
+        structlog.contextvars.bind_contextvars(worker=keeper.worker)
         turns = Turns(database, objects)
         client = await connect_temporal(settings)
-        harnesses = registry.Harnesses(HarnessServices(_endpoints(settings)))
+        harnesses = registry.Harnesses(HarnessServices(_endpoints(settings), _web(settings)))
         harnesses.get(settings.default_harness)
         runner = TurnRunner(
             Parts(
@@ -50,7 +59,7 @@ async def run(settings: Settings) -> None:
                 turns=turns,
                 live=_LiveTurns(await exits.enter_async_context(Live(settings.redis_url))),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
-                environments=_Unsandboxed(settings.data_dir / "workspaces"),
+                environments=environments,
                 harness=harnesses.get,
                 leases=keeper,
                 conversations=Conversations(turns, entries=settings.kept_entries),
@@ -64,13 +73,15 @@ async def run(settings: Settings) -> None:
             )
         )
         await exits.enter_async_context(keeper.running())
+        forgetter = Forgetter(settings.redis_url)
+        exits.push_async_callback(forgetter.aclose)
+        deletions = Deletions(database, objects, _Forget(forgetter, workspaces))
+        retention = Retention(database, objects, settings.retention)
+        sweep = SweepActivities(leases, TemporalWaker(client, settings), (deletions, retention))
+        exits.push_async_callback(sweep.aclose)
         keep_what_is_loaded()
         await run_worker(
-            client,
-            settings,
-            TurnActivities(runner, heartbeat_timeout=settings.heartbeat_timeout),
-            SweepActivities(leases, TemporalWaker(client, settings)),
-            stop,
+            client, settings, TurnActivities(runner, heartbeat_timeout=settings.heartbeat_timeout), sweep, stop
         )
 
 
@@ -84,6 +95,19 @@ def _endpoints(settings: Settings) -> dict[str, Endpoint]:
     }
 
 
+def _web(settings: Settings) -> WebAccess:
+    key, provider = settings.search_api_key, settings.search_provider
+    search = (
+        SearchProvider(provider, settings.search_address, key.get_secret_value() if key else None) if provider else None
+    )
+    return WebAccess(
+        allow=settings.web_allowed,
+        max_bytes=settings.web_fetch_bytes,
+        max_seconds=settings.web_fetch_seconds,
+        search=search,
+    )
+
+
 class _LiveTurns:
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -92,15 +116,13 @@ class _LiveTurns:
         return TurnLive(self._live, organisation, session_id)
 
 
-class _Unsandboxed:
-    """A directory per session on this machine."""
+class _Forget:
+    """What a deleted session leaves in Redis, and its directory if it is on this machine."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, forgetter: Forgetter, workspaces: Path) -> None:
+        self._forgetter = forgetter
+        self._workspaces = workspaces
 
-    async def open(
-        self, organisation: str, session_id: str, *, deadline: float, variables: Mapping[str, str]
-    ) -> OpenEnvironment:
-        directory = self._root / organisation / session_id
-        directory.mkdir(parents=True, exist_ok=True)
-        return UnsandboxedEnvironment(str(directory), deadline=deadline, env=variables)
+    async def __call__(self, organisation: str, session_id: str) -> None:
+        await self._forgetter.forget(organisation, session_id)
+        await asyncio.to_thread(forget, self._workspaces, organisation, session_id)

@@ -56,6 +56,7 @@ class Cell:
     objects: Objects
     folder: Path
     """Where the objects are."""
+    dsn: str = ""
 
     @property
     def units(self) -> Units:
@@ -63,7 +64,7 @@ class Cell:
 
     @property
     def reads(self) -> Reads:
-        return Reads(self.database)
+        return Reads(self.database, self.objects)
 
     @property
     def claims(self) -> Claims:

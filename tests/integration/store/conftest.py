@@ -25,7 +25,7 @@ async def cell(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> AsyncI
     folder = tmp_path_factory.mktemp("store")
     database = await Forgetful.open(dsn, size=10)
     assert isinstance(database, Forgetful)
-    yield Cell(database, Objects.open(None, folder), folder / "objects")
+    yield Cell(database, Objects.open(None, folder), folder / "objects", dsn)
     await database.close()
     await _administer(stack, f"drop database {_NAME}")
 

@@ -19,7 +19,6 @@ def _attempt(session_id: str, text: str, *, key: str | None = None, retry: int =
         body_hash=hashlib.sha256(text.encode()).digest(),
         idempotency_key=key,
         retry_count=retry,
-        may_retry=True,
     )
 
 
@@ -134,3 +133,13 @@ async def test_a_try_that_failed_leaves_no_answer(cell: Cell, principal: Princip
     assert await _texts(cell, principal, session_id) == []
     await _send(cell, principal, session_id, "hi", attempt)
     assert await _texts(cell, principal, session_id) == ["hi"]
+
+
+async def test_answers_do_not_outlive_their_session(cell: Cell, principal: Principal) -> None:
+    kept, gone = [await cell.session(principal) for _ in range(2)]
+    for session_id in (kept, gone):
+        await _send(cell, principal, session_id, "secret", _attempt(session_id, "secret", key="k"))
+    async with cell.units.unit(principal, None) as unit:
+        await unit.delete_session(principal, gone)
+    assert await cell.rows("answers", gone) == []
+    assert len(await cell.rows("answers", kept)) == 1

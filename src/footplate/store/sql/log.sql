@@ -24,8 +24,8 @@ with head as (
     unnest($3::text[], $4::text[], $5::text[], $6::boolean[], $12::text[], $13::text[], $14::text[]) with ordinality
         as b (event_id, type, body, processed, when_busy, overrides, context, n)
 ), new_steps as (
-    insert into steps (session_id, position, organisation, kind, event_id, when_busy, overrides, context)
-    select $1, seq, $2, 'prompt', event_id, when_busy, overrides::json, context::json
+    insert into steps (session_id, position, organisation, kind, event_id, when_busy, overrides, context, traceparent)
+    select $1, seq, $2, 'prompt', event_id, when_busy, overrides::json, context::json, $15::text
     from batch where when_busy is not null
 )
 insert into events (session_id, seq, organisation, event_id, type, principal, processed_at, body, object_key)
@@ -90,16 +90,21 @@ order by e.seq
 select session_id, seq from session_heads where session_id = any($1::text[])
 
 -- name: head_seq
-select seq from session_heads where session_id = $1 and organisation = $2
+select h.seq, a.last_seq as archived
+from session_heads h left join archives a on a.session_id = h.session_id
+where h.session_id = $1 and h.organisation = $2
 
 -- name: events_ascending
+-- The moments are those of processing, as in the reference: an input that still waits is in no range of time.
 select e.seq, e.event_id, e.type, e.turn_id, e.created_at, coalesce(t.processed_at, e.processed_at) as processed_at, e.body
 from events e
 left join events t on t.session_id = e.session_id and t.ref_seq = e.seq
 where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and e.seq > coalesce($3, 0)
   and ($5::text[] is null or e.type = any($5))
-  and ($6::timestamptz is null or e.created_at > $6) and ($7::timestamptz is null or e.created_at >= $7)
-  and ($8::timestamptz is null or e.created_at < $8) and ($9::timestamptz is null or e.created_at <= $9)
+  and ($6::timestamptz is null or coalesce(t.processed_at, e.processed_at) > $6)
+  and ($7::timestamptz is null or coalesce(t.processed_at, e.processed_at) >= $7)
+  and ($8::timestamptz is null or coalesce(t.processed_at, e.processed_at) < $8)
+  and ($9::timestamptz is null or coalesce(t.processed_at, e.processed_at) <= $9)
 order by e.seq
 limit $4
 
@@ -109,10 +114,12 @@ from events e
 left join events t on t.session_id = e.session_id and t.ref_seq = e.seq
 where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and ($3::bigint is null or e.seq < $3)
   and ($5::text[] is null or e.type = any($5))
-  and ($6::timestamptz is null or e.created_at > $6) and ($7::timestamptz is null or e.created_at >= $7)
-  and ($8::timestamptz is null or e.created_at < $8) and ($9::timestamptz is null or e.created_at <= $9)
+  and ($6::timestamptz is null or coalesce(t.processed_at, e.processed_at) > $6)
+  and ($7::timestamptz is null or coalesce(t.processed_at, e.processed_at) >= $7)
+  and ($8::timestamptz is null or coalesce(t.processed_at, e.processed_at) < $8)
+  and ($9::timestamptz is null or coalesce(t.processed_at, e.processed_at) <= $9)
 order by e.seq desc
 limit $4
 
 -- name: entries
-select kind, body, object_key from entries where session_id = $1 and idx >= $2 order by idx
+select idx, kind, body, object_key from entries where session_id = $1 and idx >= $2 order by idx

@@ -82,15 +82,18 @@ from sessions s join session_heads h on h.session_id = s.id
 where s.id = $1 and s.organisation = $2
 
 -- name: update_session
-update sessions set title = $2, metadata = $3, updated_at = now() where id = $1
+update sessions set title = $2, metadata = $3, agent = $4, updated_at = now() where id = $1
 
 -- name: archive_session
 update sessions set archived_at = coalesce(archived_at, now()), updated_at = now() where id = $1
 
 -- name: delete_session
+-- What is outside the database goes after the commit (store/retention_deletions.py).
 with a as (delete from events where session_id = $1), b as (delete from entries where session_id = $1),
      c as (delete from steps where session_id = $1), d as (delete from turns where session_id = $1),
-     e as (delete from session_heads where session_id = $1)
+     e as (delete from session_heads where session_id = $1), f as (delete from answers where session_id = $1),
+     g as (delete from archives where session_id = $1),
+     h as (insert into deletions (session_id, organisation) select id, organisation from sessions where id = $1)
 delete from sessions where id = $1
 
 -- name: pending_custom
@@ -135,5 +138,6 @@ returning id, status, body
 delete from answers where id = $1
 
 -- name: insert_answer
-insert into answers (organisation, fingerprint, body_hash, served, status, body) values ($1, $2, $3, 1::bigint << $4, $5, $6)
+insert into answers (organisation, fingerprint, body_hash, served, status, body, session_id)
+values ($1, $2, $3, 1::bigint << $4, $5, $6, $7)
 returning id

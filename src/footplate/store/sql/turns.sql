@@ -18,15 +18,16 @@ select lease_until > clock_timestamp() from workers where id = $1
 update session_heads set holder = null where session_id = $1 and epoch = $2
 
 -- name: turn_of_head
-select t.*, s.agent, s.context as session_context, e.body as input_body, e.object_key as input_object
+select t.*, s.agent, s.context as session_context, e.body as input_body, e.object_key as input_object, st.traceparent
 from turns t
 join sessions s on s.id = t.session_id
 join events e on e.session_id = t.session_id and e.seq = t.position
+join steps st on st.session_id = t.session_id and st.position = t.position
 where t.session_id = $1 and t.id = $2
 
 -- name: next_step
-select s.position, s.event_id, s.overrides, s.context, e.body as input_body, e.object_key as input_object,
-       se.agent, se.context as session_context
+select s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
+       e.created_at as accepted_at, se.agent, se.context as session_context
 from steps s
 join events e on e.session_id = s.session_id and e.seq = s.position
 join sessions se on se.id = s.session_id

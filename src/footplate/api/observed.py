@@ -1,0 +1,92 @@
+"""What one request tells metrics, traces and log lines. All of it ends when the answer begins: a stream's answer may go
+on for days.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Final
+
+import structlog
+from prometheus_client import Counter, Histogram
+from starlette.types import Scope
+
+from footplate.telemetry import metrics, traces
+from footplate.telemetry.traces import Attributes, Span
+
+LEFT: Final = 499
+"""Of a client that went away before the answer began. It is never sent."""
+UNMATCHED: Final = "unmatched"
+_METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+_QUIET: Final = frozenset({"/livez", "/readyz"})
+"""Asked every few seconds by machines: counted, but in no trace."""
+_SESSIONS: Final = "/v1/sessions/"
+_FAILED: Final = 500
+
+
+class RequestWatch:
+    def __init__(self, scope: Scope, request_id: str) -> None:
+        self._scope = scope
+        self._request_id = request_id
+        self._began = time.perf_counter()
+        self._method = scope["method"] if scope["method"] in _METHODS else metrics.OTHER
+        self._answered = False
+        self._span: Span = traces.NONE
+        if traces.on() and scope["path"] not in _QUIET:
+            self._span = traces.begin(self._method, self._attributes(), kind="server", parent=_traceparent(scope))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Inside, log lines carry the request's ids, and what it stores goes on in its trace."""
+        ids = {"request_id": self._request_id}
+        if session := _session_of(self._scope["path"]):
+            ids["session"] = session
+        bound = structlog.contextvars.bind_contextvars(**ids)
+        try:
+            with self._span.current():
+                yield
+        finally:
+            structlog.contextvars.reset_contextvars(**bound)
+            if not self._answered:
+                self.answered(LEFT)
+
+    def answered(self, status: int) -> None:
+        self._answered = True
+        # Put there by the router: the template, never the path itself, which has ids in it.
+        route: str = getattr(self._scope.get("route"), "path", UNMATCHED)
+        requests, seconds = _series(self._method, route, status)
+        requests.inc()
+        seconds.observe(time.perf_counter() - self._began)
+        if self._span is traces.NONE:
+            return
+        self._span.rename(f"{self._method} {route}")
+        self._span.set({"http.route": route, "http.response.status_code": status})
+        if status >= _FAILED:
+            self._span.fail(str(status))
+        self._span.end()
+
+    def _attributes(self) -> Attributes:
+        return {
+            "http.request.method": self._method,
+            "url.path": self._scope["path"],
+            "url.scheme": self._scope.get("scheme", "http"),
+            "footplate.request_id": self._request_id,
+        }
+
+
+@cache
+def _series(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+    """Their number is that of our routes; to look one up by its labels costs more than to count."""
+    return metrics.HTTP_REQUESTS.labels(method, route, str(status)), metrics.HTTP_SECONDS.labels(method, route)
+
+
+def _session_of(path: str) -> str | None:
+    if not path.startswith(_SESSIONS):
+        return None
+    return path[len(_SESSIONS) :].partition("/")[0] or None
+
+
+def _traceparent(scope: Scope) -> str | None:
+    wanted = traces.HEADER.encode()
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), None)

@@ -1,0 +1,24 @@
+"""`/v1/usage`: tokens, cost and turns of the caller's organisation, added up from the log."""
+
+from fastapi import Request
+from starlette.responses import Response
+
+from footplate.api.auth import Asking
+from footplate.api.openapi import takes
+from footplate.api.replies import reply
+from footplate.api.requests import read_query
+from footplate.api.routing import router_of
+from footplate.api.services import services_of
+from footplate.api.wire import usage
+from footplate.api.wire.usage import AskUsage, UsageListing
+
+router = router_of("/v1/usage", "usage")
+
+
+@router.get("", response_model=UsageListing, openapi_extra=takes(query=AskUsage))
+async def read_usage(request: Request, principal: Asking) -> Response:
+    """One line for each group; one in all if nothing is grouped. Turns of deleted sessions are gone from it."""
+    query = read_query(request, AskUsage)
+    question = query.question()
+    lines = list(await services_of(request).usage.usage(principal, question))
+    return reply(usage.answer(question, lines[: query.limit], has_more=len(lines) > query.limit))

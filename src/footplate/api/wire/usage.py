@@ -1,0 +1,93 @@
+"""Usage on the wire: the question's parameters, and the answer's lines."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from footplate.api.wire.answers import AnswerModel, UsageAnswer
+from footplate.api.wire.base import Moment, Parameters, timestamp
+from footplate.api.wire.sessions import usage
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.usage import Grouping, UsageLine, UsageQuestion
+
+MAX_LINES: Final = 1000
+_USUAL: Final = timedelta(days=30)
+_LONGEST: Final = timedelta(days=366)
+
+
+class AskUsage(Parameters):
+    """Of turns that began in a span of time: the last 30 days unless it says otherwise, 366 days at most."""
+
+    group_by: Annotated[list[Grouping], Field(alias="group_by[]", default_factory=list)]
+    start: Annotated[Moment | None, Field(alias="from")] = None
+    end: Annotated[Moment | None, Field(alias="to")] = None
+    limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = MAX_LINES
+
+    def question(self) -> UsageQuestion:
+        """Asks for one line too many, which tells whether there are more."""
+        end = self.end or max(datetime.now(UTC), self.start or datetime.now(UTC))
+        start = self.start or _before(end)
+        if start > end:
+            raise InvalidRequest("from: is later than to", field="from", help_text="Exchange the two.")
+        if end - start > _LONGEST:
+            raise InvalidRequest(
+                f"from: is more than {_LONGEST.days} days before to",
+                field="from",
+                help_text="Ask for a shorter span of time, several times if need be.",
+            )
+        return UsageQuestion(start=start, end=end, group_by=frozenset(self.group_by), limit=self.limit + 1)
+
+
+def _before(end: datetime) -> datetime:
+    try:
+        return end - _USUAL
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+class UsageLineAnswer(AnswerModel):
+    """What a group was not asked for is left out."""
+
+    type: Literal["usage"]
+    day: date | None = None
+    agent: str | None = None
+    model: str | None = None
+    session: str | None = None
+    harness: str | None = None
+    key: str | None = None
+    turns: int
+    statuses: dict[str, int]
+    seconds: float
+    usage: UsageAnswer
+    unpriced_turns: int
+
+
+class UsageListing(AnswerModel):
+    data: list[UsageLineAnswer]
+    start: Annotated[datetime, Field(alias="from")]
+    end: Annotated[datetime, Field(alias="to")]
+    has_more: bool
+
+
+def answer(question: UsageQuestion, lines: list[UsageLine], *, has_more: bool) -> JsonObject:
+    data: list[Json] = [_line(line) for line in lines]
+    return {
+        "data": data,
+        "from": timestamp(question.start),
+        "to": timestamp(question.end),
+        "has_more": has_more,
+    }
+
+
+def _line(line: UsageLine) -> JsonObject:
+    return {
+        "type": "usage",
+        **line.group,
+        "turns": line.turns,
+        "statuses": {**line.statuses},
+        "seconds": round(line.seconds, 3),
+        "usage": usage(line.usage),
+        "unpriced_turns": line.unpriced_turns,
+    }

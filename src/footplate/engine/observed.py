@@ -1,0 +1,244 @@
+"""What one attempt at a turn tells metrics and traces.
+
+It sees what passes through the turn's log and nothing else, so it holds for every harness: a model request is between
+its two events, a tool between its call and its result, and all of it counts once it is committed. Spans follow the
+GenAI conventions of OpenTelemetry. No text of the conversation, and no argument or output of a tool, gets in here.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from footplate.domain import agents
+from footplate.domain import events as ev
+from footplate.domain.events import Event, Usage
+from footplate.domain.running import Claim
+from footplate.domain.turns import Outcome, TurnStatus
+from footplate.telemetry import metrics, traces
+from footplate.telemetry.traces import Attributes, Span
+
+log = structlog.get_logger(__name__)
+
+_KNOWN_TOOLS: Final = frozenset(agents.BUILT_IN_TOOLS)
+_PROVIDERS: Final = {
+    "": "anthropic",  # a name without a provider is Anthropic's
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "google": "gcp.gemini",
+    "google-gla": "gcp.gemini",
+    "google-vertex": "gcp.vertex_ai",
+    "grok": "x_ai",
+    "mistral": "mistral_ai",
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+}
+"""What the conventions call a provider, where that is not the name that a model is asked for with."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A model request or a tool call that has begun."""
+
+    name: str
+    span: Span
+    began: float
+
+
+class TurnWatch:
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
+        self._config = claim.config
+        self._harness = metrics.HARNESSES(claim.config.harness)
+        self._model = metrics.MODELS(claim.config.model)
+        self._began = time.monotonic()
+        self._open: dict[str, _Open] = {}
+        self._earlier: dict[str, str] = {}
+        """Tools that an earlier attempt called, by the event of the call."""
+        self._spoke = False
+        self._over = "lost"
+        self._used = Usage()
+        self._span = traces.begin(f"invoke_agent {claim.config.agent_id}", _turn_attributes(claim), parent=claim.trace)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Inside, log lines carry the turn's ids and exceptions belong to its span."""
+        claim = self._claim
+        ids = {"session": claim.session_id, "turn": claim.turn_id, "attempt": claim.attempt}
+        self._claimed()
+        try:
+            with structlog.contextvars.bound_contextvars(**ids), self._span.current():
+                yield
+        finally:
+            self._close()
+
+    def resumed(self, turn_events: Sequence[Event]) -> None:
+        """What earlier attempts logged: the calls that this one may have to settle."""
+        self._earlier = {e.id: str(e.body.get("name")) for e in turn_events if e.type == ev.AGENT_TOOL_USE}
+
+    def first_token(self) -> None:
+        """The model begins to speak."""
+        if self._spoke:
+            return
+        self._spoke = True
+        if self._claim.waited is not None:
+            seconds = self._claim.waited + time.monotonic() - self._began
+            metrics.FIRST_TOKEN.labels(self._harness).observe(seconds)
+        for request in self._open.values():
+            request.span.set({"gen_ai.response.time_to_first_chunk": time.monotonic() - request.began})
+
+    def committed(self, events: Sequence[Event], usage: Usage | None, *, at: int) -> None:
+        """These are in the log. What they end was over `at`, before they were written; what they begin begins now."""
+        if usage is not None:
+            self._count(usage)
+        for event in events:
+            match event.type:
+                case ev.MODEL_REQUEST_START:
+                    self._asks(event)
+                case ev.MODEL_REQUEST_END:
+                    self._answered(event, usage, at)
+                case ev.AGENT_TOOL_USE:
+                    self._calls(event)
+                case ev.AGENT_TOOL_RESULT:
+                    self._returned(event, at)
+                case ev.AGENT_CUSTOM_TOOL_USE:
+                    metrics.TOOL_CALLS.labels(metrics.CUSTOM_TOOL, "asked").inc()
+                    self._span.event("footplate.custom_tool_asked", _tool_attributes(event))
+
+    def ended(self, outcome: Outcome) -> None:
+        self._over = outcome.status.value
+        if outcome.error_type is not None:
+            self._span.fail(outcome.error_type)
+        if outcome.status is not TurnStatus.AWAITING:
+            seconds = time.monotonic() - self._began
+            metrics.TURNS.labels(outcome.status.value, self._harness).inc()
+            metrics.TURN_SECONDS.labels(self._harness).observe(seconds)
+            log.info("turn ended", action="turn.ended", status=outcome.status.value, seconds=round(seconds, 3))
+
+    def put_off(self, error_type: str) -> None:
+        self._over = "rescheduled"
+        self._span.fail(error_type)
+
+    def _claimed(self) -> None:
+        metrics.TURNS_RUNNING.inc()
+        if self._claim.waited is None:
+            metrics.ATTEMPTS.labels("again", self._harness).inc()
+        else:
+            metrics.ATTEMPTS.labels("first", self._harness).inc()
+            metrics.QUEUE_WAIT.observe(self._claim.waited)
+        if self._claim.superseded is not None:
+            harness = metrics.HARNESSES(self._claim.superseded)
+            metrics.TURNS.labels(TurnStatus.COMPLETED.value, harness).inc()
+
+    def _close(self) -> None:
+        metrics.TURNS_RUNNING.dec()
+        for left in self._open.values():
+            left.span.fail("turn_over")
+            left.span.end()
+        self._open.clear()
+        self._span.set({"footplate.turn.status": self._over, **_usage_attributes(self._used)})
+        if self._over == "lost":
+            self._span.fail("lost")
+        self._span.end()
+
+    def _count(self, usage: Usage) -> None:
+        self._used += usage
+        for kind, tokens in (
+            ("input", usage.input_tokens),
+            ("output", usage.output_tokens),
+            ("cache_read", usage.cache_read_tokens),
+            ("cache_write", usage.cache_write_tokens),
+        ):
+            if tokens:
+                metrics.TOKENS.labels(kind, self._model).inc(tokens)
+        if usage.cost_microusd:
+            metrics.count_cost(self._model, usage.cost_microusd)
+
+    def _asks(self, event: Event) -> None:
+        model = self._config.model
+        span = self._span.child(f"chat {model}", _chat_attributes(self._claim), kind="client")
+        self._open[event.id] = _Open(model, span, time.monotonic())
+
+    def _answered(self, event: Event, usage: Usage | None, at: int) -> None:
+        is_error = bool(event.body.get("is_error"))
+        metrics.MODEL_REQUESTS.labels(self._model, "error" if is_error else "ok").inc()
+        request = self._open.pop(str(event.body.get("model_request_start_id")), None)
+        if request is None:  # of an attempt that was lost; its span was lost with it
+            return
+        request.span.set(_usage_attributes(usage or Usage()))
+        if is_error:
+            request.span.fail("model_request_failed")
+        request.span.end(at)
+
+    def _calls(self, event: Event) -> None:
+        name = str(event.body.get("name"))
+        attributes = {**_tool_attributes(event), "gen_ai.conversation.id": self._claim.session_id}
+        span = self._span.child(f"execute_tool {name}", attributes)
+        self._open[event.id] = _Open(name, span, time.monotonic())
+
+    def _returned(self, event: Event, at: int) -> None:
+        is_error = bool(event.body.get("is_error"))
+        use_id = str(event.body.get("tool_use_id"))
+        call = self._open.pop(use_id, None)
+        name = call.name if call else self._earlier.get(use_id, "")
+        label = metrics.tool_label(name, known=_KNOWN_TOOLS)
+        metrics.TOOL_CALLS.labels(label, "error" if is_error else "ok").inc()
+        if call is None:
+            return
+        metrics.TOOL_SECONDS.labels(label).observe(time.monotonic() - call.began)
+        if is_error:
+            call.span.fail("tool_error")
+        call.span.end(at)
+
+
+def _turn_attributes(claim: Claim) -> Attributes:
+    config = claim.config
+    return {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.id": config.agent_id,
+        "gen_ai.agent.version": str(config.agent_version),
+        "gen_ai.conversation.id": claim.session_id,
+        "gen_ai.provider.name": _provider(config.model),
+        "gen_ai.request.model": config.model,
+        "footplate.organisation": claim.organisation,
+        "footplate.harness": config.harness,
+        "footplate.turn.id": claim.turn_id,
+        "footplate.turn.attempt": claim.attempt,
+    }
+
+
+def _chat_attributes(claim: Claim) -> Attributes:
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.conversation.id": claim.session_id,
+        "gen_ai.provider.name": _provider(claim.config.model),
+        "gen_ai.request.model": claim.config.model,
+        "gen_ai.request.stream": True,
+    }
+
+
+def _tool_attributes(event: Event) -> Attributes:
+    return {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": str(event.body.get("name")),
+        "gen_ai.tool.call.id": str(event.body.get("call_id")),
+        "gen_ai.tool.type": "function",
+    }
+
+
+def _usage_attributes(usage: Usage) -> Attributes:
+    """The conventions count what was read from a cache or written to it as input too."""
+    return {
+        "gen_ai.usage.input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
+        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
+    }
+
+
+def _provider(model: str) -> str:
+    prefix = model.partition(":")[0] if ":" in model else ""
+    return _PROVIDERS.get(prefix, prefix)

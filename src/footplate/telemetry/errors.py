@@ -1,0 +1,103 @@
+"""Exceptions that nobody expected, sent to whoever keeps them: an OTLP endpoint, Sentry, or both (F10).
+
+They are found where they are logged: a line of level error with an exception is reported, so no place in the code has
+to think of it. What leaves the process is the exception, its stack without any variable, and the line's ids; texts that
+look like a credential are blotted out.
+"""
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from footplate.telemetry import traces
+from footplate.telemetry.scrubbing import clean
+
+if TYPE_CHECKING:
+    from sentry_sdk.types import Event, Hint
+
+IDS: Final = ("action", "request_id", "organisation", "session", "turn", "attempt")
+_SERIOUS: Final = frozenset({"error", "exception", "critical"})
+_LAST_WORDS: Final = 2.0
+
+_sentry = False
+log = structlog.get_logger(__name__)
+
+
+def start_sentry(dsn: str, service: str, version: str) -> None:
+    global _sentry  # noqa: PLW0603 - one per process
+    try:
+        import sentry_sdk
+    except ImportError:
+        log.warning(
+            "SENTRY_DSN is set, but exceptions are not sent: pip install 'footplate[sentry]'",
+            action="errors.no_sentry",
+        )
+        return
+    sentry_sdk.init(
+        dsn=dsn,
+        release=f"footplate@{version}",
+        # Nothing of its own accord: it would read requests, and patch libraries that it finds.
+        default_integrations=False,
+        auto_enabling_integrations=False,
+        send_default_pii=False,
+        include_local_variables=False,
+        max_breadcrumbs=0,
+        max_request_body_size="never",
+        before_send=scrub,
+    )
+    sentry_sdk.set_tag("service", service)
+    _sentry = True
+
+
+def stop() -> None:
+    if _sentry:
+        import sentry_sdk
+
+        sentry_sdk.flush(_LAST_WORDS)
+
+
+def report(_: WrappedLogger, level: str, event: EventDict) -> EventDict:
+    """A processor of log lines; it passes the line on as it is."""
+    if level not in _SERIOUS or not (error := _exception(event)):
+        return event
+    action = str(event.get("action", "unknown"))
+    from footplate.telemetry import metrics
+
+    metrics.EXCEPTIONS.labels(metrics.ACTIONS(action)).inc()
+    traces.record(error, action)
+    if _sentry:
+        _capture(error, event)
+    return event
+
+
+def _capture(error: BaseException, event: EventDict) -> None:
+    import sentry_sdk
+
+    with sentry_sdk.new_scope() as scope:
+        for name in IDS:
+            if name in event:
+                scope.set_tag(name, str(event[name]))
+        scope.capture_exception(error)
+
+
+def scrub(event: "Event", _: "Hint") -> "Event":
+    """The last look at what leaves for Sentry: nothing but the exception, its stack and the ids."""
+    for gone in ("request", "user", "extra", "breadcrumbs", "server_name", "modules"):
+        event.pop(gone, None)  # type: ignore[misc]
+    for exception in (event.get("exception") or {}).get("values", []):
+        if exception.get("value"):
+            exception["value"] = clean(exception["value"])
+        for frame in (exception.get("stacktrace") or {}).get("frames", []):
+            frame.pop("vars", None)
+    return event
+
+
+def _exception(event: EventDict) -> BaseException | None:
+    info = event.get("exc_info")
+    if isinstance(info, BaseException):
+        return info
+    if isinstance(info, tuple):
+        return info[1] if isinstance(info[1], BaseException) else None
+    return sys.exception() if info else None

@@ -1,0 +1,65 @@
+"""Logging set up once per process: lines for people on a terminal, JSON for machines elsewhere.
+
+Every line says what happened (`action`) and to whom: ids that were bound with `structlog.contextvars` (`request_id`,
+`session`, `turn`, `attempt`) are on every line below. Lines of libraries, which use the standard logging, come out in
+the same form, under `library.<name>`.
+"""
+
+import logging
+import sys
+from typing import Final, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from footplate.telemetry import errors, traces
+
+_INFO: Final = 20
+
+
+def configure_logging() -> None:
+    renderer: Processor = (
+        structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    )
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        traces.add_ids,
+        errors.report,
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(_INFO),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = _ToStderr()
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[_name_the_library, *shared],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+
+
+def _name_the_library(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    record: logging.LogRecord = event["_record"]
+    event.setdefault("action", f"library.{record.name}")
+    if record.exc_info:
+        event["exc_info"] = record.exc_info
+    return event
+
+
+class _ToStderr(logging.StreamHandler[TextIO]):
+    """Wherever that is when a line is written: a test or a terminal may have replaced it meanwhile."""
+
+    @property
+    def stream(self) -> TextIO:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, _: TextIO) -> None:
+        pass

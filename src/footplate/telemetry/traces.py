@@ -1,0 +1,196 @@
+"""Spans by OpenTelemetry, sent to the OTLP endpoint that the environment names. Without one nothing of it is even
+imported, and what is left of a span is a call that does nothing.
+
+A span's context crosses processes as a W3C `traceparent`, which is stored with the input that a request sent: whatever
+process runs its turn, however often, goes on in the trace of that request.
+"""
+
+import threading
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Literal
+
+from structlog.typing import EventDict, WrappedLogger
+
+from footplate.telemetry.scrubbing import clean
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span as _OtelSpan
+    from opentelemetry.trace import SpanKind, Tracer
+
+Kind = Literal["internal", "server", "client"]
+Attributes = Mapping[str, str | int | float | bool]
+
+HEADER: Final = "traceparent"
+_LAST_WORDS: Final = 3.0
+"""Seconds that a process which ends gives to spans that are not sent yet."""
+
+_tracer: "Tracer | None" = None
+_provider: "TracerProvider | None" = None
+
+
+def start(service: str, version: str) -> None:
+    """Once per process, if the environment names an OTLP endpoint. The SDK reads the other `OTEL_…` by itself."""
+    global _tracer, _provider  # noqa: PLW0603 - one per process, as the log's configuration is
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    resource = Resource.create({"service.name": f"footplate-{service}", "service.version": version})
+    _provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    _provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    _tracer = _provider.get_tracer("footplate", version)
+
+
+def stop() -> None:
+    """Sends what is left, unless the endpoint does not answer: a process does not stay for its traces."""
+    global _tracer, _provider
+    provider, _tracer, _provider = _provider, None, None
+    if provider is not None:
+        last = threading.Thread(target=provider.shutdown, daemon=True)
+        last.start()
+        last.join(_LAST_WORDS)
+
+
+class Span:
+    """One that is recorded nowhere. All spans are used as this one is."""
+
+    def set(self, attributes: Attributes) -> None:
+        pass
+
+    def fail(self, error_type: str) -> None:
+        """`error_type` is a code or a class's name, never a text: texts may repeat what a person said."""
+
+    def event(self, name: str, attributes: Attributes) -> None:
+        pass
+
+    def rename(self, name: str) -> None:
+        pass
+
+    def child(self, name: str, attributes: Attributes, *, kind: Kind = "internal") -> "Span":  # noqa: ARG002
+        return self
+
+    def end(self, at: int | None = None) -> None:
+        """`at` in nanoseconds since the epoch, if it was over before now."""
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Inside, it is what exceptions, log lines and stored inputs belong to."""
+        yield
+
+
+NONE: Final = Span()
+
+
+class _Recorded(Span):
+    def __init__(self, tracer: "Tracer", span: "_OtelSpan") -> None:
+        self._tracer = tracer
+        self._span = span
+
+    def set(self, attributes: Attributes) -> None:
+        self._span.set_attributes({**attributes})
+
+    def fail(self, error_type: str) -> None:
+        from opentelemetry.trace import Status, StatusCode
+
+        self._span.set_attribute("error.type", error_type)
+        self._span.set_status(Status(StatusCode.ERROR))
+
+    def event(self, name: str, attributes: Attributes) -> None:
+        self._span.add_event(name, {**attributes})
+
+    def rename(self, name: str) -> None:
+        self._span.update_name(name)
+
+    def child(self, name: str, attributes: Attributes, *, kind: Kind = "internal") -> Span:
+        from opentelemetry.trace import set_span_in_context
+
+        context = set_span_in_context(self._span)
+        span = self._tracer.start_span(name, context, _kind(kind), {**attributes})
+        return _Recorded(self._tracer, span)
+
+    def end(self, at: int | None = None) -> None:
+        self._span.end(at)
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        from opentelemetry.trace import use_span
+
+        with use_span(self._span, record_exception=False, set_status_on_exception=False):
+            yield
+
+
+def begin(name: str, attributes: Attributes, *, kind: Kind = "internal", parent: str | None = None) -> Span:
+    """A span whose parent is in another process, or one without a parent."""
+    if _tracer is None:
+        return NONE
+    from opentelemetry.context import Context
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    context = Context()
+    if parent:
+        context = TraceContextTextMapPropagator().extract({HEADER: parent}, context)
+    return _Recorded(_tracer, _tracer.start_span(name, context, _kind(kind), {**attributes}))
+
+
+def on() -> bool:
+    return _tracer is not None
+
+
+def parent() -> str | None:
+    """The current span, as it is handed on to another process."""
+    if _tracer is None:
+        return None
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return carrier.get(HEADER)
+
+
+def record(error: BaseException, action: str) -> None:
+    """As an exception of the current span; where there is none, of a span of its own."""
+    if _tracer is None:
+        return
+    from opentelemetry.trace import Status, StatusCode, get_current_span
+
+    span = get_current_span()
+    own = None if span.is_recording() else _tracer.start_span(action)
+    target = own or span
+    attributes = {
+        "footplate.action": action,
+        "exception.message": clean(str(error)),
+        "exception.stacktrace": clean("".join(traceback.format_exception(error))),
+    }
+    target.record_exception(error, attributes)
+    target.set_attribute("error.type", type(error).__name__)
+    target.set_status(Status(StatusCode.ERROR))
+    if own is not None:
+        own.end()
+
+
+def add_ids(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """For log lines: which trace they belong to."""
+    if _tracer is None:
+        return event
+    from opentelemetry.trace import get_current_span
+
+    context = get_current_span().get_span_context()
+    if context.is_valid:
+        event["trace_id"] = f"{context.trace_id:032x}"
+        event["span_id"] = f"{context.span_id:016x}"
+    return event
+
+
+def now() -> int:
+    return time.time_ns()
+
+
+def _kind(kind: Kind) -> "SpanKind":
+    from opentelemetry.trace import SpanKind
+
+    return SpanKind[kind.upper()]

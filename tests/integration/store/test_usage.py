@@ -1,0 +1,113 @@
+"""F9: what was used, added up from the log, and never over the border of an organisation."""
+
+from datetime import UTC, datetime, timedelta
+
+from footplate.domain.events import Usage
+from footplate.domain.principals import Principal
+from footplate.domain.turns import Outcome, TurnStatus
+from footplate.domain.usage import Grouping, UsageLine, UsageQuestion
+from footplate.store.usage import UsageReader
+
+from .cell import ANSWERED, Cell, somebody
+
+_FAILED = Outcome(status=TurnStatus.FAILED, error_type="unknown_error", error_message="no")
+
+
+async def _turn(cell: Cell, principal: Principal, session_id: str, used: Usage | None, outcome: Outcome) -> None:
+    claim = await cell.claim(session_id, principal)
+    if used is not None:
+        await cell.turns.append(claim, [], usage=used)
+    await cell.turns.finish(claim, outcome)
+
+
+async def _ask(cell: Cell, principal: Principal, *group_by: Grouping, limit: int = 100) -> list[UsageLine]:
+    now = datetime.now(UTC)
+    question = UsageQuestion(
+        start=now - timedelta(days=1), end=now + timedelta(days=1), group_by=frozenset(group_by), limit=limit
+    )
+    return list(await UsageReader(cell.database).usage(principal, question))
+
+
+async def test_turns_tokens_and_cost_are_added_up(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "one", "two", "three")
+    used = Usage(input_tokens=10, output_tokens=5, cache_read_tokens=3, cache_write_tokens=2, requests=1)
+    await _turn(cell, principal, session_id, used + Usage(cost_microusd=700), ANSWERED)
+    await _turn(cell, principal, session_id, used, ANSWERED)
+    await _turn(cell, principal, session_id, None, _FAILED)
+    (line,) = await _ask(cell, principal)
+    assert line.group == {}
+    assert (line.turns, line.statuses) == (3, {"completed": 2, "failed": 1})
+    assert line.usage == used + used + Usage(cost_microusd=700)
+    assert line.unpriced_turns == 1
+    assert line.seconds > 0
+
+
+async def test_each_grouping_tells_its_own(cell: Cell, principal: Principal) -> None:
+    colleague = somebody(principal.organisation)
+    session_id = await cell.session(principal, "one")
+    await _turn(cell, principal, session_id, None, ANSWERED)
+    await cell.send(colleague, session_id, "two")
+    await _turn(cell, principal, session_id, None, ANSWERED)
+    other = await cell.session(principal, "three")
+    await _turn(cell, principal, other, None, ANSWERED)
+
+    def found(lines: list[UsageLine], name: Grouping) -> dict[str | None, int]:
+        return {line.group[name]: line.turns for line in lines}
+
+    assert found(await _ask(cell, principal, "session"), "session") == {session_id: 2, other: 1}
+    assert found(await _ask(cell, principal, "key"), "key") == {principal.id: 2, colleague.id: 1}
+    assert found(await _ask(cell, principal, "agent"), "agent") == {"agent_1": 3}
+    assert found(await _ask(cell, principal, "model"), "model") == {"claude-opus-5": 3}
+    assert found(await _ask(cell, principal, "harness"), "harness") == {"native": 3}
+    assert found(await _ask(cell, principal, "day"), "day") == {datetime.now(UTC).date().isoformat(): 3}
+    both = await _ask(cell, principal, "session", "key")
+    assert {(line.group["session"], line.group["key"]): line.turns for line in both} == {
+        (session_id, principal.id): 1,
+        (session_id, colleague.id): 1,
+        (other, principal.id): 1,
+    }
+    assert len(await _ask(cell, principal, "session", limit=1)) == 1
+
+
+async def test_nobody_adds_up_what_is_anothers(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "mine")
+    await _turn(cell, principal, session_id, Usage(input_tokens=1, requests=1), ANSWERED)
+    stranger = somebody()
+    for groupings in ((), ("session",), ("key", "model", "agent", "day", "harness", "session")):
+        assert await _ask(cell, stranger, *groupings) == []
+
+
+async def test_only_turns_of_the_time_asked_for_count(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "one")
+    await _turn(cell, principal, session_id, None, ANSWERED)
+    now = datetime.now(UTC)
+    question = UsageQuestion(start=now - timedelta(days=9), end=now - timedelta(days=8), group_by=frozenset(), limit=1)
+    assert await UsageReader(cell.database).usage(principal, question) == []
+
+
+async def test_the_question_is_answered_from_an_index(cell: Cell, principal: Principal) -> None:
+    """A cell has a hundred million turns; an organisation's month must not cost a look at all of them."""
+    async with cell.database.transaction() as connection:
+        await connection.execute("set local enable_seqscan = off")
+        plan = await connection.fetch(
+            "explain select count(*) from turns where organisation = $1 and created_at >= $2",
+            principal.organisation,
+            datetime.now(UTC),
+        )
+    text = "\n".join(row[0] for row in plan)
+    assert "organisation_created_at" in text
+    assert "Seq Scan" not in text
+
+
+async def test_the_trace_of_a_request_reaches_every_attempt(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    await cell.send(principal, session_id, "hello")
+    async with cell.database.connection() as connection:
+        await connection.execute("update steps set traceparent = $2 where session_id = $1", session_id, parent)
+    first = await cell.claim(session_id, principal)
+    again = await cell.claim(session_id, principal, "wrkr_2")
+    assert (first.trace, again.trace) == (parent, parent)
+    assert first.waited is not None
+    assert first.waited >= 0
+    assert again.waited is None

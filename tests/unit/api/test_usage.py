@@ -1,0 +1,122 @@
+"""`GET /v1/usage`: what may be asked, what is answered, and who is asked for."""
+
+from datetime import UTC, datetime, timedelta
+
+import httpx2
+import pytest
+from inline_snapshot import snapshot
+
+from footplate.domain.events import Usage
+from footplate.domain.usage import UsageLine
+
+from .conftest import Api, client_of
+from .twins import ALICE, BOB
+
+DAY = datetime(2026, 11, 15, tzinfo=UTC)
+
+
+def line(**group: str | None) -> UsageLine:
+    return UsageLine(
+        group=group,
+        turns=3,
+        statuses={"completed": 2, "failed": 1},
+        seconds=1.23456,
+        usage=Usage(input_tokens=10, output_tokens=5, cache_read_tokens=2, requests=4, cost_microusd=12_345),
+        unpriced_turns=1,
+    )
+
+
+async def test_a_line_says_its_group_and_what_was_used(http: httpx2.AsyncClient, api: Api) -> None:
+    api.usage.lines = [line(day="2026-11-14", model="claude-opus-5")]
+    query = httpx2.QueryParams(
+        [("group_by", "day"), ("group_by[]", "model"), ("from", "2026-11-01T00:00:00Z"), ("to", "2026-11-15")]
+    )
+    answer = await http.get("/v1/usage", params=query)
+    assert answer.json() == snapshot(
+        {
+            "data": [
+                {
+                    "type": "usage",
+                    "day": "2026-11-14",
+                    "model": "claude-opus-5",
+                    "turns": 3,
+                    "statuses": {"completed": 2, "failed": 1},
+                    "seconds": 1.235,
+                    "usage": {
+                        "input_tokens": 10,
+                        "output_tokens": 5,
+                        "cache_read_input_tokens": 2,
+                        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+                        "requests": 4,
+                        "list_cost": {"amount": "2", "currency": "USD"},
+                        "cost_microusd": 12345,
+                    },
+                    "unpriced_turns": 1,
+                }
+            ],
+            "from": "2026-11-01T00:00:00Z",
+            "to": "2026-11-15T00:00:00Z",
+            "has_more": False,
+        }
+    )
+    (principal, question) = api.usage.asked[0]
+    assert principal == ALICE
+    assert question.group_by == {"day", "model"}
+
+
+async def test_the_last_thirty_days_are_asked_for_by_default(http: httpx2.AsyncClient, api: Api) -> None:
+    assert (await http.get("/v1/usage")).status_code == 200
+    question = api.usage.asked[0][1]
+    assert question.end - question.start == timedelta(days=30)
+    assert abs(datetime.now(UTC) - question.end) < timedelta(minutes=1)
+    assert question.group_by == frozenset()
+
+
+async def test_everybody_asks_for_their_own(api: Api) -> None:
+    async with client_of(api.app, "secret-b") as http:
+        await http.get("/v1/usage", params={"group_by": "key"})
+    assert [principal for principal, _ in api.usage.asked] == [BOB]
+
+
+async def test_there_may_be_more(http: httpx2.AsyncClient, api: Api) -> None:
+    api.usage.lines = [line(session=f"sesn_{n}") for n in range(3)]
+    cut = (await http.get("/v1/usage", params={"group_by": "session", "limit": 2})).json()
+    assert [item["session"] for item in cut["data"]] == ["sesn_0", "sesn_1"]
+    assert cut["has_more"] is True
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"group_by": "mood"}, "group_by[].0"),
+        ({"from": "yesterday"}, "from"),
+        ({"from": "2026-11-15T00:00:00Z", "to": "2026-11-14T00:00:00Z"}, "from"),
+        ({"from": "2020-01-01T00:00:00Z", "to": "2026-01-01T00:00:00Z"}, "from"),
+        ({"to": "0001-01-01T00:00:00Z", "from": "9999-12-31T23:59:59Z"}, "from"),
+        ({"limit": "0"}, "limit"),
+        ({"by": "day"}, "by"),
+    ],
+)
+async def test_a_wrong_question_is_refused_by_field(
+    http: httpx2.AsyncClient, query: dict[str, str], field: str
+) -> None:
+    answer = await http.get("/v1/usage", params=query)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+    assert answer.json()["error"]["field"] == field
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+async def test_the_ends_of_time_are_no_reason_to_fail(http: httpx2.AsyncClient, moment: str) -> None:
+    for name in ("from", "to"):
+        assert (await http.get("/v1/usage", params={name: moment})).status_code in {200, 400}
+
+
+async def test_it_needs_a_key(api: Api) -> None:
+    async with client_of(api.app, None) as http:
+        assert (await http.get("/v1/usage")).status_code == 401
+
+
+async def test_it_is_described(http: httpx2.AsyncClient) -> None:
+    described = (await http.get("/openapi.json")).json()["paths"]["/v1/usage"]["get"]
+    assert [item["name"] for item in described["parameters"]] == ["group_by[]", "from", "to", "limit"]
