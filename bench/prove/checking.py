@@ -55,6 +55,8 @@ class Ledger:
     events: Counter[str] = field(default_factory=Counter)
     resources: Counter[str] = field(default_factory=Counter)
     mismatches: list[str] = field(default_factory=list)
+    frames: int = 0
+    """How many of the events came by a stream."""
 
     @property
     def validated(self) -> int:
@@ -64,6 +66,7 @@ class Ledger:
         if event == "error":
             self._check(self.resources, "error", frame.data)
             return
+        self.frames += 1
         if frame.data.get("type") != event:
             self._refuse(f"a frame says event {event!r} and its data {frame.data.get('type')!r}")
         self._check(self.events, event, frame.data)

@@ -6,6 +6,7 @@ import pytest_asyncio
 from bench.prove import quickstart
 from bench.prove.clients import Client
 from bench.prove.cluster import Cluster, open_cluster
+from tests.compat import probes
 
 from footplate.stack import Stack
 
@@ -14,6 +15,7 @@ from footplate.stack import Stack
 async def cluster(stack: Stack) -> AsyncIterator[Cluster]:
     async with open_cluster(stack=stack) as running:
         await quickstart.install(running)
+        await probes.install(running)
         yield running
 
 

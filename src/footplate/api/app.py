@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from footplate.api import openapi
 from footplate.api.edge import Edge
 from footplate.api.errors import on_footplate_error, on_http_exception
-from footplate.api.routes import agents, environments, events, health, sessions, turns
+from footplate.api.routes import absent, agents, environments, events, health, sessions, sockets, turns, usage
 from footplate.api.services import ApiServices
 from footplate.domain.errors import FootplateError
 
@@ -22,11 +22,13 @@ def create_app(services: ApiServices) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         exception_handlers={FootplateError: on_footplate_error, HTTPException: on_http_exception},
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # ours is at the edge
     )
     app.state.services = services
     app.add_middleware(Edge)
-    for part in (events, sessions, turns, agents, environments, health):
+    for part in (events, sessions, turns, agents, environments, usage, health, absent):
         # Not `include_router`, which would match each request twice. Busy routes first: matching is a linear search.
         app.router.routes.extend(part.router.routes)
+    app.router.routes.extend(sockets.routes)
     app.openapi = openapi.document(app)  # type: ignore[method-assign]
     return app

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.requests import HTTPConnection
 
 from footplate.api.services import services_of
 from footplate.domain.errors import Unauthenticated
@@ -13,7 +14,7 @@ async def authenticate(request: Request) -> Principal:
     return await services_of(request).keys.authenticate(secret_of(request))
 
 
-def secret_of(request: Request) -> str:
+def secret_of(request: HTTPConnection) -> str:
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():
         secret = request.headers.get("x-api-key", "")

@@ -2,8 +2,12 @@
 
 A retry gets the answer that its first try did not deliver. So an answer that reached its client is forgotten at
 once: the same request sent again on purpose is another one.
+
+The client waits for the commit and for nothing else. Whom it concerns is told when the answer is out; a process that
+dies in between has promised nothing that the log does not hold, and the sweep wakes what was not woken.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -11,6 +15,7 @@ from fastapi import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from footplate import failpoints
 from footplate.api.replies import reply
 from footplate.api.requests import attempt_of, read_query
 from footplate.api.services import services_of
@@ -30,36 +35,40 @@ async def change(
 ) -> Response:
     """Answer a retry with the first try's answer; otherwise do the work, remember its answer, then tell others."""
     read_query(request, NoParameters)
-    services = services_of(request)
     attempt = attempt_of(request, raw)
-    async with services.units.unit(principal, attempt) as unit:
+    async with services_of(request).units.unit(principal, attempt) as unit:
         if unit.replay is not None:
             return _Delivery(reply(unit.replay.body, status=unit.replay.status), request, unit.answer_id)
         body, accepted = await work(unit)
         if attempt is not None:
             await unit.remember(Answer(200, body))
-    if accepted is not None:
-        await _tell(services.notifier, accepted)
-    return _Delivery(reply(body), request, unit.answer_id)
+    await failpoints.hit("before_answer")
+    return _Delivery(reply(body), request, unit.answer_id, accepted)
 
 
 class _Delivery(Response):
-    """Sends an answer and, if the client was still there to take it, forgets it."""
+    """Sends an answer; then forgets it, if the client was still there to take it, and tells what was accepted."""
 
-    def __init__(self, answer: Response, request: Request, answer_id: int | None) -> None:
+    def __init__(
+        self, answer: Response, request: Request, answer_id: int | None, accepted: Accepted | None = None
+    ) -> None:
         super().__init__()
         self._answer = answer
         self._request = request
         self._answer_id = answer_id
+        self._accepted = accepted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._answer_id is None:
+        services = services_of(self._request)
+        delivered = self._answer_id is not None and not await self._request.is_disconnected()
+        try:
             await self._answer(scope, receive, send)
-            return
-        gone = await self._request.is_disconnected()
-        await self._answer(scope, receive, send)
-        if not gone:
-            await services_of(self._request).units.delivered(self._answer_id)
+        finally:
+            async with asyncio.TaskGroup() as group:
+                if self._answer_id is not None and delivered:
+                    group.create_task(services.units.delivered(self._answer_id))
+                if self._accepted is not None:
+                    group.create_task(_tell(services.notifier, self._accepted))
 
 
 async def _tell(notifier: Notifier, accepted: Accepted) -> None:

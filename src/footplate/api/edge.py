@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from footplate.api import errors
+from footplate.api.observed import RequestWatch
 from footplate.domain import ids
 
 HEADER: Final = b"request-id"
@@ -23,37 +24,41 @@ class Edge:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         request_id = ids.new_id(ids.REQUEST)
         scope["request_id"] = request_id
+        if scope["type"] != "http":
+            with structlog.contextvars.bound_contextvars(request_id=request_id):
+                await self._app(scope, receive, send)
+            return
         header = (HEADER, request_id.encode())
         started = False
+        watch = RequestWatch(scope, request_id)
 
         async def send_with_id(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
+                watch.answered(message["status"])
                 message["headers"] = [*message["headers"], header]
             await send(message)
 
-        try:
-            if "\x00" in scope["path"]:
-                refused = errors.Unknown(404, "There is nothing at this path.", "It contains a NUL.")
-                await errors.answer(refused, request_id)(scope, receive, send_with_id)
-            else:
-                await self._app(scope, receive, send_with_id)
-        except ClientDisconnect:
-            log.info("the client left while sending", action="api.client_left", request_id=request_id)
-        except Exception:
-            log.exception(
-                "unexpected error",
-                action="api.failed",
-                request_id=request_id,
-                method=scope["method"],
-                path=scope["path"],
-            )
-            if started:
-                raise
-            await errors.internal(request_id)(scope, receive, send_with_id)
+        with watch.running():
+            try:
+                if "\x00" in scope["path"]:
+                    refused = errors.Unknown(404, "There is nothing at this path.", "It contains a NUL.")
+                    await errors.answer(refused, request_id)(scope, receive, send_with_id)
+                else:
+                    await self._app(scope, receive, send_with_id)
+            except ClientDisconnect:
+                log.info("the client left while sending", action="api.client_left", request_id=request_id)
+            except Exception:
+                log.exception(
+                    "unexpected error",
+                    action="api.failed",
+                    request_id=request_id,
+                    method=scope["method"],
+                    path=scope["path"],
+                )
+                if started:
+                    raise
+                await errors.internal(request_id)(scope, receive, send_with_id)

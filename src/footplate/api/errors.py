@@ -72,6 +72,8 @@ def envelope(error: FootplateError, status: int, request_id: str) -> JsonObject:
     extra: dict[str, Json] = {"help": error.help_text, "field": error.fields.get("field")}
     details.update({key: value for key, value in extra.items() if value})
     details["docs"] = f"{DOCS}#{error.code}"
+    if error_code := error.fields.get("error_code"):
+        details["details"] = {"error_code": error_code}
     return {"type": "error", "error": details, "request_id": request_id}
 
 

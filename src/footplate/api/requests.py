@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import orjson
 from fastapi import Request
 from pydantic import BaseModel
+from starlette.requests import HTTPConnection
 
 from footplate.api.errors import TooLarge
 from footplate.api.services import ApiServices, services_of
@@ -116,11 +117,11 @@ async def read_nothing(request: Request) -> bytes:
     return raw
 
 
-def read_query(request: Request, model: type[P]) -> P:
+def read_query(request: HTTPConnection, model: type[P]) -> P:
     return _validated(model, _query_fields(request, model), services_of(request))
 
 
-def _query_fields(request: Request, model: type[P]) -> dict[str, Any]:
+def _query_fields(request: HTTPConnection, model: type[P]) -> dict[str, Any]:
     if not request.scope["query_string"]:
         return {}
     lists = _list_names(model)
@@ -165,5 +166,4 @@ def attempt_of(request: Request, raw: bytes) -> Attempt | None:
         body_hash=hashlib.sha256(raw).digest(),
         idempotency_key=key,
         retry_count=int(count) if retries else 0,
-        may_retry=retries,
     )

@@ -10,6 +10,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
+from starlette.routing import Match, Route
+from starlette.types import Receive, Scope, Send
 
 from footplate.api.auth import authenticate
 from footplate.api.openapi import ERRORS
@@ -18,14 +20,23 @@ from footplate.api.openapi import ERRORS
 class DirectRoute(APIRoute):
     """Its function takes the request, the principal, and the path's parameters by name."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        endpoint: Callable[..., Coroutine[Any, Any, Response]] = self.endpoint
+    endpoint: Callable[..., Coroutine[Any, Any, Response]]
 
-        async def handle(request: Request) -> Response:
-            principal = await authenticate(request)
-            return await endpoint(request=request, principal=principal, **request.path_params)
+    def __init__(self, *described: Any, **more: Any) -> None:
+        super().__init__(*described, **more)
+        self.app = self._serve
 
-        return handle
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        principal = await authenticate(request)
+        response = await self.endpoint(request=request, principal=principal, **request.path_params)
+        await response(scope, receive, send)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """As Starlette does it: we have no routers within routers, which FastAPI would look for each time."""
+        match, child_scope = Route.matches(self, scope)
+        child_scope["route"] = self
+        return match, child_scope
 
 
 def router_of(prefix: str, tag: str) -> APIRouter:

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Final
 
-from fastapi import Request
+from starlette.requests import HTTPConnection
 
 from footplate.domain.services import Health, Keys, Notifier, Reads, Tails, Units
+from footplate.domain.usage import UsageReads
 
 MAX_BODY: Final = 32 * 1024 * 1024
 
@@ -18,13 +19,16 @@ class ApiServices:
     tails: Tails
     keys: Keys
     health: Health
+    usage: UsageReads
     harnesses: frozenset[str]
     """Names that an agent may choose from."""
+    search: bool = False
+    """There is a provider that answers `web_search`."""
     ignore_unknown_fields: bool = False
     """For clients newer than the server: what nobody knows is dropped instead of refused."""
     max_body: int = MAX_BODY
 
 
-def services_of(request: Request) -> ApiServices:
+def services_of(request: HTTPConnection) -> ApiServices:
     services: ApiServices = request.app.state.services
     return services

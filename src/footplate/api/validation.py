@@ -10,6 +10,8 @@ from footplate.domain.errors import InvalidRequest
 
 _SHOWN: Final = 3
 _TAGS: Final = frozenset({"union_tag_invalid", "union_tag_not_found"})
+_CODES: Final = frozenset({"invalid_config_type_change"})
+"""Causes for which the reference has a code; a validator of ours names them."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -25,8 +27,12 @@ def refusal(errors: Sequence[ErrorDetails], fields: Mapping[str, Any]) -> Invali
     sentences = [f"{path_of(error, fields)}: {_reason(error)}" for error in errors[:_SHOWN]]
     if len(errors) > _SHOWN:
         sentences.append(f"and {len(errors) - _SHOWN} more")
+    kind = errors[0]["type"]
     return InvalidRequest(
-        "; ".join(sentences), field=path_of(errors[0], fields), help_text="Correct the field and send it again."
+        "; ".join(sentences),
+        field=path_of(errors[0], fields),
+        help_text="Correct the field and send it again.",
+        error_code=kind if kind in _CODES else None,
     )
 
 

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from footplate.api.app import create_app
 from footplate.api.services import ApiServices
 
-from .twins import TwinHealth, TwinKeys, TwinNotifier, TwinReads, TwinTails, TwinUnits, World
+from .twins import TwinHealth, TwinKeys, TwinNotifier, TwinReads, TwinTails, TwinUnits, TwinUsage, World
 
 BASE = "http://footplate.test"
 
@@ -22,6 +22,7 @@ class Api:
     tails: TwinTails = field(default_factory=TwinTails)
     health: TwinHealth = field(default_factory=TwinHealth)
     keys: TwinKeys = field(default_factory=TwinKeys)
+    usage: TwinUsage = field(default_factory=TwinUsage)
 
     def __post_init__(self) -> None:
         self.notifier = TwinNotifier(self.world)
@@ -36,6 +37,7 @@ class Api:
                 tails=self.tails,
                 keys=self.keys,
                 health=self.health,
+                usage=self.usage,
                 harnesses=frozenset({"native"}),
                 ignore_unknown_fields=ignore_unknown_fields,
                 max_body=max_body,

@@ -185,7 +185,7 @@ async def test_provider_prefix_and_parameters(http: httpx2.AsyncClient) -> None:
         ({"tools": [{**CUSTOM, "input_schema": {"type": "array"}}]}, "tools.0.input_schema"),
         ({"tools": [{**CUSTOM, "colour": "red"}]}, "tools.0.colour"),
         ({"tools": [{**TOOLSET, "configs": [{"name": "sudo"}]}]}, "tools.0.configs.0.name"),
-        ({"tools": [{**TOOLSET, "configs": [{"name": "web_fetch", "enabled": True}]}]}, "tools.0.configs"),
+        ({"tools": [{**TOOLSET, "configs": [{"name": "web_search", "enabled": True}]}]}, "tools.0.configs.0.enabled"),
         (
             {"tools": [{**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}]},
             "tools.0.configs.0.permission_policy",

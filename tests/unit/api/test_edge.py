@@ -8,6 +8,7 @@ import pytest
 from anthropic import AsyncAnthropic
 from structlog.testing import capture_logs
 
+from footplate.api.routes.absent import ABSENT
 from footplate.api.wire.answers import Error
 from footplate.domain.errors import Fenced, Forbidden, Overloaded, RateLimited, Unavailable
 
@@ -113,6 +114,16 @@ async def test_unknown_routes_and_methods(http: httpx2.AsyncClient) -> None:
     answer = await http.put("/v1/agents", json={})
     assert judge(answer, 405, "false")["type"] == "invalid_request_error"
     assert answer.headers["allow"]
+
+
+@pytest.mark.parametrize(("part", "path"), ABSENT.items())
+async def test_what_is_not_here_says_so_by_name(api: Api, http: httpx2.AsyncClient, part: str, path: str) -> None:
+    place = path.replace("{session_id}", "sesn_1").replace("{environment_id}", "env_1")
+    for answer in (await http.get(place), await http.post(place, json={}), await http.delete(f"{place}/x/y")):
+        error = judge(answer, 400, "false")
+        assert (error["type"], error["field"]) == ("invalid_request_error", part)
+    async with client_of(api.app, None) as stranger:
+        judge(await stranger.get(place), 401, "false")
 
 
 async def test_large_bodies(api: Api) -> None:

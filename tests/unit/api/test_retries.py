@@ -3,6 +3,7 @@
 import httpx2
 import pytest
 from anthropic import AsyncAnthropic
+from starlette.types import Message, Receive, Scope, Send
 
 from .conftest import BASE, Api
 
@@ -84,3 +85,23 @@ async def test_a_notifier_that_fails_fails_nothing(http: httpx2.AsyncClient, sdk
     answer = await http.post("/v1/sessions", json={"agent": agent.id, "environment_id": environment.id})
     assert answer.status_code == 200
     assert answer.json()["id"] in api.world.sessions
+
+
+async def test_nobody_is_told_before_the_caller(sdk: AsyncAnthropic, api: Api) -> None:
+    """The caller waits for the commit, not for an engine that may be slow to wake."""
+    agent = await sdk.beta.agents.create(name="A", model="m")
+    environment = await sdk.beta.environments.create(name="E")
+    told: list[tuple[str, int]] = []
+
+    async def watched(scope: Scope, receive: Receive, send: Send) -> None:
+        async def noted(message: Message) -> None:
+            told.append((message["type"], len(api.world.accepted)))
+            await send(message)
+
+        await api.app(scope, receive, noted)
+
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(watched), base_url=BASE) as http:
+        body = {"agent": agent.id, "environment_id": environment.id}
+        await http.post("/v1/sessions", json=body, headers={"x-api-key": "secret-a"})
+    assert told == [("http.response.start", 0), ("http.response.body", 0)]
+    assert len(api.world.accepted) == 1

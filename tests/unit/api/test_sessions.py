@@ -171,6 +171,21 @@ async def test_update_refuses_what_is_not_enforced(
     http: httpx2.AsyncClient, sdk: AsyncAnthropic, ids: tuple[str, str]
 ) -> None:
     session = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
-    for field, value in (("agent", {"tools": []}), ("vault_ids", ["v"]), ("budget", {"type": "limit"})):
-        answer = await http.post(f"/v1/sessions/{session.id}", json={field: value})
+    for fields, field in (
+        ({"agent": {"mcp_servers": [{"name": "m"}]}}, "agent.mcp_servers"),
+        ({"agent": {"system": "S"}}, "agent.system"),
+        ({"agent": None}, "agent"),
+        ({"vault_ids": ["v"]}, "vault_ids"),
+        ({"budget": {"type": "limit"}}, "budget"),
+    ):
+        answer = await http.post(f"/v1/sessions/{session.id}", json=fields)
         assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)
+
+
+async def test_a_session_may_get_other_tools(sdk: AsyncAnthropic, ids: tuple[str, str]) -> None:
+    session = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
+    kept = await sdk.beta.sessions.update(session.id, agent={"mcp_servers": []})
+    assert kept.agent.tools == session.agent.tools
+    cleared = await sdk.beta.sessions.update(session.id, agent={"tools": []})
+    assert (cleared.agent.tools, cleared.agent.system) == ([], session.agent.system)
+    assert (await sdk.beta.agents.retrieve(ids[0])).tools == session.agent.tools

@@ -23,6 +23,7 @@ from footplate.domain.services import (
     SessionFilter,
 )
 from footplate.domain.turns import Session, SessionStatus, Turn
+from footplate.domain.usage import UsageLine, UsageQuestion
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Principal("org_a", "key_a", "alice", frozenset({"admin"}))
@@ -392,3 +393,15 @@ class TwinHealth:
 
     async def check(self) -> dict[str, str]:
         return self.parts
+
+
+@dataclass
+class TwinUsage:
+    """Answers with the lines it was given, whatever the question."""
+
+    lines: list[UsageLine] = field(default_factory=list)
+    asked: list[tuple[Principal, UsageQuestion]] = field(default_factory=list)
+
+    async def usage(self, principal: Principal, question: UsageQuestion) -> Sequence[UsageLine]:
+        self.asked.append((principal, question))
+        return self.lines[: question.limit]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from footplate.domain.agents import (
     BUILT_IN_TOOLS,
     DEFAULT_MAX_ITERATIONS,
+    WEB_TOOLS,
     CustomTool,
     ResolvedConfig,
     load_config,
@@ -18,6 +19,7 @@ from footplate.domain.agents import (
 )
 from footplate.domain.json import JsonObject
 
+LOCAL = tuple(name for name in BUILT_IN_TOOLS if name not in WEB_TOOLS)
 AGENT: JsonObject = {
     "id": "agent_1",
     "version": 3,
@@ -48,7 +50,7 @@ def test_an_agent_as_it_is() -> None:
         harness="native",
         model="claude-sonnet-4-5",
         system="Be brief.",
-        tools=BUILT_IN_TOOLS,
+        tools=LOCAL,
         agent_id="agent_1",
         agent_version=3,
     )
@@ -79,10 +81,11 @@ def test_what_a_turn_overrides(overrides: JsonObject, field: str, value: object)
 @pytest.mark.parametrize(
     ("toolset", "enabled"),
     [
-        ({}, BUILT_IN_TOOLS),
+        ({}, LOCAL),
+        ({"configs": [{"name": "web_fetch", "enabled": True}]}, (*LOCAL, "web_fetch")),
         ({"default_config": {"enabled": False}}, ()),
         ({"default_config": {"enabled": False}, "configs": [{"name": "bash", "enabled": True}]}, ("bash",)),
-        ({"configs": [{"name": "bash", "enabled": False}, {"name": "web_search"}]}, BUILT_IN_TOOLS[1:]),
+        ({"configs": [{"name": "bash", "enabled": False}, {"name": "web_search"}]}, LOCAL[1:]),
         ({"default_config": {"enabled": False}, "configs": [{"name": "read"}]}, ()),
     ],
 )

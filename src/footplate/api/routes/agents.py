@@ -14,6 +14,7 @@ from footplate.api.services import services_of
 from footplate.api.wire import agents, answers
 from footplate.api.wire.agents import AgentCreate, AgentUpdate
 from footplate.api.wire.lists import ChooseVersion, ListAgents, ListVersions
+from footplate.api.wire.tools import check_search
 from footplate.domain.services import Page, Unit
 
 router = router_of("/v1/agents", "agents")
@@ -23,6 +24,7 @@ router = router_of("/v1/agents", "agents")
 async def create_agent(request: Request, principal: Asking) -> Response:
     body, raw = await read_body(request, AgentCreate)
     agents.check_harness(body, services_of(request).harnesses)
+    check_search(body.tools, available=services_of(request).search)
     definition = agents.define(body)
 
     async def work(unit: Unit) -> Changed:
@@ -60,6 +62,7 @@ async def retrieve_agent(request: Request, agent_id: str, principal: Asking) -> 
 async def update_agent(request: Request, agent_id: str, principal: Asking) -> Response:
     body, raw = await read_body(request, AgentUpdate)
     agents.check_harness(body, services_of(request).harnesses)
+    check_search(body.tools, available=services_of(request).search)
 
     async def work(unit: Unit) -> Changed:
         agent = await unit.update_agent(

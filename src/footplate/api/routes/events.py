@@ -65,18 +65,18 @@ async def stream_events(request: Request, session_id: str, principal: Asking) ->
     """From now on, or from behind the frame that `Last-Event-ID` or `after` names."""
     query = read_query(request, StreamEvents)
     services = services_of(request)
-    cursor = _cursor(request.headers.get("last-event-id"), query.after)
+    cursor = cursor_of(request.headers.get("last-event-id"), query.after)
     session = await services.reads.session(principal, session_id)
     frames = services.tails.frames(
         principal.organisation, session.id, cursor=cursor, deltas=frozenset(query.event_deltas)
     )
     # The first one says that the stream's place is fixed: only now may the client hear that it is open, for it sends
     # its message at once and expects to see it.
-    await anext(frames, b"")
-    return EventStream(frames)
+    first = await anext(frames, b"")
+    return EventStream(frames, first=first)
 
 
-def _cursor(header: str | None, after: str | None) -> Cursor | None:
+def cursor_of(header: str | None, after: str | None) -> Cursor | None:
     """The header wins: a browser sends it by itself when it reconnects to an address that still says `after`."""
     if header:
         return parse_cursor(header)

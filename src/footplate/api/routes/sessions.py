@@ -17,6 +17,7 @@ from footplate.api.wire import agents, answers, sessions
 from footplate.api.wire.events import inputs_of
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.sessions import AgentWithOverrides, ListSessions, SessionCreate, SessionUpdate
+from footplate.api.wire.tools import check_search
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
@@ -58,6 +59,7 @@ async def _snapshot(services: ApiServices, principal: Principal, body: SessionCr
     if not isinstance(choice, AgentWithOverrides):
         return agents.snapshot(agent, {})
     agents.check_harness(choice, services.harnesses, where="agent.")
+    check_search(choice.tools, available=services.search, where="agent.")
     return agents.snapshot(agent, agents.fields_of(choice))
 
 
@@ -104,6 +106,8 @@ async def retrieve_session(request: Request, session_id: str, principal: Asking)
 @router.post("/{session_id}", response_model=answers.Session, openapi_extra=takes(body=SessionUpdate))
 async def update_session(request: Request, session_id: str, principal: Asking) -> Response:
     body, raw = await read_body(request, SessionUpdate)
+    if "agent" in body.model_fields_set:
+        check_search(body.agent.tools, available=services_of(request).search, where="agent.")
 
     async def work(unit: Unit) -> Changed:
         session, accepted = await unit.update_session(principal, session_id, sessions.change_of(body))

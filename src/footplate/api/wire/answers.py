@@ -179,6 +179,7 @@ class ErrorDetail(AnswerModel):
     docs: str
     help: str | None = None
     field: str | None = None
+    details: dict[str, JsonValue] | None = None
 
 
 class Error(AnswerModel):

@@ -19,7 +19,12 @@ def _base64(data: str) -> str:
     return data
 
 
-Base64 = Annotated[str, StringConstraints(min_length=1), AfterValidator(_base64)]
+Base64 = Annotated[
+    str,
+    StringConstraints(min_length=1),
+    AfterValidator(_base64),
+    Field(json_schema_extra={"contentEncoding": "base64"}),
+]
 
 
 class TextBlock(Body):

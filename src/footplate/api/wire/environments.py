@@ -67,15 +67,21 @@ def _cloud(config: CloudConfig | SelfHostedConfig | None) -> CloudConfig | SelfH
     return config
 
 
+def _still_cloud(config: CloudConfig | SelfHostedConfig | None) -> CloudConfig | SelfHostedConfig | None:
+    if isinstance(config, SelfHostedConfig):
+        raise PydanticCustomError("invalid_config_type_change", "the type of an environment cannot be changed")
+    return config
+
+
 def _organisation_wide(scope: str | None) -> str | None:
     if scope == "account":
         raise PydanticCustomError(UNSUPPORTED, "only `organization` is supported by this server")
     return scope
 
 
-Config = Annotated[
-    Annotated[CloudConfig | SelfHostedConfig, Field(discriminator="type")] | None, AfterValidator(_cloud)
-]
+AnyConfig = Annotated[CloudConfig | SelfHostedConfig, Field(discriminator="type")]
+Config = Annotated[AnyConfig | None, AfterValidator(_cloud)]
+NextConfig = Annotated[AnyConfig | None, AfterValidator(_still_cloud)]
 Scope = Annotated[Literal["organization", "account"] | None, AfterValidator(_organisation_wide)]
 Description = Annotated[str, StringConstraints(max_length=2048)]
 
@@ -93,7 +99,7 @@ class EnvironmentUpdate(Body):
 
     name: Name | None = None
     description: Description | None = None
-    config: Config = None
+    config: NextConfig = None
     metadata: MetadataPatch | None = None
     scope: Scope = None
 

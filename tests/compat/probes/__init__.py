@@ -1,0 +1,21 @@
+"""One file for each noun. A probe is named by what it shows."""
+
+import importlib
+import pkgutil
+
+from bench.prove.cluster import Cluster
+from tests.compat.probes.scripts import SCRIPTS
+from tests.compat.registry import PROBES, Probe
+
+
+def load() -> dict[str, Probe]:
+    """All probes by name."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return PROBES
+
+
+async def install(cluster: Cluster) -> None:
+    """The replies that the probes' models give."""
+    for name, script in SCRIPTS.items():
+        await cluster.model.install(name, script)

@@ -1,0 +1,73 @@
+"""Parts of the reference that are not here: each says so by its name."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import anthropic
+from bench.prove.sdk.door import Door
+from tests.compat.registry import probe, refused
+
+WORK: Final = ("ack", "heartbeat", "list", "poll", "retrieve", "stats", "stop", "update")
+RESOURCES: Final = ("add", "delete", "list", "retrieve", "update")
+THREADS: Final = ("archive", "list", "retrieve", "events.list", "events.stream")
+_ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "add": {"file_id": "file_1", "type": "file"},
+    "update": {"metadata": {}},
+}
+
+
+@refused("environments.work.ack")
+@refused("environments.work.heartbeat")
+@refused("environments.work.list")
+@refused("environments.work.poll")
+@refused("environments.work.poller")
+@refused("environments.work.retrieve")
+@refused("environments.work.stats")
+@refused("environments.work.stop")
+@refused("environments.work.update")
+@refused("environments.work.worker")
+async def the_work_queue(door: Door) -> None:
+    for method in WORK:
+        item = () if method in {"list", "poll", "stats"} else ("work_1",)
+        fields = {"environment_id": "env_1"} if item else {}
+        arguments = item or ("env_1",)
+        extra = _ARGUMENTS["update"] if method == "update" else {}
+        await _absent(door, f"environments.work.{method}", "work", *arguments, **fields, **extra)
+
+
+@refused("sessions.resources.add")
+@refused("sessions.resources.delete")
+@refused("sessions.resources.list")
+@refused("sessions.resources.retrieve")
+@refused("sessions.resources.update")
+async def resources(door: Door) -> None:
+    for method in RESOURCES:
+        if method in {"add", "list"}:
+            await _absent(door, f"sessions.resources.{method}", "resources", "sesn_1", **_ARGUMENTS.get(method, {}))
+        else:
+            extra = {"authorization_token": "t"} if method == "update" else {}
+            await _absent(door, f"sessions.resources.{method}", "resources", "sesrsc_1", session_id="sesn_1", **extra)
+
+
+@refused("sessions.threads.archive")
+@refused("sessions.threads.list")
+@refused("sessions.threads.retrieve")
+@refused("sessions.threads.events.list")
+@refused("sessions.threads.events.stream")
+async def threads(door: Door) -> None:
+    for method in THREADS:
+        if method == "list":
+            await _absent(door, "sessions.threads.list", "threads", "sesn_1")
+        else:
+            await _absent(door, f"sessions.threads.{method}", "threads", "sthr_1", session_id="sesn_1")
+
+
+@probe
+async def whole_resources(door: Door) -> None:
+    for method in ("deployments.list", "deployment_runs.list", "files.list", "memory_stores.list", "skills.list"):
+        await _absent(door, method, method.split(".")[0])
+    await _absent(door, "vaults.list", "vaults")
+
+
+async def _absent(door: Door, method: str, field: str, *args: Any, **kwargs: Any) -> None:
+    await door.refused(anthropic.BadRequestError, method, *args, field=field, **kwargs)

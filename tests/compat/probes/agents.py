@@ -1,0 +1,173 @@
+"""Agents and their versions."""
+
+from typing import Any
+
+import anthropic
+from bench.prove.sdk.door import MODEL, TOOLSET, Door
+from tests.compat.checks import equal, walked
+from tests.compat.registry import different, probe, refused, supported
+
+_CALLER = {"type": "custom", "name": "call_me", "description": "Calls.", "input_schema": {"type": "object"}}
+
+
+@supported("agents.create")
+@supported("agents.create", "model", "name", "description", "system", "tools", "metadata", "execution_identity")
+@supported("agents.retrieve")
+@supported("agents.retrieve", "agent_id")
+@supported("ServiceAccountExecutionIdentityParams")
+@supported("Agent", "id", "type", "name", "version", "model", "description", "system", "tools", "metadata")
+@supported("Agent", "created_at", "updated_at", "archived_at")
+@different("Agent", "execution_identity", note="Always `service_account`.")
+@different("Agent", "mcp_servers", "skills", note="Always empty.")
+@different("Agent", "multiagent", note="Always null.")
+async def an_agent_is_what_was_asked_for(door: Door) -> None:
+    made = await door.call(
+        "agents.create",
+        name="Coder",
+        model=MODEL,
+        description="Writes code.",
+        system="Be brief.",
+        tools=[TOOLSET, _CALLER],
+        metadata={"team": "core"},
+        execution_identity={"type": "service_account"},
+        mcp_servers=[],
+        skills=[],
+        multiagent=None,
+    )
+    found = await door.call("agents.retrieve", made.id)
+    equal(found, made)
+    equal(found.id.split("_")[0], "agent")
+    equal((found.type, found.name, found.version, found.model.id), ("agent", "Coder", 1, MODEL))
+    equal((found.description, found.system, found.metadata), ("Writes code.", "Be brief.", {"team": "core"}))
+    equal([tool.type for tool in found.tools], ["agent_toolset_20260401", "custom"])
+    equal((found.mcp_servers, found.skills, found.multiagent, found.archived_at), ([], [], None, None))
+    equal((found.execution_identity.type, found.created_at), ("service_account", found.updated_at))
+    await door.refused(anthropic.NotFoundError, "agents.retrieve", "agent_none")
+
+
+@refused("agents.create", "mcp_servers", "skills", "multiagent", note="An empty list or null is accepted.")
+@refused("agents.update", "mcp_servers", "skills", "multiagent", note="An empty list or null is accepted.")
+@refused("AWSRoleExecutionIdentityParams")
+async def what_no_agent_can_have_yet(door: Door) -> None:
+    agent_id = (await door.agent()).id
+    for fields, field in (
+        ({"mcp_servers": [{"type": "url", "name": "m", "url": "https://example.com"}]}, "mcp_servers"),
+        ({"skills": [{"type": "custom", "skill_id": "skill_1"}]}, "skills"),
+        ({"multiagent": {"type": "coordinator", "agents": []}}, "multiagent"),
+        ({"execution_identity": {"type": "aws_role", "role_arn": "arn"}}, "execution_identity.type"),
+    ):
+        refusal = anthropic.BadRequestError
+        await door.refused(refusal, "agents.create", name="A", model=MODEL, field=field, **fields)
+        await door.refused(refusal, "agents.update", agent_id, field=field, **fields)
+
+
+@supported("ModelConfigParams", "id", note="With a provider in front (`openai:…`) for models of others.")
+@different("ModelConfigParams", "speed", note="`standard` alone; `fast` is refused.")
+@refused("ModelConfigParams", "effort", "inference_geo")
+async def a_model_by_name_or_as_an_object(door: Door) -> None:
+    agent = await door.agent(model={"id": "openai:gpt-5", "speed": "standard"})
+    equal((agent.model.id, agent.model.speed), ("openai:gpt-5", "standard"))
+    for fields in ({"effort": "high"}, {"effort": {"type": "low"}}, {"inference_geo": "eu"}, {"speed": "fast"}):
+        refusal = await door.refused(
+            anthropic.BadRequestError,
+            "agents.create",
+            name="A",
+            model={"id": MODEL, **fields},
+            field=f"model.{next(iter(fields))}",
+        )
+        equal(refusal.type, "invalid_request_error")
+
+
+@probe
+async def names_and_sizes_have_limits(door: Door) -> None:
+    for fields, field in (
+        ({"name": ""}, "name"),
+        ({"name": "n" * 257}, "name"),
+        ({"model": ""}, "model"),
+        ({"description": "d" * 2049}, "description"),
+        ({"system": "s" * 100_001}, "system"),
+        ({"metadata": {str(n): "v" for n in range(17)}}, "metadata"),
+        ({"metadata": {"k": "v" * 513}}, "metadata.k"),
+        ({"extra_body": {"colour": "red"}}, "colour"),
+    ):
+        given = {"name": "A", "model": MODEL, **fields}
+        await door.refused(anthropic.BadRequestError, "agents.create", field=field, **given)
+
+
+@supported("agents.update")
+@supported("agents.update", "agent_id", "name", "model", "execution_identity")
+@supported("agents.update", "description", "system", note="Null or an empty text clears.")
+@supported("agents.update", "tools", note="Replaces the list; null or an empty list clears.")
+@supported("agents.update", "metadata", note="Patched by key; null drops a key.")
+@supported("agents.update", "version", note="A stale one is 409. The same content makes no new version.")
+@supported("agents.retrieve", "version")
+async def an_update_merges_and_makes_a_version(door: Door) -> None:
+    agent = await door.agent(description="D", system="S", metadata={"a": "1", "b": "2"})
+    second = await door.call("agents.update", agent.id, metadata={"a": None, "c": "3"}, version=1)
+    equal((second.version, second.metadata), (2, {"b": "2", "c": "3"}))
+    equal((second.name, second.description, second.system, second.tools), ("probe", "D", "S", agent.tools))
+    third = await door.call(
+        "agents.update", agent.id, name="N", model="m-2", description="", system=None, tools=[], execution_identity=None
+    )
+    equal((third.version, third.name, third.model.id, third.tools), (3, "N", "m-2", []))
+    equal((third.description, third.system), (None, None))
+    equal((await door.call("agents.update", agent.id, name="N")).version, 3)
+    stale = await door.refused(anthropic.ConflictError, "agents.update", agent.id, name="late", version=1)
+    equal(stale.response.headers["x-should-retry"], "false")
+    for fields, field in (({"name": None}, "name"), ({"name": ""}, "name"), ({"model": None}, "model")):
+        await door.refused(anthropic.BadRequestError, "agents.update", agent.id, field=field, **fields)
+    old = await door.call("agents.retrieve", agent.id, version=2)
+    equal((old.version, old.system, old.created_at), (2, "S", agent.created_at))
+    await door.refused(anthropic.NotFoundError, "agents.retrieve", agent.id, version=9)
+    await door.refused(anthropic.BadRequestError, "agents.retrieve", agent.id, version=0, field="version")
+    await door.refused(anthropic.NotFoundError, "agents.update", "agent_none", name="x")
+
+
+@supported("agents.versions.list", note="Newest first.")
+@supported("agents.versions.list", "agent_id", "limit", "page")
+async def versions_page_by_page(door: Door) -> None:
+    agent = await door.agent()
+    for number in range(2, 8):
+        await door.call("agents.update", agent.id, system=f"S{number}")
+    versions = await door.every("agents.versions.list", agent.id, limit=3)
+    equal([row.version for row in versions], [7, 6, 5, 4, 3, 2, 1])
+    equal([row.system for row in versions], ["S7", "S6", "S5", "S4", "S3", "S2", None])
+    pages = await walked(door, "agents.versions.list", agent.id, limit=3)
+    equal([len(page) for page in pages], [3, 3, 1])
+    refusal = anthropic.BadRequestError
+    await door.refused(refusal, "agents.versions.list", agent.id, page="nonsense", field="page")
+    await door.refused(refusal, "agents.versions.list", agent.id, limit=101, field="limit")
+    await door.refused(anthropic.NotFoundError, "agents.versions.list", "agent_none")
+
+
+@supported("agents.list", note="Newest first.")
+@supported("agents.list", "limit", note="20 unless given, 100 at most.")
+@supported("agents.list", "page", "created_at_gte", "created_at_lte", "include_archived")
+@supported("agents.archive", note="For good; there is no delete. Sessions that exist go on.")
+@supported("agents.archive", "agent_id")
+async def agents_page_by_page(door: Door) -> None:
+    made = [await door.agent() for _ in range(5)]
+    ids = [row.id for row in made]
+    since = {"created_at_gte": made[0].created_at}
+
+    async def listed(**fields: Any) -> list[str]:
+        """Those of ours: others may use the same organisation."""
+        return [row.id for row in await door.every("agents.list", **since, **fields) if row.id in ids]
+
+    equal(await listed(limit=2), ids[::-1])
+    until = {"created_at_lte": made[1].created_at.isoformat()}
+    equal(await listed(**until), [ids[1], ids[0]])
+    archived = await door.call("agents.archive", ids[0])
+    equal(archived.archived_at is not None, True)
+    equal((await door.call("agents.archive", ids[0])).archived_at, archived.archived_at)
+    equal(await listed(**until), [ids[1]])
+    equal(await listed(include_archived=True, **until), [ids[1], ids[0]])
+    for fields, field in (({"limit": 0}, "limit"), ({"limit": 101}, "limit"), ({"page": "x"}, "page")):
+        await door.refused(anthropic.BadRequestError, "agents.list", field=field, **fields)
+    moment = {"created_at_gte": "yesterday"}
+    await door.refused(anthropic.BadRequestError, "agents.list", field="created_at[gte]", **moment)
+    await door.refused(anthropic.BadRequestError, "agents.update", made[0].id, name="late")
+    await door.refused(
+        anthropic.BadRequestError, "sessions.create", agent=made[0].id, environment_id="e", field="agent"
+    )
+    await door.refused(anthropic.NotFoundError, "agents.archive", "agent_none")

@@ -1,0 +1,113 @@
+"""Environments: the operator's own place for commands, under the name `cloud`."""
+
+import secrets
+
+import anthropic
+from anthropic.types.beta import BetaEnvironmentArchivedError, BetaInvalidConfigTypeChangeError
+from bench.prove.sdk.door import Door
+from tests.compat.checks import equal, walked
+from tests.compat.registry import different, refused, supported
+
+_MANAGERS = ("apt", "cargo", "gem", "go", "npm", "pip")
+
+
+def _name() -> str:
+    return f"probe-{secrets.token_hex(6)}"
+
+
+@supported("environments.create")
+@supported("environments.create", "name", note="Taken by another that is not archived: 409.")
+@supported("environments.create", "description", "metadata")
+@supported("environments.create", "config", note="None means `cloud`: the operator's own machines.")
+@different("environments.create", "scope", note="`organization` alone; `account` is refused.")
+@supported("environments.retrieve")
+@supported("environments.retrieve", "environment_id")
+@different("CloudConfigParams", "networking", note="`unrestricted` alone.")
+@supported("CloudConfigParams", "packages")
+@supported("UnrestrictedNetworkParam")
+@supported("Environment", "id", "type", "name", "description", "config", "metadata")
+@supported("Environment", "created_at", "updated_at", "archived_at")
+@different("Environment", "scope", note="Always `organization`.")
+async def an_environment_is_what_was_asked_for(door: Door) -> None:
+    name = _name()
+    config = {"type": "cloud", "networking": {"type": "unrestricted"}, "packages": {"type": "packages", "pip": []}}
+    made = await door.call(
+        "environments.create", name=name, description="D", metadata={"a": "1"}, config=config, scope="organization"
+    )
+    found = await door.call("environments.retrieve", made.id)
+    equal(found, made)
+    equal((found.id.split("_")[0], found.type, found.name), ("env", "environment", name))
+    equal((found.description, found.metadata, found.archived_at), ("D", {"a": "1"}, None))
+    equal((found.config.type, found.config.networking.type), ("cloud", "unrestricted"))
+    equal([getattr(found.config.packages, manager) for manager in _MANAGERS], [[]] * 6)
+    bare = await door.call("environments.create", name=_name())
+    equal((bare.config, bare.description, bare.metadata), (found.config, None, {}))
+    await door.refused(anthropic.ConflictError, "environments.create", name=name)
+    await door.refused(anthropic.BadRequestError, "environments.create", name="", field="name")
+    await door.refused(anthropic.BadRequestError, "environments.create", name=_name(), scope="account", field="scope")
+    await door.refused(anthropic.NotFoundError, "environments.retrieve", "env_none")
+
+
+@refused("LimitedNetworkParams", note="Nothing enforces it yet.")
+@refused("SelfHostedConfigParams", note="There is no work queue for workers elsewhere.")
+@refused("PackagesParams", "apt", "cargo", "gem", "go", "npm", "pip", note="An empty list is accepted.")
+async def what_no_backend_enforces(door: Door) -> None:
+    for config, field in (
+        ({"type": "self_hosted"}, "config"),
+        ({"type": "cloud", "networking": {"type": "limited", "allowed_hosts": ["example.com"]}}, "config.networking"),
+        *(({"type": "cloud", "packages": {manager: ["x"]}}, f"config.packages.{manager}") for manager in _MANAGERS),
+    ):
+        await door.refused(anthropic.BadRequestError, "environments.create", name=_name(), config=config, field=field)
+
+
+@supported("environments.update", note="Of an archived one: `BetaEnvironmentArchivedError`.")
+@supported("environments.update", "environment_id", "description")
+@supported("environments.update", "name", note="Null keeps it.")
+@supported("environments.update", "metadata", note="Patched by key; null or an empty text drops a key.")
+@supported("environments.update", "config", note="Another type: `BetaInvalidConfigTypeChangeError`.")
+@different("environments.update", "scope", note="`organization` alone; `account` is refused.")
+@supported("environments.archive", note="Its sessions go on; no new one can be created in it.")
+@supported("environments.archive", "environment_id")
+@different("environments.delete", note="At once, even if sessions use it: they go on.")
+@supported("environments.delete", "environment_id")
+async def from_update_to_delete(door: Door) -> None:
+    made = await door.environment(description="D", metadata={"a": "1", "b": "2", "c": "3"})
+    updated = await door.call("environments.update", made.id, metadata={"a": None, "b": "", "d": "4"}, name=None)
+    equal((updated.metadata, updated.description, updated.name), ({"c": "3", "d": "4"}, "D", made.name))
+    name = _name()
+    updated = await door.call(
+        "environments.update", made.id, name=name, description=None, config={"type": "cloud"}, scope="organization"
+    )
+    equal((updated.name, updated.description, updated.config), (name, None, made.config))
+    equal((await door.call("environments.update", made.id, description="")).description, "")
+    other = await door.environment()
+    await door.refused(anthropic.ConflictError, "environments.update", made.id, name=other.name)
+    await door.refused(anthropic.BadRequestError, "environments.update", made.id, scope="account", field="scope")
+    changed = {"config": {"type": "self_hosted"}}
+    await door.refused(BetaInvalidConfigTypeChangeError, "environments.update", made.id, field="config", **changed)
+    archived = await door.call("environments.archive", made.id)
+    equal(archived.archived_at is not None, True)
+    equal((await door.call("environments.archive", made.id)).archived_at, archived.archived_at)
+    refusal = await door.refused(BetaEnvironmentArchivedError, "environments.update", made.id, name="late")
+    equal(refusal.error_code, "environment_archived")
+    gone = await door.call("environments.delete", made.id)
+    equal((gone.id, gone.type), (made.id, "environment_deleted"))
+    for method in ("retrieve", "update", "archive", "delete"):
+        await door.refused(anthropic.NotFoundError, f"environments.{method}", made.id)
+
+
+@supported("environments.list", note="Newest first.")
+@supported("environments.list", "limit", note="20 unless given, 100 at most.")
+@supported("environments.list", "page", "include_archived")
+async def environments_page_by_page(door: Door) -> None:
+    made = [(await door.environment()).id for _ in range(5)]
+    await door.call("environments.archive", made[0])
+    shown = [row.id for row in await door.every("environments.list", limit=2) if row.id in made]
+    equal(shown, made[:0:-1])
+    whole = [row.id for row in await door.every("environments.list", limit=100, include_archived=True)]
+    equal([row for row in whole if row in made], made[::-1])
+    pages = await walked(door, "environments.list", limit=3, include_archived=True)
+    listed = [row.id for page in pages for row in page]
+    equal([row for row in listed if row in made], made[::-1])
+    for fields, field in (({"limit": 0}, "limit"), ({"limit": 101}, "limit"), ({"page": "x"}, "page")):
+        await door.refused(anthropic.BadRequestError, "environments.list", field=field, **fields)

@@ -1,0 +1,286 @@
+"""Events: what goes into a session, what comes out, and how it is listed and streamed."""
+
+import asyncio
+import operator
+from typing import Any
+
+import anthropic
+from anthropic import beta_async_tool
+from bench.prove.sdk.door import TOOLSET, Door, message, types_of
+from tests.compat import reference
+from tests.compat.checks import equal, walked
+from tests.compat.registry import CLAIMS, Verdict, different, refused, supported
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PDF = "JVBERi0xLjQKJSVFT0YK"
+WEATHER: Any = {
+    "type": "custom",
+    "name": "get_weather",
+    "description": "The weather in a city.",
+    "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+
+
+async def _send(door: Door, session_id: str, *events: Any) -> Any:
+    return await door.call("sessions.events.send", session_id, events=events)
+
+
+async def _refuse(door: Door, session_id: str, event: Any, field: str) -> None:
+    refusal = anthropic.BadRequestError
+    await door.refused(refusal, "sessions.events.send", session_id, events=[event], field=field)
+
+
+@supported("sessions.events.send", note="The answer has the events with their ids.")
+@supported("sessions.events.send", "session_id", "events")
+@supported("UserMessageEventParams", "content")
+@supported("TextBlockParam", "text")
+@supported("ImageBlockParam", "source")
+@supported("Base64ImageSourceParam", "data", "media_type")
+@supported("DocumentBlockParam", "source", "title", "context")
+@supported("Base64DocumentSourceParam", "data", "media_type")
+@supported("PlainTextDocumentSourceParam", "data", "media_type")
+@supported("events", "user.message", note="Twice with one id: queued (`processed_at` null), then taken up.")
+async def a_message_with_every_kind_of_block(door: Door) -> None:
+    session = await door.session()
+    blocks: list[Any] = [
+        {"type": "text", "text": "[[script:probe-hello]]"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "T"}, "title": "t"},
+        {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
+            "context": "c",
+        },
+    ]
+    sent: list[Any] = []
+
+    async def send() -> None:
+        sent.extend((await _send(door, session.id, {"type": "user.message", "content": blocks})).data)
+
+    received = await door.watch(session.id, send)
+    queued, taken = [event for event in received if event.type == "user.message"]
+    equal((queued.id, taken.id, queued.processed_at), (sent[0].id, sent[0].id, None))
+    equal(taken.processed_at is not None, True)
+    equal([block.type for block in taken.content], ["text", "image", "document", "document"])
+    await _refuse(door, session.id, {"type": "user.message", "content": []}, "events.0.content")
+    await _refuse(
+        door, session.id, {"type": "user.message", "content": [{"type": "text", "text": ""}]}, "events.0.content"
+    )
+    await _refuse(door, session.id, {"type": "user.dance"}, "events.0.type")
+    await door.refused(anthropic.BadRequestError, "sessions.events.send", session.id, events=[], field="events")
+    await door.refused(anthropic.NotFoundError, "sessions.events.send", "sesn_none", events=[message("x")])
+
+
+@refused("URLImageSourceParam", note="Nothing fetches addresses on your behalf.")
+@refused("URLDocumentSourceParam", note="Nothing fetches addresses on your behalf.")
+@refused("FileImageSourceParam", note="There are no files yet.")
+@refused("FileDocumentSourceParam", note="There are no files yet.")
+@refused("RedactedBlockParam")
+@refused("SearchResultBlockParam")
+@refused("SystemMessageEventParams")
+@refused("UserDefineOutcomeEventParams")
+@refused("UserToolConfirmationEventParams", note="No call waits for one: `always_ask` is refused.")
+@refused("UserToolResultEventParams", note="The server runs the built-in tools itself.")
+@refused("UserInterruptEventParams", "session_thread_id", note="There are no threads.")
+async def what_may_not_be_sent(door: Door) -> None:
+    session_id = (await door.session()).id
+    image, document = {"type": "image"}, {"type": "document"}
+    where = "events.0.content.0"
+    for block, field in (
+        ({**image, "source": {"type": "url", "url": "https://example.com/a.png"}}, f"{where}.source.type"),
+        ({**image, "source": {"type": "file", "file_id": "file_1"}}, f"{where}.source.type"),
+        ({**document, "source": {"type": "url", "url": "https://example.com/a.pdf"}}, f"{where}.source.type"),
+        ({**document, "source": {"type": "file", "file_id": "file_1"}}, f"{where}.source.type"),
+        ({"type": "redacted"}, f"{where}.type"),
+    ):
+        await _refuse(door, session_id, {"type": "user.message", "content": [block]}, field)
+    found = {"type": "search_result", "source": "s", "title": "t", "content": [], "citations": {"enabled": True}}
+    result = {"type": "user.custom_tool_result", "custom_tool_use_id": "sevt_1", "content": [found]}
+    await _refuse(door, session_id, result, f"{where}.type")
+    for event in (
+        {"type": "system.message", "content": [{"type": "text", "text": "x"}]},
+        {"type": "user.define_outcome", "description": "d", "rubric": {"type": "text", "content": "c"}},
+        {"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "allow"},
+        {"type": "user.tool_result", "tool_use_id": "sevt_1"},
+    ):
+        await _refuse(door, session_id, event, "events.0.type")
+    await _refuse(door, session_id, {"type": "user.interrupt", "session_thread_id": "t"}, "events.0.session_thread_id")
+
+
+@supported("sessions.events.stream", note="From now on; `Last-Event-ID` or `?after=` go on where a frame was.")
+@supported("sessions.events.stream", "session_id")
+@supported("sessions.events.stream", "event_deltas", note="Other values than the two are refused.")
+@supported("events", "agent.message", "agent.thinking", "agent.tool_use", "agent.tool_result")
+@supported("events", "span.model_request_start", "span.model_request_end")
+@supported("events", "session.status_running", "session.status_idle", "event_start", "event_delta")
+async def a_turn_as_it_happens(door: Door) -> None:
+    session = await door.session()
+    received = await door.turn(session.id, "probe-work", event_deltas=["agent.message", "agent.thinking"])
+    equal(
+        [event.type for event in received if not event.type.startswith(("event_", "user."))],
+        [
+            "session.status_running",
+            "span.model_request_start",
+            "agent.thinking",
+            "agent.message",
+            "span.model_request_end",
+            "agent.tool_use",
+            "agent.tool_result",
+            "span.model_request_start",
+            "agent.message",
+            "span.model_request_end",
+            "session.status_idle",
+        ],
+    )
+    equal({"event_start", "event_delta"} <= set(types_of(received)), True)
+    equal(received[-1].stop_reason.type, "end_turn")
+    second = await door.turn(session.id, "probe-hello")
+    equal([event.type for event in second if event.type.startswith("event_")], [])
+    refusal = anthropic.BadRequestError
+    deltas: Any = ["agent.tool_use"]
+    await door.refused(refusal, "sessions.events.stream", session.id, event_deltas=deltas, field="event_deltas[].0")
+    await door.refused(anthropic.NotFoundError, "sessions.events.stream", "sesn_none")
+
+
+@supported("events", "user.interrupt")
+async def an_interrupt_ends_the_turn(door: Door) -> None:
+    session = await door.session()
+    await door.turn(session.id, "probe-slow", until=lambda event: event.type == "span.model_request_start")
+    stop: Any = {"type": "user.interrupt"}
+    received = await door.watch(session.id, lambda: _send(door, session.id, stop))
+    equal(received[-1].stop_reason.type, "end_turn")
+    equal([event.type for event in received if event.type == "user.interrupt"], ["user.interrupt"] * 2)
+    (idle,) = (await _send(door, session.id, stop)).data
+    equal(idle.processed_at is not None, True)
+
+
+@supported("UserCustomToolResultEventParams", "custom_tool_use_id", "content", "is_error")
+@supported("events", "agent.custom_tool_use", "user.custom_tool_result")
+async def a_custom_tool_waits_for_its_result(door: Door) -> None:
+    session = await door.session((await door.agent(tools=[TOOLSET, WEATHER])).id)
+    asked = await door.turn(session.id, "probe-weather")
+    (call,) = [event for event in asked if event.type == "agent.custom_tool_use"]
+    equal((call.name, call.input), ("get_weather", {"city": "Oslo"}))
+    equal((asked[-1].stop_reason.type, asked[-1].stop_reason.event_ids), ("requires_action", [call.id]))
+    result = {"type": "user.custom_tool_result", "custom_tool_use_id": call.id, "is_error": False}
+    content = {"content": [{"type": "text", "text": "snow"}]}
+    answered = await door.watch(session.id, lambda: _send(door, session.id, {**result, **content}))
+    equal([event.processed_at is not None for event in answered if event.type == "user.custom_tool_result"], [True])
+    equal(answered[-1].stop_reason.type, "end_turn")
+    await _refuse(door, session.id, result, "events.0.custom_tool_use_id")
+
+
+@supported("sessions.events.tool_runner", note="Built-in tools run on the server; it runs the custom ones.")
+@supported("sessions.events.tool_runner", "session_id", "tools", "max_idle")
+@different("sessions.events.tool_runner", "environment_key", note="Any API key: environments have none of their own.")
+async def the_tool_runner_serves_a_session(door: Door) -> None:
+    asked: list[str] = []
+    key = await door.cluster.create_key("default")
+
+    async def get_weather(city: str) -> str:
+        """The weather in a city."""
+        asked.append(city)
+        return "snow"
+
+    session = await door.session((await door.agent(tools=[TOOLSET, WEATHER])).id)
+    events = door.sdk.beta.sessions.events
+    door.tally.calls["async sessions.events.tool_runner"] += 1
+    await door.say(session.id, "probe-weather")
+    runner = events.tool_runner(session.id, tools=[beta_async_tool(get_weather)], max_idle=0.5, environment_key=key)
+    async with asyncio.timeout(60):
+        calls = [call async for call in runner]
+    equal([(call.name, call.posted, call.is_error) for call in calls], [("get_weather", True, False)])
+    equal(asked, ["Oslo"])
+    said = [event async for event in events.list(session.id, types=["agent.message"])]
+    equal([block.text for event in said for block in event.content], ["Snow in Oslo."])  # type: ignore[union-attr]
+
+
+@supported("events", "session.error", "session.status_rescheduled")
+async def a_rate_limit_is_told_and_waited_for(door: Door) -> None:
+    session = await door.session()
+    received = await door.turn(session.id, "probe-limited")
+    (error,) = [event for event in received if event.type == "session.error"]
+    equal((error.error.type, error.error.retry_status.type), ("model_rate_limited_error", "retrying"))
+    equal("session.status_rescheduled" in types_of(received), True)
+    equal(received[-1].stop_reason.type, "end_turn")
+
+
+@supported("events", "session.updated", "session.deleted")
+async def the_last_event_of_a_session(door: Door) -> None:
+    session = await door.session()
+
+    async def end() -> None:
+        await door.call("sessions.update", session.id, title="last")
+        await door.call("sessions.delete", session.id)
+
+    received = await door.watch(session.id, end, until=lambda event: event.type == "session.deleted")
+    equal(types_of(received), ["session.updated", "session.deleted"])
+
+
+@supported("sessions.events.list", "session_id", "types", "page")
+@supported("sessions.events.list", "limit", note="1,000 unless given, and at most.")
+@supported("sessions.events.list", "created_at_gt", "created_at_gte", "created_at_lt", "created_at_lte")
+@supported("sessions.events.list", note="Each event once.")
+@different(
+    "sessions.events.list", "order", note="By the log's order: an input that waited stands where it was accepted."
+)
+async def events_page_by_page_in_both_orders(door: Door) -> None:
+    session = await door.session()
+    await door.turn(session.id, "probe-work")
+    await door.turn(session.id, "probe-hello")
+    whole = await door.every("sessions.events.list", session.id)
+    ids = [event.id for event in whole]
+    equal((len(set(ids)), whole[0].type, whole[-1].type), (len(ids), "user.message", "session.status_idle"))
+    for order, wanted in (("asc", ids), ("desc", ids[::-1])):
+        listed = await door.every("sessions.events.list", session.id, order=order, limit=4)
+        equal([event.id for event in listed], wanted)
+        pages = await walked(door, "sessions.events.list", session.id, order=order, limit=5)
+        equal([event.id for page in pages for event in page], wanted)
+        first = await door.call("sessions.events.list", session.id, order=order, limit=4)
+        turned = {"order": "desc" if order == "asc" else "asc", "page": first.next_page}
+        await door.refused(anthropic.BadRequestError, "sessions.events.list", session.id, field="page", **turned)
+    kinds = ["agent.message", "agent.tool_use"]
+    listed = await door.every("sessions.events.list", session.id, types=kinds)
+    equal(types_of(listed), ["agent.message", "agent.tool_use", "agent.message", "agent.message"])
+    moment = whole[4].processed_at
+    for bound, holds in (("gt", operator.gt), ("gte", operator.ge), ("lt", operator.lt), ("lte", operator.le)):
+        found = await door.every("sessions.events.list", session.id, **{f"created_at_{bound}": moment})
+        equal([event.id for event in found], [event.id for event in whole if holds(event.processed_at, moment)])
+    refusal = anthropic.BadRequestError
+    for fields, field in (
+        ({"limit": 0}, "limit"),
+        ({"limit": 1001}, "limit"),
+        ({"page": "nonsense"}, "page"),
+        ({"types": ["agent.dance"]}, "types[].0"),
+        ({"order": "sideways"}, "order"),
+    ):
+        await door.refused(refusal, "sessions.events.list", session.id, field=field, **fields)
+    await door.refused(anthropic.NotFoundError, "sessions.events.list", "sesn_none")
+
+
+@different("events", "agent.mcp_tool_use", "agent.mcp_tool_result", note="Never sent: no MCP servers.")
+@different("events", "agent.thread_context_compacted", "session.usage", note="Never sent.")
+@different("events", "agent.thread_message_received", "agent.thread_message_sent", note="Never sent: no threads.")
+@different("events", "session.status_terminated", note="Never sent: a session ends by being archived or deleted.")
+@different("events", "session.thread_created", "session.thread_status_idle", note="Never sent: no threads.")
+@different("events", "session.thread_status_rescheduled", note="Never sent: no threads.")
+@different("events", "session.thread_status_running", note="Never sent: no threads.")
+@different("events", "session.thread_status_terminated", note="Never sent: no threads.")
+@different("events", "span.outcome_evaluation_start", note="Never sent: no outcomes.")
+@different("events", "span.outcome_evaluation_ongoing", note="Never sent: no outcomes.")
+@different("events", "span.outcome_evaluation_end", "user.define_outcome", note="Never sent: no outcomes.")
+@different("events", "system.message", "user.tool_confirmation", "user.tool_result", note="Never sent: refused.")
+@different("events", "workflow_run.created", "workflow_run.error", note="Never sent: no workflow runs.")
+@different("events", "workflow_run.phase_started", "workflow_run.phase_ended", note="Never sent: no workflow runs.")
+@different("events", "workflow_run.status_running", note="Never sent: no workflow runs.")
+@different("events", "workflow_run.status_idle", "workflow_run.status_ended", note="Never sent: no workflow runs.")
+async def filters_accept_what_is_never_sent(door: Door) -> None:
+    session = await door.session((await door.agent(tools=[TOOLSET, WEATHER])).id)
+    await door.turn(session.id, "probe-work")
+    never = [name for name in reference.event_types() if _is_never_sent(name)]
+    equal(await door.every("sessions.events.list", session.id, types=never), [])
+
+
+def _is_never_sent(name: str) -> bool:
+    claim = CLAIMS[reference.EVENTS, name]
+    return claim.verdict is Verdict.DIFFERENT

@@ -1,0 +1,16 @@
+"""What the scripted model says to the probes."""
+
+from typing import Final
+
+from footplate.testing import Replies, rate_limited, replies, reply, text, thinking, tool, usage
+
+SCRIPTS: Final[dict[str, Replies]] = {
+    "probe-hello": replies([text("Hello there."), usage(input_tokens=30, output_tokens=12)]),
+    "probe-work": replies(
+        [thinking("A file is wanted."), text("I look."), tool("bash", {"command": "echo hello"})],
+        [text("hello it is.")],
+    ),
+    "probe-weather": replies([tool("get_weather", {"city": "Oslo"})], [text("Snow in Oslo.")]),
+    "probe-slow": replies([text("word after word " * 40, chunks=400, delay=0.1)]),
+    "probe-limited": replies(reply(text("At last."), first_attempts=[[rate_limited(retry_after=0.2)]])),
+}

@@ -1,0 +1,210 @@
+"""Sessions, from each way to name an agent to complete deletion."""
+
+from typing import Any
+
+import anthropic
+from bench.prove.sdk.door import TOOLSET, Door, message, types_of
+from tests.compat.checks import equal, walked
+from tests.compat.registry import different, refused, supported
+
+_BUDGET = {"type": "limit", "max_list_cost": {"amount": "100", "currency": "USD"}}
+_ASK = {"type": "custom", "name": "ask", "description": "Asks.", "input_schema": {"type": "object"}}
+
+
+@supported("sessions.create")
+@supported("sessions.create", "agent", "environment_id", "title", "metadata")
+@supported("sessions.retrieve")
+@supported("sessions.retrieve", "session_id")
+@supported("Session", "id", "type", "agent", "environment_id", "status", "title", "metadata")
+@supported("Session", "stats", "usage", "created_at", "updated_at", "archived_at")
+@different("Session", "resources", "vault_ids", "outcome_evaluations", note="Always empty.")
+@different("Session", "budget", "deployment_id", note="Always null.")
+async def a_session_is_what_was_asked_for(door: Door) -> None:
+    agent = await door.agent(system="S")
+    made = await door.session(agent.id, title="T", metadata={"a": "1"}, resources=[], vault_ids=[])
+    found = await door.call("sessions.retrieve", made.id)
+    equal((found.id.split("_")[0], found.type, found.status, found.title), ("sesn", "session", "idle", "T"))
+    equal((found.agent.id, found.agent.version, found.agent.system), (agent.id, 1, "S"))
+    equal((found.metadata, found.environment_id), ({"a": "1"}, made.environment_id))
+    equal((found.resources, found.vault_ids, found.outcome_evaluations), ([], [], []))
+    equal((found.budget, found.deployment_id, found.archived_at), (None, None, None))
+    equal((found.usage.input_tokens, found.stats.active_seconds), (0, 0))
+    await door.refused(anthropic.NotFoundError, "sessions.retrieve", "sesn_none")
+    await door.refused(anthropic.NotFoundError, "sessions.create", agent="agent_none", environment_id="env_none")
+    await door.refused(anthropic.NotFoundError, "sessions.create", agent=agent.id, environment_id="env_none")
+
+
+@supported("AgentParams", "id", "version")
+@supported("AgentWithOverridesParams", "id", "version", "model", "system", "tools")
+@refused("AgentWithOverridesParams", "mcp_servers", "skills", note="An empty list is accepted.")
+async def the_agent_by_version_and_with_overrides(door: Door) -> None:
+    agent = await door.agent(system="S1")
+    await door.call("agents.update", agent.id, system="S2")
+    by_id = {"id": agent.id}
+    old = await door.session({"type": "agent", **by_id, "version": 1})
+    equal((old.agent.version, old.agent.system), (1, "S1"))
+    new = await door.session({"type": "agent", **by_id})
+    equal((new.agent.version, new.agent.system), (2, "S2"))
+    overrides = {"type": "agent_with_overrides", **by_id, "version": 1, "model": "m-2", "tools": [], "system": None}
+    other = await door.session(overrides)
+    equal((other.agent.version, other.agent.model.id, other.agent.tools, other.agent.system), (1, "m-2", [], None))
+    equal((await door.call("agents.retrieve", agent.id)).system, "S2")
+    place = {"environment_id": new.environment_id}
+    await door.refused(
+        anthropic.NotFoundError, "sessions.create", agent={"type": "agent", **by_id, "version": 9}, **place
+    )
+    for fields, field in (
+        ({"skills": [{"type": "custom", "skill_id": "s"}]}, "agent.skills"),
+        ({"mcp_servers": [{"type": "url", "name": "m", "url": "u"}]}, "agent.mcp_servers"),
+        ({"model": None}, "agent.model"),
+        ({"name": "other"}, "agent.name"),
+    ):
+        chosen: Any = {"type": "agent_with_overrides", **by_id, **fields}
+        await door.refused(anthropic.BadRequestError, "sessions.create", agent=chosen, field=field, **place)
+
+
+@refused("sessions.create", "budget")
+@refused("sessions.create", "resources", "vault_ids", note="An empty list is accepted.")
+@refused("sessions.update", "budget", "vault_ids")
+async def what_no_session_can_have_yet(door: Door) -> None:
+    session = await door.session()
+    given = {"agent": session.agent.id, "environment_id": session.environment_id}
+    refusal = anthropic.BadRequestError
+    for fields, field in (
+        ({"budget": _BUDGET}, "budget"),
+        ({"resources": [{"type": "file", "file_id": "file_1"}]}, "resources"),
+        ({"vault_ids": ["vlt_1"]}, "vault_ids"),
+    ):
+        await door.refused(refusal, "sessions.create", field=field, **{**given, **fields})
+    await door.refused(refusal, "sessions.update", session.id, budget=_BUDGET, field="budget")
+    await door.refused(refusal, "sessions.update", session.id, vault_ids=["vlt_1"], field="vault_ids")
+
+
+@different("sessions.create", "initial_events", note="`user.message` alone; 50 at most.")
+async def initial_events_start_the_first_turn(door: Door) -> None:
+    session = await door.session(initial_events=[message("[[script:probe-hello]]")])
+    after: Any = {"extra_headers": {"Last-Event-ID": "0"}}
+
+    async def nothing() -> None:
+        return None
+
+    received = await door.watch(session.id, nothing, **after)
+    equal(types_of(received)[:3], ["user.message", "user.message", "session.status_running"])
+    given = {"agent": session.agent.id, "environment_id": session.environment_id}
+    outcome = {"type": "user.define_outcome", "description": "d", "rubric": {"type": "text", "content": "c"}}
+    for events, field in (([outcome], "initial_events.0.type"), ([message("x")] * 51, "initial_events")):
+        await door.refused(anthropic.BadRequestError, "sessions.create", initial_events=events, field=field, **given)
+
+
+@supported("sessions.update", note="`session.updated` tells the fields that changed.")
+@supported("sessions.update", "session_id")
+@supported("sessions.update", "title", note="Null clears.")
+@supported("sessions.update", "metadata", note="Patched by key; null drops a key.")
+@supported("sessions.update", "agent", note="While the session runs: 409.")
+@supported("SessionAgentUpdateParam", "tools")
+@refused("SessionAgentUpdateParam", "mcp_servers", note="An empty list is accepted.")
+async def an_update_is_told_to_those_who_watch(door: Door) -> None:
+    session = await door.session(title="T", metadata={"a": "1"})
+
+    async def change() -> None:
+        changed = await door.call("sessions.update", session.id, metadata={"b": "2", "a": None})
+        equal((changed.title, changed.metadata), ("T", {"b": "2"}))
+        equal((await door.call("sessions.update", session.id, title=None)).title, None)
+        changed = await door.call("sessions.update", session.id, agent={"tools": [TOOLSET, _ASK]})
+        equal([tool.type for tool in changed.agent.tools], ["agent_toolset_20260401", "custom"])
+
+    received = await door.watch(session.id, change, until=lambda event: event.agent is not None)
+    first, second, third = (event.to_dict() for event in received)
+    equal((first["metadata"], "title" in first, "agent" in first), ({"b": "2"}, False, False))
+    equal((second["title"], "metadata" in second), (None, False))
+    equal(([tool["type"] for tool in third["agent"]["tools"]], "title" in third), ([TOOLSET["type"], "custom"], False))
+    equal(len((await door.call("agents.retrieve", session.agent.id)).tools), 1)
+    await door.call("sessions.update", session.id, title=None)
+    equal(len(await door.every("sessions.events.list", session.id, types=["session.updated"])), 3)
+    servers: Any = {"mcp_servers": [{"type": "url", "name": "m", "url": "u"}]}
+    refusal = anthropic.BadRequestError
+    await door.refused(refusal, "sessions.update", session.id, agent=servers, field="agent.mcp_servers")
+    await door.refused(refusal, "sessions.update", session.id, title="t" * 2001, field="title")
+    await door.refused(anthropic.NotFoundError, "sessions.update", "sesn_none", title="x")
+
+
+@supported("sessions.list", note="`prev_page` goes back.")
+@supported("sessions.list", "agent_id", "created_at_gt", "created_at_gte", "created_at_lt", "created_at_lte")
+@supported("sessions.list", "agent_version", note="Without `agent_id` it has no effect, as in the reference.")
+@supported("sessions.list", "limit", note="20 unless given, 100 at most.")
+@supported("sessions.list", "order", "page", note="A cursor with another order is 400.")
+@supported("sessions.list", "include_archived")
+async def sessions_page_by_page_in_both_orders(door: Door) -> None:
+    agent = await door.agent()
+    made = [await door.session(agent.id) for _ in range(7)]
+    ids, by_agent = [row.id for row in made], {"agent_id": agent.id}
+    for order, wanted in (("asc", ids), ("desc", ids[::-1])):
+        equal([row.id for row in await door.every("sessions.list", order=order, limit=3, **by_agent)], wanted)
+        pages = await walked(door, "sessions.list", order=order, limit=3, **by_agent)
+        equal([[row.id for row in page] for page in pages], [wanted[:3], wanted[3:6], wanted[6:]])
+        first = await door.call("sessions.list", order=order, limit=3, **by_agent)
+        second = await door.call("sessions.list", order=order, limit=3, page=first.next_page, **by_agent)
+        back = await door.call("sessions.list", order=order, limit=3, page=second.prev_page, **by_agent)
+        equal(([row.id for row in back.data], first.prev_page, back.prev_page), (wanted[:3], None, None))
+        turned = {"order": "desc" if order == "asc" else "asc", "page": first.next_page}
+        await door.refused(anthropic.BadRequestError, "sessions.list", field="page", **turned)
+    equal([row.id for row in await door.every("sessions.list", limit=3, **by_agent)], ids[::-1])
+    middle = made[3].created_at
+    for bound, wanted in (("gt", ids[4:]), ("gte", ids[3:]), ("lt", ids[:3]), ("lte", ids[:4])):
+        bounds = {f"created_at_{bound}": middle}
+        equal([row.id for row in await door.every("sessions.list", order="asc", **bounds, **by_agent)], wanted)
+    await door.call("agents.update", agent.id, system="S2")
+    newer = (await door.session(agent.id)).id
+    equal([row.id for row in await door.every("sessions.list", agent_version=2, **by_agent)], [newer])
+    await door.call("sessions.archive", newer)
+    equal(await door.every("sessions.list", agent_version=2, **by_agent), [])
+    shown = await door.every("sessions.list", agent_version=2, include_archived=True, **by_agent)
+    equal([row.id for row in shown], [newer])
+    for fields, field in (
+        ({"limit": 0}, "limit"),
+        ({"limit": 101}, "limit"),
+        ({"page": "nonsense"}, "page"),
+        ({"order": "sideways"}, "order"),
+        ({"statuses": ["asleep"]}, "statuses[].0"),
+        ({"agent_version": 0}, "agent_version"),
+    ):
+        await door.refused(anthropic.BadRequestError, "sessions.list", field=field, **fields)
+
+
+@supported("sessions.list", "statuses")
+@supported("sessions.archive", note="While it runs: 409. An archived session takes no more events.")
+@supported("sessions.archive", "session_id")
+@supported("sessions.delete", note="While it runs: 409. Its log, turns and stored answers are gone for good.")
+@supported("sessions.delete", "session_id")
+async def a_running_session_is_neither_archived_nor_deleted(door: Door) -> None:
+    agent = await door.agent()
+    session = await door.session(agent.id)
+    await door.watch(
+        session.id,
+        lambda: door.say(session.id, "probe-slow"),
+        until=lambda event: event.type == "session.status_running",
+    )
+    by_agent = {"agent_id": agent.id}
+    busy = await door.every("sessions.list", statuses=["running", "rescheduling"], **by_agent)
+    equal([row.id for row in busy], [session.id])
+    equal(await door.every("sessions.list", statuses=["idle"], **by_agent), [])
+    for method in ("archive", "delete"):
+        refusal = await door.refused(anthropic.ConflictError, f"sessions.{method}", session.id)
+        equal(refusal.response.headers["x-should-retry"], "false")
+    await door.refused(anthropic.ConflictError, "sessions.update", session.id, agent={"tools": []})
+    stop: Any = {"type": "user.interrupt"}
+    await door.watch(session.id, lambda: door.call("sessions.events.send", session.id, events=[stop]))
+    equal([row.id for row in await door.every("sessions.list", statuses=["idle"], **by_agent)], [session.id])
+    equal((await door.call("sessions.archive", session.id)).archived_at is not None, True)
+    await door.refused(anthropic.BadRequestError, "sessions.events.send", session.id, events=[message("late")])
+    gone = await door.call("sessions.delete", session.id)
+    equal((gone.id, gone.type), (session.id, "session_deleted"))
+    for method in ("retrieve", "update", "archive", "delete", "events.list", "events.stream"):
+        await door.refused(anthropic.NotFoundError, f"sessions.{method}", session.id)
+    await door.refused(anthropic.NotFoundError, "sessions.events.send", session.id, events=[message("late")])
+
+
+@refused("sessions.list", "deployment_id", "memory_store_id")
+async def filters_for_what_there_is_not(door: Door) -> None:
+    for field in ("deployment_id", "memory_store_id"):
+        await door.refused(anthropic.BadRequestError, "sessions.list", field=field, **{field: "x"})

@@ -1,0 +1,98 @@
+"""What an agent's `tools` may hold."""
+
+from typing import Any
+
+import anthropic
+from bench.prove.sdk.door import MODEL, TOOLSET, Door
+from tests.compat.checks import equal
+from tests.compat.registry import different, refused, supported
+
+_BUILT_IN = ("bash", "edit", "glob", "grep", "read", "write")
+_ALLOW = {"type": "always_allow"}
+_SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "minProperties": 1}
+_WEATHER = {"type": "custom", "name": "get_weather", "description": "The weather.", "input_schema": _SCHEMA}
+
+
+async def _refuse(door: Door, tools: Any, field: str) -> None:
+    await door.refused(anthropic.BadRequestError, "agents.create", name="A", model=MODEL, tools=tools, field=field)
+
+
+@supported("AgentToolset20260401Params", "configs", "default_config")
+@supported("AgentToolsetDefaultConfigParams", "enabled", note="The web tools stay off until they are enabled by name.")
+@supported("AgentToolsetDefaultConfigParams", "permission_policy")
+@supported("BashToolConfigParams", "name", "enabled", "permission_policy")
+@supported("EditToolConfigParams", "name", "enabled", "permission_policy")
+@supported("GlobToolConfigParams", "name", "enabled", "permission_policy")
+@supported("GrepToolConfigParams", "name", "enabled", "permission_policy")
+@supported("ReadToolConfigParams", "name", "enabled", "permission_policy")
+@supported("WriteToolConfigParams", "name", "enabled", "permission_policy")
+@supported("AlwaysAllowPolicyParam")
+async def the_toolset_tool_by_tool(door: Door) -> None:
+    for name in _BUILT_IN:
+        config = {"name": name, "type": name, "enabled": True, "permission_policy": _ALLOW}
+        default = {"enabled": False, "permission_policy": _ALLOW}
+        agent = await door.agent(tools=[{**TOOLSET, "configs": [config], "default_config": default}])
+        (toolset,) = agent.tools
+        equal((toolset.default_config.enabled, toolset.default_config.permission_policy.type), (False, "always_allow"))
+        (shown,) = [one for one in toolset.configs if one.name == name]
+        equal((shown.enabled, shown.permission_policy.type), (True, "always_allow"))
+    await _refuse(door, [{**TOOLSET, "configs": [{"name": "bash"}, {"name": "bash"}]}], "tools.0.configs")
+    await _refuse(door, [{**TOOLSET, "configs": [{"name": "dance"}]}], "tools.0.configs.0.name")
+    await _refuse(door, [TOOLSET, TOOLSET], "tools")
+
+
+@refused("AlwaysAskPolicyParam", note="There is no gate yet that could hold a call.")
+@refused("AutoPolicyParam", note="There is no gate yet that could hold a call.")
+@refused("MCPToolsetParams")
+async def what_nothing_could_enforce(door: Door) -> None:
+    for policy in ("always_ask", "auto"):
+        asking = {"permission_policy": {"type": policy}}
+        where = "tools.0.configs.0.permission_policy"
+        await _refuse(door, [{**TOOLSET, "configs": [{"name": "bash", **asking}]}], where)
+        await _refuse(door, [{**TOOLSET, "default_config": asking}], "tools.0.default_config.permission_policy")
+    await _refuse(door, [{"type": "mcp_toolset", "mcp_server_name": "m"}], "tools.0.type")
+
+
+@supported("CustomToolParams", "name", "description", "input_schema")
+@supported("CustomToolInputSchemaParam", "properties", "required")
+async def a_tool_that_the_client_runs(door: Door) -> None:
+    agent = await door.agent(tools=[_WEATHER])
+    (tool,) = agent.tools
+    equal((tool.name, tool.description), ("get_weather", "The weather."))
+    equal(tool.input_schema.to_dict(), _SCHEMA)
+    for fields, field in (
+        ({"name": "no spaces"}, "tools.0.name"),
+        ({"name": ""}, "tools.0.name"),
+        ({"input_schema": {"type": "array"}}, "tools.0.input_schema"),
+        ({"input_schema": {"type": "object", "required": "city"}}, "tools.0.input_schema"),
+    ):
+        await _refuse(door, [{**_WEATHER, **fields}], field)
+    await _refuse(door, [_WEATHER, _WEATHER], "tools")
+    await _refuse(door, [TOOLSET, {**_WEATHER, "name": "bash"}], "tools")
+
+
+_LIMITS = ("allowed_domains", "blocked_domains")
+
+
+@supported("WebFetchToolConfigParams", "name", "permission_policy")
+@different("WebFetchToolConfigParams", "enabled", note="Off unless it is enabled by name, whatever the default says.")
+@refused("WebFetchToolConfigParams", "allowed_domains", "blocked_domains", "max_content_tokens", "url_sources")
+@supported("WebSearchToolConfigParams", "name", "permission_policy")
+@different(
+    "WebSearchToolConfigParams", "enabled", note="Off unless enabled by name; refused without a search provider."
+)
+@refused("WebSearchToolConfigParams", "allowed_domains", "blocked_domains", "user_location")
+async def the_web_tools(door: Door) -> None:
+    bare = await door.agent()
+    equal({config.name: config.enabled for config in bare.tools[0].configs}, {"web_fetch": False, "web_search": False})
+    config: Any = {"name": "web_fetch", "enabled": True, "permission_policy": _ALLOW}
+    agent = await door.agent(tools=[{**TOOLSET, "configs": [config]}])
+    equal({one.name: one.enabled for one in agent.tools[0].configs}["web_fetch"], True)
+    where = "tools.0.configs.0"
+    for name, limits in (
+        ("web_fetch", {"max_content_tokens": 9, "url_sources": {"user_input": {"type": "all"}}}),
+        ("web_search", {"user_location": {"type": "approximate", "city": "Oslo"}}),
+    ):
+        for field, value in {**{key: ["example.com"] for key in _LIMITS}, **limits}.items():
+            await _refuse(door, [{**TOOLSET, "configs": [{"name": name, field: value}]}], f"{where}.{field}")
+    await _refuse(door, [{**TOOLSET, "configs": [{"name": "web_search", "enabled": True}]}], f"{where}.enabled")

@@ -1,0 +1,115 @@
+"""What the reference has, read from the installed SDK: methods, parameters, and the objects inside them.
+
+Nothing is listed by hand, so that a newer SDK's new field fails the page until somebody tells what becomes of it.
+"""
+
+import inspect
+import re
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import typing_extensions
+from anthropic.resources.beta.agents import AsyncAgents, AsyncVersions
+from anthropic.resources.beta.environments import AsyncEnvironments, AsyncWork
+from anthropic.resources.beta.sessions import AsyncEvents, AsyncResources, AsyncSessions, AsyncThreads
+from anthropic.resources.beta.sessions.threads import AsyncEvents as AsyncThreadEvents
+from anthropic.types.beta import BetaEnvironment, BetaManagedAgentsAgent, BetaManagedAgentsSession
+from anthropic.types.beta.sessions import BetaManagedAgentsStreamSessionEvents
+from pydantic import BaseModel
+
+RESOURCES: Final[Mapping[str, Any]] = {
+    "agents": AsyncAgents,
+    "agents.versions": AsyncVersions,
+    "environments": AsyncEnvironments,
+    "environments.work": AsyncWork,
+    "sessions": AsyncSessions,
+    "sessions.events": AsyncEvents,
+    "sessions.resources": AsyncResources,
+    "sessions.threads": AsyncThreads,
+    "sessions.threads.events": AsyncThreadEvents,
+}
+ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
+    "Agent": BetaManagedAgentsAgent,
+    "Environment": BetaEnvironment,
+    "Session": BetaManagedAgentsSession,
+}
+COMMON: Final = ("betas", "workspace_id", "extra_headers", "extra_query", "extra_body", "timeout")
+"""Parameters of every method; the last four are the SDK's own business."""
+EVENTS: Final = "events"
+EVERY: Final = "every method"
+_PATH: Final = re.compile(r'(?:path_template\(\s*)?"(/v1/[^"]*)"')
+_VERB: Final = re.compile(r"self\._(get_api_list|get|post|delete)\(")
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    name: str
+    """`sessions.create`."""
+    route: str
+    """`POST /v1/sessions`; empty for a helper that uses the others."""
+    fields: Mapping[str, Any]
+    """Parameter to type."""
+
+
+def methods() -> Iterator[Method]:
+    for resource, cls in RESOURCES.items():
+        for name, function in inspect.getmembers(cls, inspect.isfunction):
+            if not name.startswith(("_", "with_")):
+                yield Method(f"{resource}.{name}", _route(function), _parameters(function))
+
+
+def objects_in(annotation: Any) -> Iterator[Any]:
+    """The typed dictionaries that a parameter may hold, not those inside them."""
+    if typing_extensions.is_typeddict(annotation):
+        yield annotation
+        return
+    for inner in typing.get_args(annotation):
+        yield from objects_in(inner)
+
+
+def fields_of(typed_dict: Any) -> dict[str, Any]:
+    """Field to type, but for the one that says which object it is."""
+    hints = typing_extensions.get_type_hints(typed_dict, include_extras=False)
+    return {name: hint for name, hint in hints.items() if not (name == "type" and _is_literal(hint))}
+
+
+def title_of(typed_dict: Any) -> str:
+    """`CustomToolParams` for BetaManagedAgentsCustomToolParams."""
+    return str(typed_dict.__name__).removeprefix("BetaManagedAgents").removeprefix("Beta")
+
+
+def event_types() -> list[str]:
+    """Of everything that a stream may carry."""
+    union = typing.get_args(BetaManagedAgentsStreamSessionEvents)[0]
+    return sorted(
+        literal
+        for model in typing.get_args(union)
+        for literal in typing.get_args(model.model_fields["type"].annotation)
+    )
+
+
+def _parameters(function: Any) -> dict[str, Any]:
+    hints = _hints(function)
+    positional = [name for name in inspect.signature(function).parameters if name != "self"]
+    return {name: hints.get(name) for name in positional if name not in COMMON}
+
+
+def _hints(function: Any) -> dict[str, Any]:
+    try:
+        return typing_extensions.get_type_hints(function)
+    except NameError:  # a helper whose types exist for type checkers alone
+        return {}
+
+
+def _route(function: Any) -> str:
+    source = inspect.getsource(function)
+    verb, path = _VERB.search(source), _PATH.search(source)
+    if verb is None or path is None:
+        return ""
+    return f"{verb.group(1).removesuffix('_api_list').upper()} {path.group(1)}"
+
+
+def _is_literal(hint: Any) -> bool:
+    return typing.get_origin(hint) is typing.Literal

@@ -1,0 +1,14 @@
+"""Each probe with the synchronous and with the asynchronous SDK, against a running cell."""
+
+import pytest
+from bench.prove.cluster import Cluster
+from bench.prove.sdk.door import KINDS, Door, Kind
+from tests.compat import probes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", sorted(probes.load()))
+async def test_probe(cluster: Cluster, name: str, kind: Kind) -> None:
+    async with Door(cluster, kind) as door:
+        await probes.load()[name](door)
+        assert door.tally.ledger.mismatches == []
