@@ -4,12 +4,21 @@ Nothing below reads the environment by itself. Providers' own variables (`ANTHRO
 because people already have them set.
 """
 
+import ipaddress
 import os
+import re
+import sys
+from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
-from pydantic import AliasChoices, Field, SecretStr, model_validator
+from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+_BRAVE: Final = "https://api.search.brave.com/res/v1/web/search"
+_REST: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms]?)")
+_UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 def default_data_dir() -> Path:
@@ -22,8 +31,35 @@ def _own(name: str) -> AliasChoices:
     return AliasChoices(f"footplate_{name}", name)
 
 
+def _rest(value: object) -> object:
+    """Days as a number, or a number with its unit. Nothing at all is no policy; zero would be one that nobody means."""
+    if not isinstance(value, str):
+        return value
+    if not value.strip():
+        return None
+    found = _REST.fullmatch(value.strip())
+    rest = timedelta(seconds=float(found[1]) * _UNITS[found[2] or "d"]) if found else timedelta()
+    if not rest:
+        raise ValueError(
+            f"FOOTPLATE_RETENTION is {value!r}, which is no time. "
+            "Write days as in 90, or a unit as in 90d, 12h, 30m, 45s; leave it out to keep every session as it is."
+        )
+    return rest
+
+
+def _is_network(entry: str) -> bool:
+    try:
+        ipaddress.ip_network(entry)
+    except ValueError:
+        return False
+    return True
+
+
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="FOOTPLATE_", extra="ignore", populate_by_name=True)
+    # Keys are among the settings: what is wrong with one is told without their values.
+    model_config = SettingsConfigDict(
+        env_prefix="FOOTPLATE_", extra="ignore", populate_by_name=True, hide_input_in_errors=True
+    )
 
     database_url: str = "postgresql://footplate@127.0.0.1:5432/footplate"
     redis_url: str = "redis://127.0.0.1:6379/0"
@@ -41,6 +77,23 @@ class Settings(BaseSettings):
     ignore_unknown_fields: bool = False
     keepalive: float = 15.0
 
+    named_directories: bool = False
+    """Whether a session may work in a directory that it names (`context.directory`): for a developer's own machine."""
+    environment: Literal["sandbox", "unsandboxed"] = "sandbox" if sys.platform == "linux" else "unsandboxed"
+    """Where agents' commands run. A worker that cannot give what this says does not start."""
+    sandbox_network: Literal["none", "open"] = "none"
+    """`open` is the worker's own network, its loopback included."""
+    sandbox_memory: ByteSize = ByteSize(4 << 30)
+    sandbox_pids: int = Field(default=1024, ge=16)
+    sandbox_cpus: float = Field(default=2.0, gt=0)
+    sandbox_disk: ByteSize = ByteSize(10 << 30)
+    """What a session's own files may take."""
+    sandbox_cgroups: Literal["wanted", "required"] = "wanted"
+    """`wanted`: where a worker may not make control groups, memory is limited process by process."""
+    sandbox_readable: str = ""
+    """Further paths that commands may read, with commas between."""
+    sandbox_uid: int = Field(default=65_520, ge=1)
+    """Whom a root worker's commands run as. By default one that neither Debian nor systemd gives to anybody."""
     default_harness: str = "native"
     max_turns: int = 100
     """Turns that one worker runs at once."""
@@ -61,11 +114,76 @@ class Settings(BaseSettings):
     drain: float = 5.0
     """How long a worker that is told to stop lets its turns go on; then others take them up."""
     sweep_interval: float = 10.0
+    retention: Annotated[timedelta | None, BeforeValidator(_rest)] = None
+    """How long a session rests before its log becomes one object: days, or `12h`, `30m`; not set: it stays as it is."""
 
     anthropic_api_key: Annotated[SecretStr | None, Field(validation_alias=_own("anthropic_api_key"))] = None
     anthropic_base_url: Annotated[str | None, Field(validation_alias=_own("anthropic_base_url"))] = None
     openai_api_key: Annotated[SecretStr | None, Field(validation_alias=_own("openai_api_key"))] = None
     openai_base_url: Annotated[str | None, Field(validation_alias=_own("openai_base_url"))] = None
+
+    metrics_address: str | None = None
+    """Where `/metrics` is served, as host:port, or a port alone on loopback; `off`: nowhere. Not set: an api serves it
+    on loopback, port 8701, if that is free; a worker does not serve it."""
+    otlp_endpoint: Annotated[
+        str | None,
+        Field(validation_alias=AliasChoices("otel_exporter_otlp_traces_endpoint", "otel_exporter_otlp_endpoint")),
+    ] = None
+    """OpenTelemetry's own variables: traces are on if one is set. The library reads it, and the others, by itself."""
+    otel_sdk_disabled: Annotated[bool, Field(validation_alias="otel_sdk_disabled")] = False
+    sentry_dsn: Annotated[SecretStr | None, Field(validation_alias=_own("sentry_dsn"))] = None
+
+    web_allow: str = ""
+    """Internal hosts, addresses and networks that web_fetch may reach all the same, with commas between."""
+    web_fetch_bytes: int = Field(default=5_000_000, ge=1)
+    """How much of one page is read at most."""
+    web_fetch_seconds: float = Field(default=30.0, gt=0)
+    """How long one page or one search may take."""
+    search_provider: Literal["searxng", "brave"] | None = None
+    """Who answers web_search. Give it to api and workers alike: without one the api refuses agents that want it."""
+    search_url: str | None = None
+    """Where SearXNG is; of Brave, another address than its own."""
+    search_api_key: SecretStr | None = None
+
+    @property
+    def web_allowed(self) -> tuple[str, ...]:
+        return tuple(entry.strip() for entry in self.web_allow.split(",") if entry.strip())
+
+    @property
+    def sandbox_readable_paths(self) -> tuple[str, ...]:
+        return tuple(entry.strip() for entry in self.sandbox_readable.split(",") if entry.strip())
+
+    @property
+    def search_address(self) -> str:
+        return self.search_url or _BRAVE
+
+    @model_validator(mode="after")
+    def _search_is_whole(self) -> "Settings":
+        if self.search_provider == "searxng" and not self.search_url:
+            raise ValueError("FOOTPLATE_SEARCH_PROVIDER=searxng needs FOOTPLATE_SEARCH_URL: where your SearXNG is.")
+        if self.search_provider == "brave" and self.search_api_key is None:
+            raise ValueError("FOOTPLATE_SEARCH_PROVIDER=brave needs FOOTPLATE_SEARCH_API_KEY: a key of Brave Search.")
+        return self
+
+    @model_validator(mode="after")
+    def _allowed_can_be_read(self) -> "Settings":
+        for entry in self.web_allowed:
+            if not _is_network(entry) and not _HOST.fullmatch(entry):
+                raise ValueError(
+                    f"FOOTPLATE_WEB_ALLOW has {entry!r}, which is no host name, address or network. "
+                    "Write it as in: wiki.internal, 10.1.2.3, 10.1.0.0/16."
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _readable_are_there(self) -> "Settings":
+        for path in self.sandbox_readable_paths:
+            if not Path(path).is_absolute() or not Path(path).is_dir():
+                raise ValueError(
+                    f"FOOTPLATE_SANDBOX_READABLE has {path!r}, which is no directory on this machine. "
+                    "Write absolute paths with commas between, as in: /opt,/srv/tools."
+                )
+        return self
 
     @model_validator(mode="after")
     def _lease_is_shorter(self) -> "Settings":

@@ -28,6 +28,7 @@ SCRIPTS: Final[Mapping[str, Any]] = {
     ],
     "bad": [[{"http_error": 400, "message": "that model does not exist"}]],
     "ask": [[{"tool": "ask", "input": {"question": "Which one?"}}], [{"text": "Thank you."}]],
+    "here": [[{"tool": "bash", "input": {"command": "pwd > here.txt"}}], [{"text": "Here."}]],
     "nap": [[{"tool": "bash", "input": {"command": "sleep 4"}}], [{"text": "Still here."}]],
 }
 

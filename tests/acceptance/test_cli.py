@@ -111,6 +111,34 @@ async def test_a_session_goes_on_with_other_words_for_one_turn(cell: Cell, clien
     assert (turn["config"]["model"], turn["config"]["system"]) == ("claude-sonnet-5", "Be brief.")
 
 
+async def test_it_works_in_the_directory_that_it_is_called_in(cell: Cell, client: AsyncFootplate) -> None:
+    """C1: one instruction against a repository."""
+    project = cell.home / "project"
+    project.mkdir()
+    result = await _json(cell, "run", "run", "--directory", str(project), "[[script:here]]")
+    assert (project / "here.txt").read_text() == f"{project}\n"
+    session = await client.sessions.retrieve(result["session_id"])
+    assert session.context == {"directory": str(project)}
+    assert str(project) in (await cell.run("show")).out
+    await cell.run("run", "[[script:here]]")
+    assert (cell.home / "here.txt").is_file()
+    (cell.home / "here.txt").unlink()
+    await cell.run("run", "--scratch", "[[script:here]]")
+    assert not (cell.home / "here.txt").exists()
+
+
+async def test_tools_that_are_taken_away_are_not_run(cell: Cell) -> None:
+    """C1: allowed and disallowed tools are a limit and no advice."""
+    for option in (["--disallowed-tools", "bash"], ["--allowed-tools", "read,grep"]):
+        done = await cell.run("run", *option, "[[script:here]]")
+        assert "bash" in done.err
+        assert "failed" in done.err
+        assert not (cell.home / "here.txt").exists()
+    refused = await cell.run("run", "--allowed-tools", "bahs", "Say hello")
+    assert refused.code == 1
+    assert "bash, read" in refused.err
+
+
 async def test_the_prompt_may_come_from_a_pipe(cell: Cell) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "footplate", "run", "--json"),
@@ -200,8 +228,10 @@ async def test_attach_without_anything_to_watch(cell: Cell, client: AsyncFootpla
     environment = await client.environments.create(name="quiet", config={"type": "cloud"})
     session = await client.sessions.create(agent=agent.id, environment_id=environment.id)
     done = await cell.run("attach", session.id)
-    assert (done.code, done.out) == (0, "")
+    assert (done.code, done.out) == (1, "")
     assert "Nothing was asked" in done.err
+    assert f"footplate run --session {session.id}" in done.err
+    assert (await _json(cell, "run", "attach", session.id))["exit_code"] == 1
 
 
 async def test_lists_and_details(cell: Cell) -> None:
@@ -255,11 +285,13 @@ async def test_agents_and_environments(cell: Cell) -> None:
     made = await _json(cell, "agent", "agents", "create", "--name", "mine", "--model", "claude-sonnet-5")
     assert made["id"] in [each["id"] for each in await _json(cell, "agents", "agents", "ls")]
     assert made["id"] in (await cell.run("agents", "ls")).out
-    assert _fits("agent", (await cell.run("agents", "show", made["id"])).out)["tools"]
+    assert (await _json(cell, "agent", "agents", "show", made["id"]))["tools"]
+    assert "claude-sonnet-5" in (await cell.run("agents", "show", made["id"])).out
     assert (await _json(cell, "agent", "agents", "archive", made["id"]))["archived_at"]
     room = await _json(cell, "environment", "environments", "create", "--name", "mine")
     assert room["id"] in [each["id"] for each in await _json(cell, "environments", "environments", "ls")]
-    assert _fits("environment", (await cell.run("environments", "show", room["id"])).out)["name"] == "mine"
+    assert (await _json(cell, "environment", "environments", "show", room["id"]))["name"] == "mine"
+    assert room["id"] in (await cell.run("environments", "show", room["id"])).out
     taken = await cell.run("environments", "create", "--name", "mine")
     assert taken.code == 1
     assert taken.err

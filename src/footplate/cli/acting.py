@@ -39,11 +39,7 @@ def run(
 def attach(wanted: str, form: Format, *, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> int:
         session_id = await starting.session_id_of(client, wanted)
-        result = await starting.attach(client, session_id, _view(form, show_input=True))
-        if result is None:
-            output.err().print(f"Nothing was asked of {session_id} yet.")
-            return Exit.DONE
-        return result.exit_code
+        return (await starting.attach(client, session_id, _view(form, show_input=True))).exit_code
 
     raise typer.Exit(talk(work, profile=profile, as_json=form is not Format.TEXT))
 

@@ -3,30 +3,13 @@
 Nothing heavy is imported here or by the modules that it names: every command waits for this file.
 """
 
-from typing import Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from footplate.cli import config, keys, resources, serving, sessions
+from footplate.cli.grouping import OWN, RESOURCES, SERVERS, SESSIONS, Grouped
 
-
-class Grouped(TyperGroup):
-    """Plain help at any width, with the commands in groups."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            if command is not None and not command.hidden:
-                group = str(getattr(command, "rich_help_panel", None) or "Commands")
-                groups.setdefault(group, []).append((name, command.get_short_help_str(limit=200)))
-        for group in sorted(groups, key=_GROUPS.index):
-            with formatter.section(group):
-                formatter.write_dl(groups[group])
-
-
-SESSIONS, RESOURCES, SERVERS, OWN = _GROUPS = ("Sessions", "Agents and environments", "Servers", "This command line")
 app = typer.Typer(
     name="footplate",
     cls=Grouped,
@@ -36,6 +19,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        serving.version()
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """The open, self-hosted home for coding-agent sessions."""
+
+
 app.command(rich_help_panel=SESSIONS, short_help="Send a message to an agent and watch it work.")(sessions.run)
 app.command(rich_help_panel=SESSIONS, short_help="Watch a session's turn, from its beginning to its end.")(
     sessions.attach

@@ -43,6 +43,7 @@ async def all_findings(settings: Settings) -> Sequence[Finding]:
         git,
         bash,
         namespaces,
+        environment,
         harnesses,
         credentials,
     ]
@@ -135,6 +136,25 @@ async def namespaces(_settings: Settings) -> Finding:
             "Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), or run workers as root.",
         )
     return Finding(name, "ok", "the guardian can give each turn its own")
+
+
+async def environment(settings: Settings) -> Finding:
+    """By making a sandbox, as a worker does when it starts."""
+    from footplate.environments.sandbox import probe
+    from footplate.wiring.environments import find_sandbox
+
+    name = "Environment"
+    if settings.environment == "unsandboxed":
+        mend = "Set FOOTPLATE_ENVIRONMENT=sandbox where strangers' prompts, code or pages reach your agents."
+        return Finding(name, "warning", "unsandboxed: agents can do whatever the worker's user can", mend)
+    try:
+        found = await find_sandbox(settings)
+    except probe.NoSandbox as error:
+        return Finding(name, "failed", error.message, error.help_text)
+    if found.host.cgroups is None:
+        detail = f"sandbox, without control groups ({found.without_cgroups}): memory is limited process by process"
+        return Finding(name, "warning", detail, f"{probe.DELEGATE}.")
+    return Finding(name, "ok", f"sandbox, limits by {found.host.cgroups.description}")
 
 
 async def harnesses(settings: Settings) -> Finding:

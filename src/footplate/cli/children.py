@@ -15,7 +15,7 @@ _PASSED: Final = frozenset(
     {"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SSL_CERT_FILE", "SSL_CERT_DIR", "NO_COLOR"}
     | {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
 )
-_PASSED_PREFIXES: Final = ("FOOTPLATE_", "ANTHROPIC_", "OPENAI_", "OTEL_")
+_PASSED_PREFIXES: Final = ("FOOTPLATE_", "ANTHROPIC_", "OPENAI_", "OTEL_", "SENTRY_")
 WORKER_READY: Final = b"worker.ready"
 """The action that a worker logs once it takes turns."""
 
@@ -35,13 +35,17 @@ def api_program(stack: Stack, settings: Settings) -> Program:
 
 def worker_program(stack: Stack, settings: Settings, number: int, endpoint: Mapping[str, str] | None = None) -> Program:
     """`endpoint` replaces what the environment says about the model's provider."""
+    metrics = "off" if settings.metrics_address == "off" else f"{LOOPBACK}:{free_port()}"
+    own = {"FOOTPLATE_METRICS_ADDRESS": metrics, **(endpoint or {})}
     return Program(
         stack.directory / f"worker-{number}",
         title=f"Worker {number}",
         module="footplate",
         arguments=("worker",),
-        environment={**_environment(stack, settings), **(endpoint or {})},
+        # This machine is the developer's own: `footplate run` works in the directory that it is called in.
+        environment={**_environment(stack, settings), "FOOTPLATE_NAMED_DIRECTORIES": "1", **own},
         log_file=stack.log_file(f"worker-{number}"),
+        address="" if metrics == "off" else f"{metrics}/metrics",
         ready_mark=WORKER_READY,
     )
 
@@ -79,4 +83,6 @@ def _environment(stack: Stack, settings: Settings) -> dict[str, str]:
         "FOOTPLATE_DATA_DIR": str(settings.data_dir),
         "FOOTPLATE_HOST": settings.host,
         "FOOTPLATE_PORT": str(settings.port),
+        "FOOTPLATE_ENVIRONMENT": settings.environment,
+        **({"FOOTPLATE_METRICS_ADDRESS": settings.metrics_address} if settings.metrics_address else {}),
     }

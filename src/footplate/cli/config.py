@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options, output, profiles
+from footplate.cli.grouping import Grouped
 from footplate.cli.profiles import KEYS, LOCAL, Config
 
 app = typer.Typer(
     help="Profiles for several servers, in one file that only you can read.",
     no_args_is_help=True,
+    cls=Grouped,
     epilog=f"Keys: {', '.join(KEYS)}. FOOTPLATE_BASE_URL and FOOTPLATE_API_KEY in the environment win over a profile.",
 )
 Key = Annotated[str, typer.Argument(metavar="KEY", help=f"One of {', '.join(KEYS)}.")]

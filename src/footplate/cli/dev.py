@@ -7,21 +7,22 @@ Killed itself, it leaves no process (the kernel ends them, see `stack.spawn`) an
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
+from rich.markup import escape
 from rich.table import Table
 
-from footplate.cli import local, output, stories
+from footplate.cli import disaster, local, output, stories
 from footplate.cli.children import api_program, scripted_model, worker_program
 from footplate.cli.defaults import USUAL_MODEL
 from footplate.config import Settings, default_data_dir
 from footplate.domain.errors import Conflict
 from footplate.stack import Part, PartFailed, Stack
-from footplate.stack.ports import is_free
+from footplate.stack.ports import LOOPBACK, free_port, is_free
 from footplate.stack.program import http_status
 
 _OPENAI_MODEL: Final = "openai:gpt-5.1"
@@ -39,7 +40,7 @@ def start(
 ) -> None:
     directory = (data_dir or default_data_dir()).absolute()
     stack = Stack(directory, database_url=database_url, redis_url=redis_url, temporal_address=temporal)
-    settings = Settings(data_dir=directory, port=port)
+    settings = local.read_settings(data_dir=directory, port=port)
     output.run(_until_told_to_stop(stack, settings, workers, scripted))
 
 
@@ -63,6 +64,7 @@ async def _serve(stack: Stack, settings: Settings, workers: int, story: Path | N
             f"Port {settings.port} is taken.", help_text="Choose another with --port, or end what listens there."
         )
     console = output.err()
+    settings = await _with_a_sandbox_if_there_can_be_one(settings)
     async with AsyncExitStack() as ending:
         console.print("Starting PostgreSQL, Redis and Temporal …")
         await ending.enter_async_context(stack)
@@ -72,6 +74,7 @@ async def _serve(stack: Stack, settings: Settings, workers: int, story: Path | N
                 "database_url": stack.settings.database_url,
                 "redis_url": stack.settings.redis_url,
                 "temporal_address": stack.settings.temporal_address,
+                "metrics_address": settings.metrics_address or f"{LOOPBACK}:{free_port()}",
             }
         )
         await wiring.migrate(settings)
@@ -88,8 +91,29 @@ async def _serve(stack: Stack, settings: Settings, workers: int, story: Path | N
         base_url = f"http://{settings.host}:{settings.port}"
         _publish(stack, settings, base_url, stories.MODEL if story else _usual_model(settings))
         _report(stack, programs, base_url, await _key(settings))
+        if settings.metrics_address != "off":
+            output.out().print(f"Metrics  http://{settings.metrics_address}/metrics")
         _next_steps(settings, story)
-        await _first_death([*stack.parts, *programs])
+        await _first_death(
+            [*stack.parts, *programs], {programs[-1]: model} if model and _has_disaster(story, workers) else {}
+        )
+
+
+async def _with_a_sandbox_if_there_can_be_one(settings: Settings) -> Settings:
+    """Who asks for one by name gets one or nothing; on a developer's own machine the rest may do without."""
+    from footplate.environments.sandbox.probe import NoSandbox
+    from footplate.wiring.environments import find_sandbox
+
+    if settings.environment != "sandbox":
+        return settings
+    try:
+        await find_sandbox(settings)
+    except NoSandbox as error:
+        if "environment" in settings.model_fields_set:
+            raise
+        output.err().print(f"[yellow]Agents will not be sandboxed:[/] {escape(error.message)} See `footplate doctor`.")
+        return settings.model_copy(update={"environment": "unsandboxed"})
+    return settings
 
 
 async def _key(settings: Settings) -> str:
@@ -108,8 +132,14 @@ async def _is_refused(settings: Settings, secret: str) -> bool:
     return status == HTTPStatus.UNAUTHORIZED
 
 
-async def _first_death(parts: Sequence[Part]) -> None:
-    deaths = {asyncio.create_task(part.wait()): part for part in parts}
+def _has_disaster(story: Path | None, workers: int) -> bool:
+    """With more workers than one nobody knows which of them has the turn."""
+    return stories.is_demo(story) and workers == 1
+
+
+async def _first_death(parts: Sequence[Part], doomed: Mapping[Part, Part]) -> None:
+    """`doomed` has the worker that a demo kills, and the model whose story says when."""
+    deaths = {asyncio.create_task(_death_of(part, doomed.get(part))): part for part in parts}
     try:
         ended, _ = await asyncio.wait(deaths, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -117,6 +147,11 @@ async def _first_death(parts: Sequence[Part]) -> None:
             waiting.cancel()
     first = next(iter(ended))
     raise _died(deaths[first], first.result())
+
+
+def _death_of(part: Part, model: Part | None) -> Coroutine[None, None, int]:
+    say = output.err().print
+    return part.wait() if model is None else disaster.death_of(part, model.address, say)
 
 
 def _died(part: Part, code: int) -> PartFailed:

@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from footplate.cli import output
+from footplate.cli.grouping import Grouped
 
-app = typer.Typer(help="Manage API keys.", no_args_is_help=True)
+app = typer.Typer(help="Manage API keys.", no_args_is_help=True, cls=Grouped)
 
 
 @app.callback()

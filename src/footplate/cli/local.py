@@ -7,7 +7,7 @@ their owner alone. A launcher that was killed leaves its `dev.json` behind: it c
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from footplate.cli.places import write_private
 
@@ -59,11 +59,32 @@ def keep_key(directory: Path, secret: str) -> None:
 
 def settings() -> "Settings":
     """From the environment; what it does not say, from a `footplate dev` that runs on this machine."""
-    from footplate.config import Settings
-
-    read = Settings()
+    read = read_settings()
     running = find(read.data_dir)
     if running is None:
         return read
     missing = [name for name in _SHARED if name not in read.model_fields_set]
     return read.model_copy(update={name: getattr(running, name) for name in missing})
+
+
+def read_settings(**given: Any) -> "Settings":
+    """Raises `InvalidRequest` that names the variable whose value is wrong; the value may be a secret."""
+    from pydantic import ValidationError
+
+    from footplate.config import Settings
+    from footplate.domain.errors import InvalidRequest
+
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        wrong = [_told(each["loc"], each["msg"]) for each in error.errors(include_input=False, include_url=False)]
+        raise InvalidRequest(
+            f"A setting is wrong. {' '.join(wrong)}",
+            help_text="Settings are environment variables; mend or unset this one where you start the command.",
+        ) from None
+
+
+def _told(place: tuple[int | str, ...], message: str) -> str:
+    name = str(place[0]).upper() if place else ""
+    variable = name if name.startswith("FOOTPLATE_") or not name else f"FOOTPLATE_{name}"
+    return f"{variable}{': ' if variable else ''}{message.removeprefix('Value error, ')}"

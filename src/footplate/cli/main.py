@@ -13,6 +13,30 @@ def main() -> None:
 
         if completion.answered(asked.removeprefix("complete_"), os.environ):
             return
+    sys.exit(_run())
+
+
+def _run() -> int:
+    import typer
+
     from footplate.cli.app import app
 
-    app(prog_name="footplate")
+    try:
+        code = app(prog_name="footplate", standalone_mode=False)
+    except typer.TyperException as error:
+        from footplate.cli import usage
+
+        usage.refuse(error, sys.argv)
+        return error.exit_code
+    except typer.Abort:
+        print("Nothing was done.", file=sys.stderr)
+        return 1
+    except Exception as error:
+        from footplate.cli import output
+        from footplate.domain.errors import FootplateError
+
+        if not isinstance(error, FootplateError):
+            raise
+        output.show(error)
+        return output.Exit.FAILED
+    return code if isinstance(code, int) else 0

@@ -22,8 +22,12 @@ def list_agents(*, as_json: bool, profile: str | None) -> None:
         tables.agents(found)
 
 
-def show_agent(agent_id: str, *, profile: str | None) -> None:
-    print_json(_ask(lambda client: client.agents.retrieve(agent_id), profile).wire())
+def show_agent(agent_id: str, *, as_json: bool, profile: str | None) -> None:
+    agent = _ask(lambda client: client.agents.retrieve(agent_id), profile, as_json=as_json)
+    if as_json:
+        print_json(agent.wire())
+    else:
+        tables.agent(agent)
 
 
 def create_agent(
@@ -63,8 +67,12 @@ def list_environments(*, as_json: bool, profile: str | None) -> None:
         tables.environments(found)
 
 
-def show_environment(environment_id: str, *, profile: str | None) -> None:
-    print_json(_ask(lambda client: client.environments.retrieve(environment_id), profile).wire())
+def show_environment(environment_id: str, *, as_json: bool, profile: str | None) -> None:
+    environment = _ask(lambda client: client.environments.retrieve(environment_id), profile, as_json=as_json)
+    if as_json:
+        print_json(environment.wire())
+    else:
+        tables.environment(environment)
 
 
 def create_environment(name: str, *, description: str | None, as_json: bool, profile: str | None) -> None:
@@ -82,7 +90,7 @@ def remove_environment(environment_id: str, *, as_json: bool, profile: str | Non
         print(deleted.id)
 
 
-def _ask(work: Callable[[AsyncFootplate], Awaitable[T]], profile: str | None, *, as_json: bool = True) -> T:
+def _ask(work: Callable[[AsyncFootplate], Awaitable[T]], profile: str | None, *, as_json: bool) -> T:
     return talk(lambda client, _server: work(client), profile=profile, as_json=as_json)
 
 

@@ -6,7 +6,7 @@ Imports nothing heavy: a shell's completion waits for it.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import typer
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from footplate.domain.errors import FootplateError
 
 T = TypeVar("T")
+_WHOLE_LINE: Final = 1_000_000
 
 
 class Exit(IntEnum):
@@ -37,16 +38,22 @@ class Exit(IntEnum):
 
 def out() -> Console:
     """For results. Rich honours NO_COLOR and plain pipes by itself."""
-    from rich.console import Console
-
-    return Console(highlight=False, soft_wrap=True)
+    return _console(stderr=False)
 
 
 def err() -> Console:
     """For everything that is not the result, so that a pipe gets the result alone."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    """A terminal gets lines that are broken between words; a pipe gets whole lines, however long."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = _WHOLE_LINE
+    return console
 
 
 def run(work: Coroutine[Any, Any, T], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:

@@ -35,6 +35,8 @@ class Server:
     model: str | None = None
     agent: str | None = None
     environment: str | None = None
+    is_here: bool = False
+    """A `footplate dev` on this machine: it sees the same directories as who calls it."""
 
 
 def load() -> Config:
@@ -83,7 +85,13 @@ def _of(source: str, fields: Mapping[str, str]) -> Server:
         model=os.environ.get("FOOTPLATE_MODEL") or fields.get("model"),
         agent=fields.get("agent"),
         environment=fields.get("environment"),
+        is_here=_is_here(fields["base_url"]),
     )
+
+
+def _is_here(base_url: str) -> bool:
+    running = local.find(places.data_dir())
+    return running is not None and running.base_url == base_url.rstrip("/")
 
 
 def local_server(*, wanted: bool = True) -> Server:
@@ -93,4 +101,4 @@ def local_server(*, wanted: bool = True) -> Server:
         other = "" if wanted else ", or name a server with `footplate config set base_url URL`"
         raise NoServer(f"No `footplate dev` runs on this machine. Start one in another terminal{other}.")
     model = os.environ.get("FOOTPLATE_MODEL") or running.model or None
-    return Server(running.base_url, secret, "footplate dev", model=model)
+    return Server(running.base_url, secret, "footplate dev", model=model, is_here=True)

@@ -5,9 +5,10 @@ from typing import Annotated
 import typer
 
 from footplate.cli import options
+from footplate.cli.grouping import Grouped
 
-agents = typer.Typer(help="Agents: which model, which prompt, which tools.", no_args_is_help=True)
-environments = typer.Typer(help="Environments: where an agent's commands run.", no_args_is_help=True)
+agents = typer.Typer(help="Agents: which model, which prompt, which tools.", no_args_is_help=True, cls=Grouped)
+environments = typer.Typer(help="Environments: where an agent's commands run.", no_args_is_help=True, cls=Grouped)
 
 AgentId = Annotated[str, typer.Argument(metavar="AGENT", help="An agent's id.")]
 EnvironmentId = Annotated[str, typer.Argument(metavar="ENVIRONMENT", help="An environment's id.")]
@@ -22,11 +23,11 @@ def list_agents(as_json: options.Json = False, profile: options.Profile = None) 
 
 
 @agents.command("show")
-def show_agent(agent: AgentId, profile: options.Profile = None) -> None:
-    """Print an agent's newest version as JSON."""
+def show_agent(agent: AgentId, as_json: options.Json = False, profile: options.Profile = None) -> None:
+    """Show an agent: the newest version of its model, prompt, tools and limits."""
     from footplate.cli import managing
 
-    managing.show_agent(agent, profile=profile)
+    managing.show_agent(agent, as_json=as_json, profile=profile)
 
 
 @agents.command("create")
@@ -68,11 +69,13 @@ def list_environments(as_json: options.Json = False, profile: options.Profile = 
 
 
 @environments.command("show")
-def show_environment(environment: EnvironmentId, profile: options.Profile = None) -> None:
-    """Print an environment as JSON."""
+def show_environment(
+    environment: EnvironmentId, as_json: options.Json = False, profile: options.Profile = None
+) -> None:
+    """Show an environment: what it is for and how it is made."""
     from footplate.cli import managing
 
-    managing.show_environment(environment, profile=profile)
+    managing.show_environment(environment, as_json=as_json, profile=profile)
 
 
 @environments.command("create")

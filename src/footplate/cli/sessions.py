@@ -1,6 +1,7 @@
 """The commands that work with sessions. What they need they import when they are called."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -47,6 +48,27 @@ def run(
     system: Annotated[
         str | None, typer.Option(metavar="TEXT", help="System prompt, instead of the agent's own.")
     ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--directory",
+            "-C",
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            resolve_path=True,
+            help="Work there, on a `footplate dev` of this machine.  [default: the current one]",
+        ),
+    ] = None,
+    scratch: Annotated[
+        bool, typer.Option("--scratch", help="Work in a new directory of the session's own instead.")
+    ] = False,
+    allowed_tools: Annotated[
+        list[str] | None, typer.Option(metavar="NAMES", help="Only these tools, such as read,grep. May be repeated.")
+    ] = None,
+    disallowed_tools: Annotated[
+        list[str] | None, typer.Option(metavar="NAMES", help="Without these tools. May be repeated.")
+    ] = None,
     max_turns: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Ask the model at most so many times; then exit code 6.")
     ] = None,
@@ -72,14 +94,17 @@ def run(
     """Do one thing: send a message to an agent and watch it work, from the first word to the last.
 
     What the agent says goes to stdout, everything else to stderr. Ctrl-C interrupts the agent; a second one leaves it
-    running. Commands of the agent run where the server's workers run, in a directory of the session's own, not in
-    this one.
+    running. Commands of the agent run where the server's workers run: in this directory if that is a `footplate dev`
+    on this machine, else in one of the session's own.
 
     Exit codes: 0 completed, 1 failed, 2 wrong command line, 3 needs action, 4 timed out, 5 interrupted, 6 limit
     reached, 7 server unreachable, 130 left by Ctrl-C.
     """
-    from footplate.cli import acting, starting
+    from footplate.cli import acting, starting, tooling
 
+    limit = tooling.Limit(tooling.names(allowed_tools or ()), tooling.names(disallowed_tools or ()))
+    if session and (limit or directory):
+        raise typer.BadParameter("A session's directory and tools are chosen when it begins: not with --session.")
     request = starting.Request(
         prompt=_prompt(prompt),
         session=session,
@@ -89,6 +114,9 @@ def run(
         system=system,
         max_turns=max_turns,
         title=title,
+        directory=None if scratch else str(directory or Path.cwd()),
+        insists=directory is not None,
+        limit=limit,
     )
     form = Format.JSON if as_json else output
     acting.run(request, form, background=background, previews=previews, timeout=timeout, profile=profile)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from footplate.cli import defaults, memory, wording
+from footplate.cli import defaults, memory, tooling, wording
 from footplate.cli.answers import RunResult
 from footplate.cli.profiles import Server
 from footplate.cli.turns import Follower
@@ -23,6 +23,11 @@ class Request:
     system: str | None = None
     max_turns: int | None = None
     title: str | None = None
+    directory: str | None = None
+    """Where to work, if the server can see it; None for a directory of the session's own."""
+    insists: bool = False
+    """On that directory: another one would not do."""
+    limit: tooling.Limit = tooling.ALL
 
     @property
     def overrides(self) -> dict[str, Any]:
@@ -53,11 +58,14 @@ async def follow(client: AsyncFootplate, begun: Begun, view: View, *, limit: flo
     return result
 
 
-async def attach(client: AsyncFootplate, session_id: str, view: View) -> RunResult | None:
+async def attach(client: AsyncFootplate, session_id: str, view: View) -> RunResult:
     """The turn that runs or the last that did, from its beginning, until the newest message is dealt with."""
     messages = (await client.events.list(session_id, limit=1, order="desc", types=["user.message"]).page()).data
     if not messages:
-        return None
+        raise ClientError(
+            f"Nothing was asked of {session_id} yet, so there is nothing to watch.",
+            help_text=f'Ask it something: footplate run --session {session_id} "…"',
+        )
     turns = (await client.turns.list(session_id, limit=1).page()).data
     after = str(turns[0].first_seq - 1) if turns else "0"
     memory.remember(client.base_url, session=session_id)
@@ -107,14 +115,23 @@ async def _begin_anew(client: AsyncFootplate, server: Server, request: Request) 
 
 
 async def _create(client: AsyncFootplate, server: Server, request: Request) -> Session:
+    if request.insists and not server.is_here:
+        raise ClientError(
+            f"{request.directory} is on this machine, and the server of {server.source} is not.",
+            help_text="Leave out --directory: the session then works in a directory of its own, on the server's side.",
+        )
     chosen = request.agent or server.agent
     overrides = request.overrides
     if chosen:
         agent_id = await _agent_named(client, chosen)
+        if request.limit:
+            overrides["tools"] = request.limit.of((await client.agents.retrieve(agent_id)).tools)
     else:
         model = request.model or server.model or defaults.USUAL_MODEL
         agent_id = await _remembered(client, "agent", lambda: _own_agent(client, model))
         overrides = {"model": model, **overrides}
+        if request.limit:
+            overrides["tools"] = request.limit.of(defaults.TOOLS)
     environment_id = (
         request.environment
         or server.environment
@@ -124,6 +141,7 @@ async def _create(client: AsyncFootplate, server: Server, request: Request) -> S
         agent={"type": "agent_with_overrides", "id": agent_id, **overrides} if overrides else agent_id,
         environment_id=environment_id,
         title=request.title or wording.title_of(request.prompt),
+        context={"directory": request.directory} if request.directory and server.is_here else None,
         initial_events=[{"type": "user.message", "content": [{"type": "text", "text": request.prompt}]}],
     )
 

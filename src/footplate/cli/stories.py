@@ -9,7 +9,13 @@ from footplate.testing.scripts import ScriptError
 
 MODEL: Final = "anthropic:scripted"
 """A name without a price: nothing is paid."""
+DISASTER_AT: Final = 4
+"""The reply of the demo whose command is slow: what is killed then is killed in the middle of something."""
 _FOLDER: Final = Path(__file__).parent / "story_scripts"
+
+
+def is_demo(story: Path | None) -> bool:
+    return story == _FOLDER / "demo.json"
 
 
 def find(name: str) -> Path:

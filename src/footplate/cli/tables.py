@@ -1,23 +1,28 @@
 """Tables for people: as wide as the terminal, and without frames, so that they can be copied."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 from rich.text import Text
 
-from footplate.cli import wording
+from footplate.cli import output, wording
 from footplate.client import Agent, Environment, Session, Turn
 
 _STATUS = {"running": "green", "rescheduling": "yellow", "failed": "red", "completed": "green"}
 _WIDE = 100
+_LEAST = 8
+"""Columns that the last one needs."""
 
 
 def sessions(found: Sequence[Session]) -> None:
     if not found:
         _say('No sessions yet. Start one: footplate run "…"')
         return
-    console = _console()
+    console = output.out()
     wide = console.width >= _WIDE or not console.is_terminal
     rows = [
         [
@@ -33,24 +38,23 @@ def sessions(found: Sequence[Session]) -> None:
 
 
 def session(detail: Session, turns: Sequence[Turn]) -> None:
-    console = _console()
     agent = detail.agent
-    for name, value in (
-        ("id", detail.id),
-        ("title", _title(detail)),
-        ("status", _coloured("archived" if detail.archived_at else detail.status)),
-        ("agent", f"{escape(agent.name)} v{agent.version}"),
-        ("agent id", agent.id),
-        ("model", escape(agent.model.id)),
-        ("environment", detail.environment_id),
-        ("created", f"{detail.created_at:%Y-%m-%d %H:%M:%S %Z} · {wording.age(detail.created_at)} ago"),
-        ("spent", wording.tokens(detail.usage)),
-    ):
-        console.print(f"[dim]{name:<12}[/] {value}", soft_wrap=True)
-    if not turns:
-        return
-    console.print()
-    _print(console, ["STATUS", "AGE", "TOOK", "IN/OUT", "RESULT"], [_turn(turn) for turn in turns])
+    _details(
+        id=detail.id,
+        title=_title(detail),
+        status=_coloured("archived" if detail.archived_at else detail.status),
+        agent=f"{escape(agent.name)} v{agent.version}",
+        agent_id=agent.id,
+        model=escape(agent.model.id),
+        environment=detail.environment_id,
+        directory=escape(str(detail.context.get("directory", ""))),
+        created=_moment(detail.created_at),
+        spent=wording.tokens(detail.usage),
+    )
+    if turns:
+        console = output.out()
+        console.print()
+        _print(console, ["STATUS", "AGE", "TOOK", "IN/OUT", "RESULT"], [_turn(turn) for turn in turns])
 
 
 def _turn(turn: Turn) -> list[str]:
@@ -67,7 +71,23 @@ def agents(found: Sequence[Agent]) -> None:
         _say("No agents yet. `footplate run` makes one, or: footplate agents create --name … --model …")
         return
     rows = [[each.id, f"v{each.version}", wording.age(each.updated_at), escape(each.name)] for each in found]
-    _print(_console(), ["ID", "VERSION", "AGE", "NAME"], rows)
+    _print(output.out(), ["ID", "VERSION", "AGE", "NAME"], rows)
+
+
+def agent(detail: Agent) -> None:
+    limits = " ".join(f"{name}={value}" for name, value in (detail.limits or {}).items())
+    _details(
+        id=detail.id,
+        name=escape(detail.name),
+        version=f"v{detail.version}" + (" · archived" if detail.archived_at else ""),
+        model=escape(detail.model.id),
+        harness=escape(detail.harness or "the server's default"),
+        tools=escape(", ".join(_tools(detail.tools)) or "none"),
+        limits=escape(limits or "the server's"),
+        system=escape(detail.system or ""),
+        created=_moment(detail.created_at),
+        updated=_moment(detail.updated_at),
+    )
 
 
 def environments(found: Sequence[Environment]) -> None:
@@ -75,32 +95,69 @@ def environments(found: Sequence[Environment]) -> None:
         _say("No environments yet. `footplate run` makes one, or: footplate environments create --name …")
         return
     rows = [[each.id, wording.age(each.created_at), escape(each.name)] for each in found]
-    _print(_console(), ["ID", "AGE", "NAME"], rows)
+    _print(output.out(), ["ID", "AGE", "NAME"], rows)
+
+
+def environment(detail: Environment) -> None:
+    _details(
+        id=detail.id,
+        name=escape(detail.name) + (" · archived" if detail.archived_at else ""),
+        about=escape(detail.description or ""),
+        kind=escape(str(detail.config.get("type", ""))),
+        created=_moment(detail.created_at),
+        updated=_moment(detail.updated_at),
+    )
 
 
 def plain(rows: Sequence[Sequence[str]], *headings: str) -> None:
-    _print(_console(), headings, [[escape(cell) for cell in row] for row in rows])
+    _print(output.out(), headings, [[escape(cell) for cell in row] for row in rows])
 
 
 def _print(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """The last column gives way when there is no room; ids and numbers stay whole, whatever the width."""
+    """The last column gives way when there is no room; ids and numbers stay whole, one below the other if need be."""
     lines = [[Text(heading, style="dim") for heading in headings], *([Text.from_markup(c) for c in r] for r in rows)]
     widths = [max(cell.cell_len for cell in column) for column in zip(*lines, strict=True)]
     taken = sum(widths[:-1]) + 2 * (len(widths) - 1)
+    if taken + _LEAST > console.width:
+        for row in rows:
+            _details(**dict(zip([heading.lower() or "*" for heading in headings], row, strict=True)))
+            console.print()
+        return
     for line in lines:
         for cell, width in zip(line[:-1], widths[:-1], strict=True):
             cell.pad_right(width + 2 - cell.cell_len)
-        if console.is_terminal:
-            line[-1].truncate(max(8, console.width - taken), overflow="ellipsis")
-        console.print(Text.assemble(*line), soft_wrap=True)
+        line[-1].truncate(console.width - taken, overflow="ellipsis")
+        console.print(Text.assemble(*line))
 
 
-def _console() -> Console:
-    return Console(highlight=False)
+def _details(**values: str) -> None:
+    """A name and a value on each line; what is empty is left out, what is long goes on below itself."""
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="dim", no_wrap=True)
+    rows.add_column(overflow="fold")
+    for name, value in values.items():
+        if value:
+            rows.add_row(name.replace("_", " "), value)
+    output.out().print(rows)
 
 
 def _say(text: str) -> None:
-    Console(stderr=True, highlight=False).print(escape(text))
+    output.err().print(escape(text))
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S %Z} · {wording.age(moment)} ago"
+
+
+def _tools(tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A toolset by its name, with what is switched off or on in it; a custom tool by its own."""
+    for tool in tools:
+        changed = [
+            f"{'+' if each.get('enabled') else '-'}{each.get('name')}"
+            for each in tool.get("configs", [])
+            if each.get("enabled") != tool.get("default_config", {}).get("enabled", True)
+        ]
+        yield str(tool.get("name") or tool.get("type")) + (f" ({' '.join(changed)})" if changed else "")
 
 
 def _title(detail: Session) -> str:

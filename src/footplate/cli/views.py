@@ -134,7 +134,8 @@ class TextView:
         self._open, self._written = None, 0
 
     def thinking(self, event: Event) -> None:
-        if event.thinking:
+        # It comes when the answer is complete: in the middle of text that is on the screen already, it would tear it.
+        if event.thinking and self._open is None:
             self._screen.line(f"  [dim italic]{escape(self._screen.fit(wording.one_line(event.thinking), 3))}[/]")
 
     def user_message(self, event: Event) -> None:

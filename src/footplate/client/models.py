@@ -71,6 +71,7 @@ class Session(Answer):
     status: SessionStatus
     title: str | None = None
     metadata: dict[str, str] = {}
+    context: dict[str, Any] = {}
     usage: Usage = Usage()
     created_at: datetime
     updated_at: datetime

@@ -1,0 +1,161 @@
+"""A newcomer's desk: a bare folder, a home of its own, shells in it, and a terminal on which a command is watched.
+
+What a shell exports, and the directory it ends in, hold for the shells after it, as for one person's hands.
+"""
+
+import asyncio
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import termios
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from bench.prove.figure import NotHeld, require
+
+_PATIENCE: Final = 900.0
+_STARTS_WITHIN: Final = 180.0
+_ENDS_WITHIN: Final = 60.0
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]|\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    first: float
+    """When the awaited word came, by the monotonic clock."""
+    code: int
+    text: str
+
+
+class Desk:
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self.folder = folder
+        self._state = folder / ".shell-state"
+        self._environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": str(folder),
+            "TERM": "xterm-256color",
+            **{f"XDG_{kind}_HOME": str(folder / "xdg" / kind.lower()) for kind in ("DATA", "CONFIG", "STATE", "CACHE")},
+            **environment,
+        }
+
+    async def run(self, code: str) -> float:
+        """To its end, which has to be a good one; seconds."""
+        started = time.monotonic()
+        keep = f'\n{{ export -p; echo "cd \\"$PWD\\""; }} > "{self._state}"\n'
+        process = await asyncio.create_subprocess_exec(
+            *("bash", "-c", f"set -euo pipefail\n{self._before()}{code}{keep}"),
+            env=self._environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        async with asyncio.timeout(_PATIENCE):
+            out, _ = await process.communicate()
+        require(holds=process.returncode == 0, otherwise=f"{code}\nfailed: {out.decode(errors='replace')[-3000:]}")
+        return time.monotonic() - started
+
+    async def start(self, code: str, ready: str, extra: Mapping[str, str] = _NOTHING) -> asyncio.subprocess.Process:
+        """Until it has printed `ready`; the rest of what it prints goes to a file."""
+        log = self.folder / "served.log"
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                *("bash", "-c", f"{self._before()}exec {code}"),
+                env={**self._environment, **extra},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=asyncio.subprocess.STDOUT,
+            )
+        deadline = time.monotonic() + _STARTS_WITHIN
+        while ready.encode() not in await asyncio.to_thread(log.read_bytes):
+            if process.returncode is not None or time.monotonic() > deadline:
+                await stop(process)
+                raise NotHeld(f"{code.strip()} did not come to {ready!r}: {log.read_text()[-3000:]}")
+            await asyncio.sleep(0.02)
+        return process
+
+    async def watch(
+        self, code: str, awaited: str, extra: Mapping[str, str] = _NOTHING, *, leave: bool = False
+    ) -> Watched:
+        """On a terminal, to its end, or until the awaited word is there; then it is killed, and nothing is harmed."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+        process = await asyncio.create_subprocess_exec(
+            *("bash", "-c", f"set -euo pipefail\n{self._before()}{code}"),
+            env={**self._environment, **extra},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        seen = _Seen(ours, awaited.encode())
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                if leave:
+                    await seen.came.wait()
+                    os.killpg(process.pid, signal.SIGKILL)
+                ended = await process.wait()
+        finally:
+            seen.close()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        require(holds=seen.first is not None, otherwise=f"{awaited!r} never came: {seen.text}")
+        return Watched(seen.first or 0.0, ended, seen.text)
+
+    def _before(self) -> str:
+        return f'cd "{self.folder}"\n[ ! -f "{self._state}" ] || . "{self._state}"\n'
+
+
+class _Seen:
+    """What is written on a terminal, and when a word of it came."""
+
+    def __init__(self, file: int, awaited: bytes) -> None:
+        self._file = file
+        self._awaited = awaited
+        self._written = b""
+        self.first: float | None = None
+        self.came = asyncio.Event()
+        asyncio.get_running_loop().add_reader(file, self._read)
+
+    @property
+    def text(self) -> str:
+        return _ESCAPE.sub(b"", self._written).decode(errors="replace")
+
+    def _read(self) -> None:
+        try:
+            self._written += os.read(self._file, 65536)
+        except OSError:  # how Linux says that nobody holds the other end
+            asyncio.get_running_loop().remove_reader(self._file)
+            self.came.set()
+            return
+        if self.first is None and self._awaited in self._written:
+            self.first = time.monotonic()
+            self.came.set()
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._file)
+        os.close(self._file)
+
+
+async def stop(process: asyncio.subprocess.Process) -> None:
+    """Ctrl-C, as a person ends it; it has to end well."""
+    if process.returncode is None:
+        process.send_signal(signal.SIGINT)
+    try:
+        async with asyncio.timeout(_ENDS_WITHIN):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        raise NotHeld("`footplate dev` does not end on Ctrl-C") from None
+    require(holds=process.returncode == 0, otherwise=f"`footplate dev` ended with {process.returncode}")

@@ -1,0 +1,161 @@
+"""Real terminals of any width: a tmux of the proof's own, in which a command runs and its screen is read.
+
+A pane stays when its command has ended, so nothing has to be caught in passing. Nothing of this machine's environment
+or of a person's own tmux reaches it.
+"""
+
+import asyncio
+import re
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from bench.prove.figure import NotHeld
+from footplate.stack.leftovers import wait_until
+
+TERM: Final = "tmux-256color"
+_ROWS: Final = 3000
+"""So many that nothing scrolls away."""
+_PATIENCE: Final = 120.0
+_TELLING: Final = 'trap : INT; "$@"; echo $? > "$0.new"; mv "$0.new" "$0"'
+"""How a command ended is told by a shell: tmux itself may not hear of it until its next child ends."""
+_SETTINGS: Final = """
+set -g default-terminal tmux-256color
+set -g remain-on-exit on
+set -g remain-on-exit-format ''
+set -g status off
+set -g escape-time 0
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    width: int
+    code: int
+    lines: Sequence[str]
+    """As they are seen, the empty ones at the end left out."""
+    wrapped: int
+    """Lines that the terminal itself had to break, wherever its edge was."""
+    raw: str
+    """With what gives colours and weights."""
+    column: int
+    """Where the cursor was left."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def words(self) -> str:
+        """What is said, whatever line it is on."""
+        return " ".join(self.text.split())
+
+
+class Tmux:
+    def __init__(self, directory: Path) -> None:
+        self._program = shutil.which("tmux") or ""
+        self._socket = directory / "tmux"
+        self._settings = directory / "tmux.conf"
+        self._directory = directory
+
+    async def __aenter__(self) -> Self:
+        if not self._program:
+            raise NotHeld("tmux is not installed: the proof looks at real terminals")
+        self._settings.write_text(_SETTINGS)
+        # A pane that waits keeps the server, and its settings, between two looks.
+        await self._start("keeper", ["cat"], 80)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._tmux("kill-server")
+
+    async def show(self, argv: Sequence[str], environment: Mapping[str, str], *, width: int) -> Screen:
+        """Run it on a terminal of that width, to its end."""
+        pane = await self.open(argv, environment, width=width)
+        try:
+            return await pane.ended()
+        finally:
+            await pane.close()
+
+    async def open(self, argv: Sequence[str], environment: Mapping[str, str], *, width: int) -> "Pane":
+        name = f"look-{secrets.token_hex(4)}"
+        alone = [f"{key}={value}" for key, value in {**environment, "TERM": TERM}.items()]
+        ending = self._directory / f"{name}.code"
+        await self._start(name, ["sh", "-c", _TELLING, str(ending), "env", "-i", *alone, *argv], width)
+        return Pane(self, name, width, ending)
+
+    async def _start(self, name: str, argv: Sequence[str], width: int) -> None:
+        size = ("-x", str(width), "-y", str(_ROWS))
+        await self._tmux("new-session", "-d", "-s", name, "-c", str(self._directory), *size, "--", *argv)
+
+    async def _tmux(self, *arguments: str) -> str:
+        process = await asyncio.create_subprocess_exec(
+            *(self._program, "-S", str(self._socket), "-f", str(self._settings), "-u", *arguments),
+            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(self._directory)},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        if process.returncode:
+            raise NotHeld(f"tmux {arguments[0]} failed: {err.decode().strip()}")
+        return out.decode()
+
+
+class Pane:
+    def __init__(self, tmux: Tmux, name: str, width: int, ending: Path) -> None:
+        self._tmux = tmux
+        self._ending = ending
+        self._name = name
+        self._width = width
+
+    async def type(self, *keys: str) -> None:
+        """Keys by tmux's names (`Tab`, `Enter`, `C-c`); anything else is typed as it is."""
+        await self._tmux._tmux("send-keys", "-t", self._name, *keys)
+
+    async def shows(self, pattern: str, *, within: float = _PATIENCE) -> Screen:
+        """The screen, once it matches."""
+
+        async def matches() -> bool:
+            return re.search(pattern, (await self.look()).text) is not None
+
+        if not await wait_until(matches, within):
+            raise NotHeld(f"{pattern!r} is not on the screen:\n{(await self.look()).text}")
+        return await self.look()
+
+    async def ended(self) -> Screen:
+        """Once all that it wrote is on the screen, and it is known how it ended."""
+
+        async def over() -> bool:
+            return self._ending.is_file() and await self._state("pane_dead") == "1"
+
+        if not await wait_until(over, _PATIENCE):
+            raise NotHeld(f"a command on a terminal did not end in {_PATIENCE:.0f} s:\n{(await self.look()).text}")
+        return await self.look()
+
+    async def look(self) -> Screen:
+        lines = _trimmed(await self._capture())
+        return Screen(
+            width=self._width,
+            code=int(self._ending.read_text()) if self._ending.is_file() else 0,
+            lines=lines,
+            wrapped=len(lines) - len(_trimmed(await self._capture("-J"))),
+            raw=await self._capture("-e"),
+            column=int(await self._state("cursor_x")),
+        )
+
+    async def close(self) -> None:
+        await self._tmux._tmux("kill-session", "-t", self._name)
+
+    async def _capture(self, *options: str) -> str:
+        return await self._tmux._tmux("capture-pane", "-p", "-t", self._name, *options)
+
+    async def _state(self, name: str) -> str:
+        return (await self._tmux._tmux("display-message", "-p", "-t", self._name, f"#{{{name}}}")).strip()
+
+
+def _trimmed(captured: str) -> list[str]:
+    return [line.rstrip() for line in captured.rstrip().split("\n")]

@@ -1,0 +1,53 @@
+"""The demo's own disaster: its worker is killed once, in the middle of a command, and another one is started.
+
+So a newcomer sees a session go on without having to break anything. It is announced, and it happens in the demo alone.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import httpx2
+
+from footplate.cli.stories import DISASTER_AT
+from footplate.stack import Part
+from footplate.stack.leftovers import wait_until
+
+_INTO_THE_COMMAND: Final = 2.0
+_LOOKS: Final = 0.5
+_FOR_EVER: Final = float("inf")
+
+
+async def death_of(worker: Part, model_address: str, say: Callable[[str], None]) -> int:
+    """The worker's exit code once it has ended, but for the one time that the story wants it."""
+    ended = asyncio.create_task(worker.wait())
+    due = asyncio.create_task(_moment(f"http://{model_address}"))
+    try:
+        await asyncio.wait({ended, due}, return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            return ended.result()
+    finally:
+        due.cancel()
+        ended.cancel()
+    pid = worker.pid
+    await worker.kill()
+    say(f"\nThe story's disaster: {worker.title} (pid {pid}) was killed in the middle of a command (kill -9).")
+    await worker.start()
+    say(f"Another one was started (pid {worker.pid}). Once the lost one is given up, the session goes on.")
+    return await worker.wait()
+
+
+async def _moment(model: str) -> None:
+    """When the story has come to its slow command, and a little into it."""
+    async with httpx2.AsyncClient(base_url=model, trust_env=False) as client:
+
+        async def slow_command() -> bool:
+            await asyncio.sleep(_LOOKS)
+            try:
+                asked = (await client.get("/_control/requests", params={"bodies": "false"})).json()["data"]
+            except (httpx2.HTTPError, ValueError, KeyError):
+                return False
+            return any(each["n"] == DISASTER_AT and each["outcome"] == "complete" for each in asked)
+
+        await wait_until(slow_command, _FOR_EVER)
+    await asyncio.sleep(_INTO_THE_COMMAND)

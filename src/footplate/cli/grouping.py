@@ -1,0 +1,28 @@
+"""Plain help at any width, with the commands in groups and their help in full."""
+
+from typing import Any, Final
+
+from typer.core import TyperGroup
+
+SESSIONS, RESOURCES, SERVERS, OWN, OTHERS = GROUPS = (
+    "Sessions",
+    "Agents and environments",
+    "Servers",
+    "This command line",
+    "Commands",
+)
+_WHOLE: Final = 200
+"""Characters: a command is described in a sentence, and a sentence is not cut off."""
+
+
+class Grouped(TyperGroup):
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                group = str(getattr(command, "rich_help_panel", None) or OTHERS)
+                groups.setdefault(group, []).append((name, command.get_short_help_str(limit=_WHOLE)))
+        for group in sorted(groups, key=GROUPS.index):
+            with formatter.section(group):
+                formatter.write_dl(groups[group])

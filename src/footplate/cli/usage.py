@@ -1,0 +1,44 @@
+"""A command line that cannot be read: what is wrong with it, for people at the terminal's width, or as JSON."""
+
+import io
+import json
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import typer
+
+_JSON: Final = frozenset({"--json", "--output=json", "--output=stream-json"})
+_FORMATS: Final = frozenset({"json", "stream-json"})
+
+
+def refuse(error: typer.TyperException, arguments: Sequence[str]) -> None:
+    if _wants_json(arguments):
+        detail = {
+            "code": "usage",
+            "title": "The command line is wrong",
+            "message": error.format_message(),
+            "help": "`--help` shows what a command takes.",
+        }
+        print(json.dumps({"type": "error", "error": detail, "exit_code": error.exit_code}, ensure_ascii=False))
+        return
+    text = io.StringIO()
+    shown: Any = error  # typer's own class for it is private
+    shown.show(file=text)
+    print(_wrapped(text.getvalue()), end="", file=sys.stderr)
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    values = {value for option, value in pairwise(arguments) if option in {"--output", "-o"}}
+    return not _JSON.isdisjoint(arguments) or not _FORMATS.isdisjoint(values)
+
+
+def _wrapped(text: str) -> str:
+    if not sys.stderr.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    lines = (line if len(line) <= width else textwrap.fill(line, width) for line in text.splitlines())
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,55 @@
+"""Which tools are left to a session: both options only take away, and a misspelt name is told."""
+
+from typing import Any
+
+import pytest
+
+from footplate.cli import tooling
+from footplate.cli.tooling import Limit
+from footplate.client import ClientError
+
+TOOLSET: dict[str, Any] = {"type": "agent_toolset_20260401"}
+ASK = {"type": "custom", "name": "ask", "description": "Ask.", "input_schema": {"type": "object"}}
+
+
+def _left(limit: Limit, *tools: dict[str, Any]) -> list[str]:
+    """What the server then offers: the names that are switched on."""
+    names = []
+    for tool in limit.of(tools):
+        if tool["type"] == "custom":
+            names.append(tool["name"])
+        else:
+            assert tool["default_config"] == {"enabled": False}
+            names += [each["name"] for each in tool["configs"] if each["enabled"]]
+    return names
+
+
+def test_only_the_allowed_ones_are_left() -> None:
+    assert _left(Limit(allowed=frozenset({"grep", "read"})), TOOLSET, ASK) == ["read", "grep"]
+    assert _left(Limit(allowed=frozenset({"ask"})), TOOLSET, ASK) == ["ask"]
+
+
+def test_the_disallowed_ones_are_gone() -> None:
+    left = _left(Limit(disallowed=frozenset({"bash", "ask"})), TOOLSET, ASK)
+    assert left == ["read", "write", "edit", "glob", "grep"]
+
+
+def test_disallowed_wins() -> None:
+    assert _left(Limit(frozenset({"bash", "read"}), frozenset({"bash"})), TOOLSET) == ["read"]
+
+
+def test_what_the_agent_has_switched_off_stays_off() -> None:
+    careful = {**TOOLSET, "configs": [{"name": "bash", "enabled": False}, {"name": "web_fetch", "enabled": True}]}
+    assert _left(Limit(disallowed=frozenset({"edit"})), careful) == ["read", "write", "glob", "grep", "web_fetch"]
+    assert _left(Limit(allowed=frozenset({"bash"})), careful) == []
+
+
+def test_a_name_that_nobody_has_is_told() -> None:
+    with pytest.raises(ClientError, match="no tool named bahs") as caught:
+        Limit(disallowed=frozenset({"bahs"})).of([TOOLSET])
+    assert "bash, read" in caught.value.help
+
+
+def test_names_with_commas_or_again() -> None:
+    assert tooling.names(["bash,read", "grep glob"]) == {"bash", "read", "grep", "glob"}
+    assert not Limit()
