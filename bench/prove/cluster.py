@@ -110,6 +110,11 @@ class Cluster:
         return StackSettings(database_url=url, redis_url=of_stack.redis_url, temporal_address=of_stack.temporal_address)
 
     @property
+    def ports(self) -> list[int]:
+        """Of the api replicas."""
+        return list(self._ports)
+
+    @property
     def base_urls(self) -> list[str]:
         return [f"http://{LOOPBACK}:{port}" for port in self._ports]
 
@@ -174,6 +179,9 @@ class Cluster:
             "FOOTPLATE_FAILPOINTS": str(self.failpoints),
             "FOOTPLATE_ANTHROPIC_API_KEY": "scripted",
             "FOOTPLATE_ANTHROPIC_BASE_URL": self.model.url,
+            "FOOTPLATE_OPENAI_API_KEY": "scripted",
+            "FOOTPLATE_OPENAI_BASE_URL": self.model.openai_url,
+            "FOOTPLATE_METRICS_ADDRESS": "off",
             remains.MARK: self.id,
             **self._extra,
         }

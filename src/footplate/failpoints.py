@@ -11,6 +11,7 @@ import signal
 from pathlib import Path
 from typing import Final
 
+# Of a turn, in a worker; and of a request, in the api.
 POINTS: Final = (
     "before_intent",
     "after_intent",
@@ -22,7 +23,19 @@ POINTS: Final = (
     "before_publish",
 )
 
-_directory: Final = os.environ.get("FOOTPLATE_FAILPOINTS")
+API_POINTS: Final = ("before_answer",)
+
+# Of retention and deletion.
+ARCHIVE_POINTS: Final = (
+    "archive_writing",
+    "archive_written",
+    "archive_recorded",
+    "archive_pruning",
+    "archive_replaced",
+)
+DELETION_POINTS: Final = ("deletion_committed", "deletion_objects")
+
+_directory: Final = os.environ.get("FOOTPLATE_FAILPOINTS") or None
 
 
 async def hit(name: str) -> None:

@@ -1,0 +1,1 @@
+"""What door-9 measures, part by part."""

@@ -1,0 +1,42 @@
+"""The judgement of door-3 finds what it is there to find."""
+
+import pytest
+from bench.prove.retries.judging import Found, broken_promises
+from bench.prove.retries.posts import Posted
+
+
+def _told(event_id: str | None, mark: str = "hello") -> Posted:
+    return Posted("send", mark, event_id, 0, 0.01)
+
+
+def _found(*things: tuple[str, str]) -> Found:
+    return {"send": things, "session": (), "agent": ()}
+
+
+@pytest.mark.parametrize(
+    ("posted", "found"),
+    [
+        ([_told("e1")], _found(("e1", "hello"))),
+        ([_told("e1"), _told("e2")], _found(("e1", "hello"), ("e2", "hello"))),
+        ([_told(None)], _found()),
+        ([_told(None)], _found(("e1", "hello"))),
+        ([_told("e1")], _found(("e1", "hello"), ("e9", "of somebody else"))),
+    ],
+    ids=["once", "twice on purpose", "given up, not made", "given up, made", "not ours"],
+)
+def test_kept_promises_are_no_fault(posted: list[Posted], found: Found) -> None:
+    assert not list(broken_promises(posted, found))
+
+
+@pytest.mark.parametrize(
+    ("posted", "found", "complaint"),
+    [
+        ([_told("e1")], _found(), "does not exist"),
+        ([_told("e1")], _found(("e1", "hello"), ("e2", "hello")), "made 2 times"),
+        ([_told(None)], _found(("e1", "hello"), ("e2", "hello")), "made 2 times"),
+        ([_told("e1"), _told("e1")], _found(("e1", "hello")), "answer to 2 callers"),
+    ],
+    ids=["lost", "made twice", "given up, made twice", "two taken for one"],
+)
+def test_broken_promises_are_found(posted: list[Posted], found: Found, complaint: str) -> None:
+    assert any(complaint in fault for fault in broken_promises(posted, found))
