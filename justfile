@@ -25,6 +25,11 @@ check:
     {{ bin }}/mypy
     {{ bin }}/lint-imports
     {{ python }} -m bench.house
+    {{ python }} -m tests.compat.page --check
+
+# Write docs/compatibility.md anew from what tests/compat shows of the official SDK.
+compatibility:
+    {{ python }} -m tests.compat.page
 
 # Run tests; all of them, or what pytest's own arguments say.
 test *arguments:
