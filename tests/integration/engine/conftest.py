@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 import pytest_asyncio
 from temporalio.client import Client
+from tests.integration.engine.cell import Engine
 from tests.integration.store.cell import Cell, Forgetful, somebody
 
 from footplate.config import Settings
@@ -14,8 +15,6 @@ from footplate.domain import ids
 from footplate.stack import Stack
 from footplate.store import migrate
 from footplate.store.objects import Objects
-
-from .cell import Engine
 
 _NAME = "engine_tests"
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
+from tests.integration.engine.cell import DONE, PATIENCE, Engine
 from tests.integration.store.cell import answer_to, ask, interrupt, message, waits_for
 
 from footplate.domain import events
@@ -13,8 +14,6 @@ from footplate.domain.turns import Outcome, SessionStatus, TurnStatus, WhenBusy
 from footplate.engine.activities import SweepActivities
 from footplate.stack.leftovers import wait_until
 from footplate.store.leases import Leases
-
-from .cell import DONE, PATIENCE, Engine
 
 
 def _filled(items: Sequence[object]) -> Callable[[], Awaitable[bool]]:

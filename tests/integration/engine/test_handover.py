@@ -2,12 +2,12 @@
 
 import asyncio
 
+from tests.integration.engine.cell import DONE, PATIENCE, Engine
+
 from footplate.domain import events
 from footplate.domain.ports import TurnContext
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.stack.leftovers import wait_until
-
-from .cell import DONE, PATIENCE, Engine
 
 
 async def test_a_worker_that_stops_hands_its_turn_over(idle_engine: Engine) -> None:

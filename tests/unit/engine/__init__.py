@@ -1,1 +1,0 @@
-"""Tests of the engine that need no server."""
