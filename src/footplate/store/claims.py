@@ -41,7 +41,8 @@ class Claims:
         if head["turn_id"] is not None:
             turn = await connection.fetchrow(SQL["turn_of_head"], session_id, head["turn_id"])
             assert turn is not None
-            remaining = await _unanswered(connection, turn) if turn["status"] == TurnStatus.AWAITING else []
+            awaited = turn["result"].get("pending", []) if turn["status"] == TurnStatus.AWAITING else []
+            remaining = await unanswered(connection, session_id, turn["first_seq"], awaited)
             if not remaining:
                 return await self._resume(connection, head, turn)
             step = await connection.fetchrow(SQL["next_step"], session_id)
@@ -97,7 +98,7 @@ class Claims:
         )
 
     async def _resume(self, connection: Connection, head: Row, turn: Row) -> Claim:
-        row = await connection.fetchrow(SQL["resume_turn"], turn["session_id"], turn["id"], head["seq"])
+        row = await connection.fetchrow(SQL["resume_turn"], turn["session_id"], turn["id"])
         assert row is not None
         claim = replace(
             _claim_of(head, turn),
@@ -147,17 +148,19 @@ def _claim_of(head: Row, turn: Row) -> Claim:
     )
 
 
-async def _unanswered(connection: Connection, turn: Row) -> list[str]:
-    rows = await connection.fetch(SQL["custom_answers"], turn["session_id"], turn["first_seq"])
-    answered = {row["id"] for row in rows}
-    return [event_id for event_id in turn["result"].get("pending", []) if event_id not in answered]
+async def unanswered(connection: Connection, session_id: str, first_seq: int, calls: Sequence[str]) -> list[str]:
+    """Those of a turn's custom tool calls that have no result yet."""
+    if not calls:
+        return []
+    answered = {row["id"] for row in await connection.fetch(SQL["custom_answers"], session_id, first_seq)}
+    return [event_id for event_id in calls if event_id not in answered]
 
 
 async def _supersede(connection: Connection, head: Row, turn: Row) -> None:
     """A new message came instead of the answers: the waiting turn ends, its open calls fail in the next (K9)."""
     result = {**turn["result"], "superseded": True}
     await connection.fetchval(
-        SQL["end_turn"], turn["session_id"], head["epoch"], turn["id"], TurnStatus.COMPLETED, result, True
+        SQL["end_turn"], turn["session_id"], head["epoch"], turn["id"], TurnStatus.COMPLETED, result, True, False
     )
 
 

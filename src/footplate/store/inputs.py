@@ -44,13 +44,14 @@ async def append_inputs(
         raise InvalidRequest(
             f"Session {session_id!r} is archived and takes no more events.", help_text="Create a new session."
         )
-    pending = await _pending(connection, head)
+    pending = await _pending(connection, head, inputs)
     plans = [_plan(head, item, number, pending) for number, item in enumerate(inputs)]
     return await _write(connection, objects, principal, head, plans)
 
 
-async def _pending(connection: Connection, head: Row) -> list[str]:
-    if head["turn_id"] is None:
+async def _pending(connection: Connection, head: Row, inputs: Sequence[Input]) -> list[str]:
+    """Custom tool calls without a result, also of a turn that still runs: who sees a call in the log may answer it."""
+    if head["turn_id"] is None or all(item.type != events.USER_CUSTOM_TOOL_RESULT for item in inputs):
         return []
     rows = await connection.fetch(SQL["pending_custom"], head["session_id"], head["turn_id"])
     return [row["id"] for row in rows]
@@ -75,7 +76,7 @@ def _plan(head: Row, item: Input, number: int, pending: list[str]) -> _Plan:
             raise InvalidRequest(
                 f"No custom tool call {use_id!r} waits for a result.",
                 field=f"events.{number}.custom_tool_use_id",
-                help_text="Use the id of an agent.custom_tool_use event named by the last requires_action.",
+                help_text="Use the id of an agent.custom_tool_use event of the last turn, and answer it once.",
             )
         pending.remove(str(use_id))
         return _Plan(event, item, processed=True, wake=True)

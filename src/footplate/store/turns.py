@@ -6,6 +6,7 @@ belongs to in the same statement, so a stale one changes nothing and raises `Fen
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import asyncpg
@@ -21,7 +22,7 @@ from footplate.store.appends import Batch, append
 from footplate.store.archives import Archive, Archives
 from footplate.store.archives_format import Line
 from footplate.store.archives_reads import through
-from footplate.store.claims import content_of
+from footplate.store.claims import content_of, unanswered
 from footplate.store.database import SQL, Connection, Database, patiently
 from footplate.store.objects import Objects
 from footplate.store.records import Row
@@ -81,28 +82,33 @@ class Turns:
         if outcome.error_type is not None:
             status: events.RetryStatus = "terminal" if outcome.status is TurnStatus.FAILED else "exhausted"
             last.append(events.session_error(outcome.error_type, outcome.error_message or "", status))
-        last.append(events.status_idle(outcome.stop_reason))
+        idle = events.status_idle(outcome.stop_reason)
         more = True  # also when the acknowledgement was lost: looking once too often finds nothing
 
         async def commit(connection: Connection) -> Sequence[Position]:
             nonlocal more
             async with connection.transaction():
-                late = await self._late_interrupts(connection, claim)
-                positions = [*late, *await append(connection, self._objects, claim, Batch(last))]
-                ended = outcome.status is not TurnStatus.AWAITING
+                positions = [*await self._late_interrupts(connection, claim)]
+                remaining = await unanswered(connection, claim.session_id, claim.first_seq, outcome.pending)
+                said = replace(outcome, pending=tuple(remaining))
+                goes_on = outcome.status is TurnStatus.AWAITING and not remaining
+                if not goes_on:
+                    new = [*last, replace(idle, body={"stop_reason": said.stop_reason})]
+                    positions += await append(connection, self._objects, claim, Batch(new))
                 found = await connection.fetchval(
                     SQL["end_turn"],
                     claim.session_id,
                     claim.epoch,
                     claim.turn_id,
                     outcome.status,
-                    _result(outcome),
-                    ended,
+                    _result(said),
+                    outcome.status is not TurnStatus.AWAITING,
+                    goes_on,
                 )
                 more = bool(found)
                 return positions
 
-        return await self._patiently(commit, claim, last), more
+        return await self._patiently(commit, claim, [*last, idle]), more
 
     async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]:
         """The turn waits for its next try."""

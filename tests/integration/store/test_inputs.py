@@ -180,6 +180,52 @@ async def test_an_answer_counts_once(cell: Cell, principal: Principal) -> None:
         await cell.send(principal, session_id, answer_to(asked[0]))
 
 
+async def test_an_answer_may_come_before_the_turn_is_parked(cell: Cell, principal: Principal) -> None:
+    """A client sees the call in the log before the turn has come to rest; other tools of the message may still run."""
+    session_id = await cell.session(principal, "go")
+    claim = await cell.claim(session_id, principal)
+    asked = [ask(), ask()]
+    await cell.turns.append(claim, asked)
+    await cell.send(principal, session_id, answer_to(asked[0].id))
+    with pytest.raises(InvalidRequest):
+        await cell.send(principal, session_id, answer_to(asked[0].id))
+
+    positions, more = await cell.turns.finish(claim, waits_for(*asked))
+
+    assert more
+    assert positions[-1].event.body["stop_reason"] == {"type": "requires_action", "event_ids": [asked[1].id]}
+    await cell.send(principal, session_id, answer_to(asked[1].id))
+    assert (await cell.claim(session_id, principal)).turn_id == claim.turn_id
+
+
+async def test_a_turn_whose_answers_are_all_there_is_never_idle(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "go")
+    claim = await cell.claim(session_id, principal)
+    asked = ask()
+    await cell.turns.append(claim, [asked])
+    await cell.send(principal, session_id, answer_to(asked.id))
+
+    assert await cell.turns.finish(claim, waits_for(asked)) == ([], True)
+
+    assert (await cell.reads.session(principal, session_id)).status is SessionStatus.RUNNING
+    resumed = await cell.claim(session_id, principal)
+    assert (resumed.turn_id, resumed.positions) == (claim.turn_id, ())
+    statuses = [
+        kind for kind in types(await cell.positions(session_id, principal)) if kind.startswith("session.status")
+    ]
+    assert statuses == [events.STATUS_RUNNING]
+
+
+async def test_an_interrupt_after_the_last_answer_stops_the_turn_that_goes_on(cell: Cell, principal: Principal) -> None:
+    session_id, asked, _ = await _park(cell, principal, 1)
+    await cell.send(principal, session_id, interrupt())  # finds it idle, and is done with
+    await cell.send(principal, session_id, answer_to(asked[0]))
+    assert (await cell.send(principal, session_id, interrupt())).nudge
+    claim = await cell.claim(session_id, principal)
+    wanted, positions = await cell.turns.take_interrupts(claim)
+    assert (wanted, types(positions)) == (True, [events.USER_INTERRUPT])
+
+
 async def test_a_new_message_ends_the_turn_that_waits(cell: Cell, principal: Principal) -> None:
     session_id, asked, turn_id = await _park(cell, principal, 1)
     await cell.send(principal, session_id, "never mind")

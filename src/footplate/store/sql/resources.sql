@@ -97,15 +97,15 @@ with a as (delete from events where session_id = $1), b as (delete from entries 
 delete from sessions where id = $1
 
 -- name: pending_custom
--- The custom tool calls that the parked turn waits for; those answered since it last said so are left out.
-select pending.id
-from turns t, json_array_elements_text(t.result -> 'pending') with ordinality as pending (id, n)
-where t.session_id = $1 and t.id = $2 and t.status = 'awaiting_tool_results'
+-- The turn's custom tool calls that have no result, whether it is parked by now or still runs.
+select call.event_id as id
+from turns t join events call on call.session_id = t.session_id and call.seq >= t.first_seq and call.turn_id = t.id
+where t.session_id = $1 and t.id = $2 and call.type = 'agent.custom_tool_use'
   and not exists (
       select from events e
       where e.session_id = $1 and e.seq >= t.first_seq and e.type = 'user.custom_tool_result' and e.ref_seq is null
-        and e.body ->> 'custom_tool_use_id' = pending.id)
-order by pending.n
+        and e.body ->> 'custom_tool_use_id' = call.event_id)
+order by call.seq
 
 -- name: key_principal
 select id, organisation, name, roles from api_keys where secret_hash = $1 and revoked_at is null

@@ -56,10 +56,7 @@ with head as (
 select seq, now() as created_at from head
 
 -- name: resume_turn
--- A parked turn that goes on heeds only the interrupts that come from now on.
-update turns
-set attempt = attempt + 1, controls_seq = case when status = 'awaiting_tool_results' then $3 + 1 else controls_seq end,
-    status = 'running'
+update turns set attempt = attempt + 1, status = 'running'
 where session_id = $1 and id = $2
 returning attempt, failures, controls_seq
 
@@ -68,8 +65,12 @@ update session_heads set status = $3 where session_id = $1 and epoch = $2
 
 -- name: end_turn
 -- The caller holds the head's lock and has appended the last events in the same transaction. Says if there is more to do.
+-- A parked turn whose answers are all there already is not idle: it goes on with the next claim. One that is parked heeds,
+-- when it goes on, only the interrupts that came after.
 with turn as (
-    update turns set status = $4, result = $5, ended_at = case when $6 then now() end
+    update turns
+    set status = $4, result = $5, ended_at = case when $6 then now() end,
+        controls_seq = case when $6 then controls_seq else (select seq + 1 from session_heads where session_id = $1) end
     where session_id = $1 and id = $3
     returning position, started_at
 ), step as (
@@ -77,7 +78,8 @@ with turn as (
     from turn where s.session_id = $1 and s.position = turn.position
 )
 update session_heads h
-set status = 'idle', holder = null, turn_id = case when $6 then null else turn_id end,
+set status = case when $7 then 'running' else 'idle' end, holder = null,
+    turn_id = case when $6 then null else turn_id end,
     active_seconds = active_seconds + extract(epoch from now() - h.claimed_at)
 from turn
 where h.session_id = $1 and h.epoch = $2
