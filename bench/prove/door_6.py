@@ -99,7 +99,7 @@ def _figure(reports: Sequence[Report], thrown: Thrown, left: Left, *, seconds: f
     conformance = sum(count for name, count in made.failures.items() if "_conformance" in name)
     others = made.failures.total() - conformance
     wanted = (1, 1) if quick else (_CASES, _THROWN)
-    samples = [*made.samples, *made.errors, *thrown.samples, *left.logged[:20]]
+    samples = [*made.samples, *made.errors, *made.given_up, *thrown.samples, *left.logged[:20]]
     for sample in samples:
         print(sample, flush=True)
     kinds = ", ".join(f"{count:,} {kind}s" for kind, count in sorted(thrown.cases.items()))
@@ -107,7 +107,8 @@ def _figure(reports: Sequence[Report], thrown: Thrown, left: Left, *, seconds: f
         text=f"{made.cases.total():,} requests that schemathesis made of {len(answers)} operations "
         f"({made.cases['stateful']:,} of them in scenarios of several steps; {succeeded} operations "
         f"succeeded) in {seconds:.0f} s: {server_errors} server errors, {conformance} answers other than the document "
-        f"says, {others} other complaints; {thrown.cases.total():,} malformed cases ({kinds}): "
+        f"says, {others} other complaints, {len(made.given_up)} requests that it could not make up; "
+        f"{thrown.cases.total():,} malformed cases ({kinds}): "
         f"{thrown.server_errors} server errors, {thrown.wrong.total()} wrong answers, {left.tasks.total()} tasks and "
         f"{left.connections} connections left, {len(left.logged)} unexpected errors in the log",
         holds=made.cases.total() >= wanted[0]

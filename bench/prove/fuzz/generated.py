@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 import orjson
 import schemathesis
 from schemathesis.config import SchemathesisConfig
+from schemathesis.core.errors import InvalidSchema
 from schemathesis.engine import Status, events, from_schema
 from schemathesis.engine.recorder import ScenarioRecorder
 from schemathesis.generation.case import Case
@@ -37,6 +38,7 @@ STREAM: Final = "GET /v1/sessions/{session_id}/events/stream"
 _STREAM_SECONDS: Final = 0.3
 """A stream that says nothing is left after so long."""
 _KEPT: Final = 20
+_GIVEN_UP_AT_MOST: Final = 20
 _REPLACED: Final = 0.8
 _ENDING: Final = ("DELETE ", "/archive")
 """Operations that end what they name. The things that exist are for all."""
@@ -68,6 +70,8 @@ class Report:
     samples: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """What kept schemathesis itself from testing something."""
+    given_up: list[str] = field(default_factory=list)
+    """Requests that it began and could not make up: of the schemas it derives, some ask for more than it can draw."""
 
     def take(self, phase: str, recorder: ScenarioRecorder) -> None:
         self.cases[phase] += len(recorder.interactions)
@@ -114,10 +118,11 @@ def run(order: Order) -> Report:
             if isinstance(event, events.ScenarioFinished):
                 report.take(event.phase.value, event.recorder)
             elif isinstance(event, events.NonFatalError):
-                report.errors.append(str(event.value))
+                beyond_it = isinstance(event.value, InvalidSchema) and str(event.value).startswith("Cannot generate")
+                (report.given_up if beyond_it else report.errors).append(f"{event.label}: {event.value}")
             elif isinstance(event, events.FatalError):
                 raise event.exception
-        if report.cases.total() >= order.cases or report.errors:
+        if report.cases.total() >= order.cases or report.errors or len(report.given_up) > _GIVEN_UP_AT_MOST:
             return report
     raise AssertionError("rounds do not end")
 
