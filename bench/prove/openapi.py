@@ -68,6 +68,14 @@ class Document:
         self._collect(schema, found, set())
         return found
 
+    def takes_text(self, schema: Mapping[str, Any]) -> bool:
+        """Whether a string, such as an id, fits: alone, in a list, or as one of several choices."""
+        schema = self._resolve(schema)
+        choices = [each for word in ("anyOf", "oneOf", "allOf") for each in schema.get(word, ())]
+        if "items" in schema:
+            choices.append(schema["items"])
+        return schema.get("type") == "string" or any(map(self.takes_text, choices))
+
     def _operation(self, method: str, path: str, described: Mapping[str, Any]) -> Operation:
         parameters = described.get("parameters", [])
         body = described.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")

@@ -118,7 +118,7 @@ def named(operation: Operation, document: Document) -> Sequence[str]:
     names = list(operation.path_parameters)
     if operation.body is not None:
         for name, schema in document.properties(operation.body).items():
-            if not is_reference(name) or not is_supported(schema):
+            if not is_reference(name) or not is_supported(schema) or not document.takes_text(schema):
                 continue
             if name in BODY_IDS:
                 names.append(name)

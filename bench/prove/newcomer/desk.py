@@ -49,13 +49,13 @@ class Desk:
             **environment,
         }
 
-    async def run(self, code: str) -> float:
+    async def run(self, code: str, extra: Mapping[str, str] = _NOTHING) -> float:
         """To its end, which has to be a good one; seconds."""
         started = time.monotonic()
         keep = f'\n{{ export -p; echo "cd \\"$PWD\\""; }} > "{self._state}"\n'
         process = await asyncio.create_subprocess_exec(
             *("bash", "-c", f"set -euo pipefail\n{self._before()}{code}{keep}"),
-            env=self._environment,
+            env={**self._environment, **extra},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

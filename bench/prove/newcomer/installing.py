@@ -38,7 +38,7 @@ async def build(page: FirstScreen, scratch: Path) -> Path:
         copy(source, checkout / name)
     builder = Desk(checkout, {})
     await builder.run("python3 -m venv .venv && source .venv/bin/activate")
-    await builder.run(page.build, **_line(scratch))
+    await builder.run(page.build, _line(scratch))
     return checkout / "dist"
 
 
@@ -48,10 +48,10 @@ async def install(page: FirstScreen, desk: Desk, dist: Path, scratch: Path) -> I
     loader = Desk(scratch, {})
     await loader.run("python3 -m venv loader")
     started = time.monotonic()
-    await loader.run(f'loader/bin/pip download --quiet --dest "{wheels}" "{desk.folder}"/dist/*.whl', **_line(scratch))
+    await loader.run(f'loader/bin/pip download --quiet --dest "{wheels}" "{desk.folder}"/dist/*.whl', _line(scratch))
     download = time.monotonic() - started
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_NO_CACHE_DIR": "1"}
-    seconds = sum([await desk.run(block, **offline) for block in page.install])
+    seconds = sum([await desk.run(block, offline) for block in page.install])
     sizes = [file.stat().st_size for file in wheels.iterdir()]
     return Installed(download, sum(sizes) / _MEGA, len(sizes), seconds)
 

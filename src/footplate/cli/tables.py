@@ -71,7 +71,7 @@ def agents(found: Sequence[Agent]) -> None:
         _say("No agents yet. `footplate run` makes one, or: footplate agents create --name … --model …")
         return
     rows = [[each.id, f"v{each.version}", wording.age(each.updated_at), escape(each.name)] for each in found]
-    _print(output.out(), ["ID", "VERSION", "AGE", "NAME"], rows)
+    _print(output.out(), ["ID", "VER", "AGE", "NAME"], rows)
 
 
 def agent(detail: Agent) -> None:
