@@ -2,6 +2,7 @@
 
 import base64
 import os
+import time
 
 import pytest
 
@@ -164,6 +165,27 @@ def test_glob_patterns(pattern: str, path: str, *, matches: bool) -> None:
     assert bool(globbing.compile_pattern(pattern).match(path)) is matches
 
 
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*a" * 30 + "b", "a" * 250),
+        ("**/" * 40 + "b", "a/" * 2000),
+        ("**/*a*a*a*b/" * 10 + "b", "/".join(["a" * 200] * 20)),
+        ("?*" * 40 + "b", "a" * 250),
+    ],
+)
+def test_no_pattern_takes_long(pattern: str, path: str) -> None:
+    """It is matched in the worker that all turns share."""
+    began = time.monotonic()
+    assert not globbing.compile_pattern(pattern).match(path)
+    assert time.monotonic() - began < 0.2
+
+
+@pytest.mark.parametrize("pattern", ["{a,b}" * 20, "a**b" * 20])
+async def test_a_pattern_that_stands_for_too_many_is_refused(environment: LocalEnvironment, pattern: str) -> None:
+    assert "256" in said(await run(environment, "glob", pattern=pattern))
+
+
 def test_schemas_name_the_reference_inputs() -> None:
     shapes = {
         name: sorted(tool_inputs.definition(name).parameters_json_schema["properties"]) for name in BUILT_IN_TOOLS
@@ -178,3 +200,11 @@ def test_schemas_name_the_reference_inputs() -> None:
         "web_fetch": ["url"],
         "web_search": ["query"],
     }
+
+
+async def test_read_finds_lines_far_into_a_large_file(environment: LocalEnvironment) -> None:
+    await environment.write("large", b"".join(b"%d\n" % number for number in range(1, 300_001)) + b"end")
+    assert said(await run(environment, "read", file_path="large", view_range=[299_999, 300_001])) == (
+        "299999\n300000\nend"
+    )
+    assert "300001 lines" in said(await run(environment, "read", file_path="large", view_range=[300_002, -1]))

@@ -1,32 +1,114 @@
-"""Doublestar patterns as regular expressions. Pure; the standard library has this from Python 3.13 on only."""
+"""Doublestar patterns, matched in time that grows no faster than pattern and path. Pure.
+
+The pattern comes from a model and the path from an agent: a regular expression of the whole would stop the worker.
+"""
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from footplate.harness.native.failure import ToolFailure
+
+MOST_ALTERNATIVES: Final = 256
+_TOKEN: Final = re.compile(r"(\*\*|\*|/)|(\?)|\[([!^]?)(\]?[^\]]*)\]|\\(.)|(.)", re.DOTALL)
+_BRACES: Final = re.compile(r"(?:[^\\{]|\\.|\{(?![^{}]*\}))*?\{([^{}]*)\}", re.DOTALL)
+_CROSSING: Final = "**"
+_NOTHING: Final = re.compile(r"(?!)")
+
+_Token = tuple[str, ...]
+_Component = re.Pattern[str] | None
+"""None: any number of directories."""
 
 
-def compile_pattern(pattern: str) -> re.Pattern[str]:
+@dataclass(frozen=True, slots=True)
+class Glob:
+    alternatives: Sequence[Sequence[_Component]]
+
+    def match(self, path: str) -> bool:
+        parts = path.split("/")
+        return any(_matches(components, parts) for components in self.alternatives)
+
+
+def compile_pattern(pattern: str) -> Glob:
     r"""`**/` crosses directories, `*` and `?` stay in one, `[…]` and `{a,b}` as in a shell, `\` quotes."""
-    return re.compile("".join(_parts(pattern.removeprefix("./"))) + r"\Z", re.DOTALL)
+    found: list[Sequence[_Component]] = []
+    for plain in _without_braces(pattern.removeprefix("./")):
+        for components in _split(_TOKEN.findall(plain)):
+            if len(found) == MOST_ALTERNATIVES:
+                raise ToolFailure(f"A pattern may stand for {MOST_ALTERNATIVES} at most: use fewer braces.")
+            found.append(components)
+    return Glob(found)
 
 
-def _parts(pattern: str) -> list[str]:
-    parts: list[str] = []
-    depth = 0
-    position = 0
-    while position < len(pattern):
-        rest = pattern[position:]
-        if found := re.match(r"\*\*/|\*\*|\*|\?", rest):
-            parts.append({"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}[found[0]])
-        elif found := re.match(r"\[([!^]?)(\]?[^\]]*)\]", rest):
-            inside = found[2].replace("\\", "\\\\").replace("[", "\\[")
-            parts.append(f"(?!/)[{'^' if found[1] else ''}{inside}]")
-        elif found := re.match(r"\\(.)", rest, re.DOTALL):
-            parts.append(re.escape(found[1]))
-        elif (found := re.match(r"\{(?=[^{}]*\})", rest)) or (depth and (found := re.match("[,}]", rest))):
-            parts.append({"{": "(?:", ",": "|", "}": ")"}[found[0]])
-            depth += {"{": 1, ",": 0, "}": -1}[found[0]]
+def _matches(components: Sequence[_Component], parts: Sequence[str]) -> bool:
+    """A component that does not fit sends us back to the last `**` alone, which then takes one directory more."""
+    at, part = 0, 0
+    crossing, taken = -1, 0
+    while part < len(parts):
+        component = components[at] if at < len(components) else _NOTHING
+        if component is None:
+            crossing, taken, at = at, part, at + 1
+            if at == len(components):  # at the end it stands for something, if only for one file
+                return True
+        elif component.fullmatch(parts[part]):
+            at, part = at + 1, part + 1
+        elif crossing >= 0:
+            taken += 1
+            at, part = crossing + 1, taken
         else:
-            found = re.match(".", rest, re.DOTALL)
-            assert found is not None
-            parts.append(re.escape(found[0]))
-        position += found.end()
-    return parts
+            return False
+    return at == len(components)
+
+
+def _without_braces(pattern: str) -> Iterator[str]:
+    """One after the other, so that who counts them can stop."""
+    waiting = [pattern]
+    while waiting:
+        now = waiting.pop()
+        found = _BRACES.match(now)
+        if found is None:
+            yield now
+            continue
+        before, after = now[: found.start(1) - 1], now[found.end() :]
+        waiting += [f"{before}{choice}{after}" for choice in reversed(found[1].split(","))]
+
+
+def _split(tokens: Sequence[_Token]) -> Iterator[Sequence[_Component]]:
+    """A `**` beside other signs (`a**b`) stays in one directory or crosses some (`a*/**/*b`): both are tried."""
+    for index, token in enumerate(tokens):
+        alone = (index == 0 or tokens[index - 1][0] == "/") and (
+            index + 1 == len(tokens) or tokens[index + 1][0] == "/"
+        )
+        if token[0] == _CROSSING and not alone:
+            for written in (("*",), ("*", "/", _CROSSING, "/", "*")):
+                yield from _split([*tokens[:index], *map(_sign, written), *tokens[index + 1 :]])
+            return
+    components: list[list[str]] = [[]]
+    for sign, *others in tokens:
+        if sign == "/":
+            components.append([])
+        else:
+            components[-1].append(sign or _one(*others))
+    yield [None if component == [_CROSSING] else _expression(component) for component in components]
+
+
+def _sign(sign: str) -> _Token:
+    return (sign, "", "", "", "", "")
+
+
+def _one(one: str, negation: str, inside: str, quoted: str, plain: str) -> str:
+    if inside:
+        escaped = inside.replace("\\", "\\\\").replace("[", "\\[")
+        return f"[{'^' if negation else ''}{escaped}]"
+    return "." if one else re.escape(quoted or plain)
+
+
+def _expression(component: Sequence[str]) -> re.Pattern[str]:
+    """What follows a star is looked for once, from the left, and never given up again: all signs are of one length."""
+    pieces = "".join(f"\0{sign}" if sign == "*" else sign for sign in component).split("\0*")
+    head, *rest = pieces
+    if not rest:
+        return re.compile(head, re.DOTALL)
+    middle = "".join(f"(?>.*?{piece})" for piece in rest[:-1] if piece)
+    return re.compile(f"{head}{middle}.*{rest[-1]}", re.DOTALL)

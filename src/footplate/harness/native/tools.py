@@ -4,6 +4,7 @@ A tool that cannot do what was asked raises `ToolFailure` with a text for the mo
 becomes a failed result too (F5); only the loss of the turn or of its environment goes up to the engine.
 """
 
+import asyncio
 import posixpath
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 from footplate.domain.errors import Fenced, Temporary
 from footplate.domain.events import text_block
 from footplate.domain.json import Json, JsonObject, clean_text
-from footplate.domain.ports import CommandResult, Environment
+from footplate.domain.ports import CommandResult, Environment, FileInfo
 from footplate.harness.native import content, globbing
 from footplate.harness.native.failure import ToolFailure
 from footplate.harness.native.tool_inputs import (
@@ -41,6 +42,7 @@ _MAGIC: Final = (
     (b"%PDF-", "application/pdf"),
 )
 _NOT_FOUND: Final = 1
+_STRIDE: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +156,14 @@ async def _glob(environment: Environment, given: Glob) -> ToolOutput:
         if not pattern.startswith(start):
             raise ToolFailure(f"An absolute pattern must start with {start}.")
         pattern = pattern.removeprefix(start)
-    matches = globbing.compile_pattern(pattern).match
-    files = [file for file in await environment.list_files(base) if matches(file.path)]
-    files.sort(key=lambda file: (-file.modified, file.path))
-    return _text("\n".join(posixpath.normpath(posixpath.join(base, file.path)) for file in files) or "No file matches.")
+    found = await asyncio.to_thread(_matching, await environment.list_files(base), globbing.compile_pattern(pattern))
+    return _text("\n".join(posixpath.normpath(posixpath.join(base, path)) for path in found) or "No file matches.")
+
+
+def _matching(files: Sequence[FileInfo], pattern: globbing.Glob) -> list[str]:
+    """In a thread: a tree may have very many files."""
+    found = sorted((-file.modified, file.path) for file in files if pattern.match(file.path))
+    return [path for _, path in found]
 
 
 async def _grep(environment: Environment, given: Grep) -> ToolOutput:
@@ -194,12 +200,25 @@ def _media_type(data: bytes) -> str | None:
 
 
 def _lines(text: str, first: int, last: int) -> str:
-    lines = text.splitlines(keepends=True)
+    """Those that are asked for alone: a file may have millions."""
     if first < 1 or (0 < last < first):
         raise ToolFailure(f"view_range [{first}, {last}] is no range of lines.")
-    if first > len(lines):
-        raise ToolFailure(f"The file has {len(lines)} lines; view_range starts at {first}.")
-    return "".join(lines[first - 1 : last if last > 0 else None])
+    count = text.count("\n") + (not text.endswith("\n") and bool(text))
+    if first > count:
+        raise ToolFailure(f"The file has {count} lines; view_range starts at {first}.")
+    start = _line_start(text, 0, first - 1)
+    return text[start:] if last <= 0 else text[start : _line_start(text, start, last - first + 1)]
+
+
+def _line_start(text: str, start: int, lines: int) -> int:
+    """Where the text is that many lines further on: in large strides first, then line by line."""
+    while start < len(text) and (passed := text.count("\n", start, start + _STRIDE)) < lines:
+        start, lines = start + _STRIDE, lines - passed
+    for _ in range(lines):
+        start = text.find("\n", start) + 1
+        if start == 0:
+            return len(text)
+    return start
 
 
 def _decode(data: bytes) -> str:
