@@ -26,6 +26,12 @@ def default_data_dir() -> Path:
     return Path(base) / "footplate"
 
 
+def private_dirs() -> list[Path]:
+    """Where the command line keeps keys and what it did last. Its own rule is in `cli.places`."""
+    usual = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
+    return [Path(os.environ.get(name) or Path.home() / place) / "footplate" for name, place in usual.items()]
+
+
 def _own(name: str) -> AliasChoices:
     """Ours first, then the provider's own variable."""
     return AliasChoices(f"footplate_{name}", name)

@@ -1,14 +1,15 @@
 """Files of a working tree, by plain blocking calls. The unsandboxed environment runs them in a thread."""
 
+import os
 from collections.abc import Callable
-from pathlib import Path
 
 from footplate.domain.ports import FileInfo
 from footplate.environments import plain_files
 
 
 def read(path: str) -> bytes:
-    return Path(path).read_bytes()
+    with os.fdopen(plain_files.open_regular(path), "rb") as file:
+        return file.read()
 
 
 def write(path: str, content: bytes, *, before_replace: Callable[[], None]) -> None:

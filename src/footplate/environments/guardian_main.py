@@ -16,6 +16,7 @@ import _socket
 import fcntl
 import marshal
 import os
+import resource
 import select
 import sys
 import time
@@ -209,11 +210,22 @@ def clean_start(fds: dict[int, int]) -> None:
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
 
 
+def set_limits(limits: dict[str, int]) -> None:
+    """By the names of the `resource` module; inherited by all that is started, and not to be raised again."""
+    for name, number in limits.items():
+        kind = getattr(resource, name)
+        before = resource.getrlimit(kind)[1]
+        after = number if before == resource.RLIM_INFINITY else min(number, before)  # a stricter one stays
+        resource.setrlimit(kind, (after, after))
+
+
 def become_command(message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
     """In the child: the given descriptors and no other, then the program or status 127."""
     try:
         if fds:
             clean_start(fds)
+        if "limits" in message:
+            set_limits(message["limits"])
         os.chdir(message["cwd"])
         os.execvpe(message["argv"][0], message["argv"], message["env"])  # noqa: S606
     except OSError as error:

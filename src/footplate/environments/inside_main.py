@@ -9,9 +9,9 @@ It is the guardian's own loop, without a lease: the guardian outside holds that,
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # the C part of `signal`, always loaded
 import errno
 import os
-import resource
 import sys
 
 TYPE_CHECKING = False
@@ -33,20 +33,12 @@ FIRST_TO_DIE = b"500"
 
 def main() -> None:
     tree.set_dumpable(0)
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # the one signal that Python would let through to process 1
     close_all_but([0, 1, 2, tree.proc])
-    limit(sys.argv[1:])
+    guardian.set_limits({name: int(number) for name, number in (entry.split("=") for entry in sys.argv[1:])})
     inside = Inside(guardian.take_connection(), float("inf"), init=None, lifeline=None)
     inside.serve()
     os._exit(0)
-
-
-def limit(limits: list[str]) -> None:
-    """Each as NAME=NUMBER; inherited by all that is started, and not to be raised again. A stricter one stays."""
-    for name, number in (entry.split("=") for entry in limits):
-        kind = getattr(resource, name)
-        before = resource.getrlimit(kind)[1]
-        after = int(number) if before == resource.RLIM_INFINITY else min(int(number), before)
-        resource.setrlimit(kind, (after, after))
 
 
 class Inside(guardian.Guardian):
@@ -81,6 +73,7 @@ def offer_to_die_first() -> None:
 def run_call(message: dict[str, Any]) -> NoReturn:
     """The exit code is 0 or the number of the system's error."""
     code = errno.EIO
+    _signal.signal(_signal.SIGXFSZ, _signal.SIG_IGN)  # a file that may not grow is an error to tell, not an end
     try:
         os.chdir(message["cwd"])
         {"read": read, "write": write, "list": list_files}[message["call"]](message["path"], message["limit"])

@@ -21,6 +21,7 @@ from footplate.environments.output import Output, Reader, write_all
 from footplate.environments.spawner import Spawned, Spawner
 
 _STATUS: Final = 250
+_LONGEST_STATUS: Final = len("255")
 _ARGV: Final = ("bash", "--noprofile", "--norc", "-s")
 
 
@@ -35,6 +36,7 @@ class Shell:
         self._script = -1
         self._bash: Spawned
         self._ended = False
+        self._ending: asyncio.Future[None] | None = None
 
     @classmethod
     async def start(cls, spawner: Spawner, *, cwd: str, env: Mapping[str, str], output_limit: int) -> Self:
@@ -112,12 +114,21 @@ class Shell:
             await self._bash.wait()  # it ended by itself; its exit is the result
 
     def _heard(self, data: bytes) -> None:
+        """A shell says one number for each command. A command that found its descriptor may say anything, without end:
+        then nobody listens any more, and the shell ends.
+        """
         self._inbox += data
-        while (end := self._inbox.find(0)) >= 0:
-            status = int(self._inbox[:end])
-            del self._inbox[: end + 1]
-            if self._reported is not None and not self._reported.done():
-                self._reported.set_result(status)
+        status, end, more = self._inbox.partition(b"\0")
+        if not end and len(status) <= _LONGEST_STATUS:
+            return
+        waits = self._reported is not None and not self._reported.done()
+        if end and not more and waits and status.isdigit() and len(status) <= _LONGEST_STATUS:
+            assert self._reported is not None
+            self._inbox.clear()
+            self._reported.set_result(int(status))
+            return
+        self._status.close()
+        self._ending = asyncio.ensure_future(self.kill())
 
     def _close_script(self) -> None:
         if self._script >= 0:

@@ -87,9 +87,20 @@ class Spawner:
     def connected(self) -> bool:
         return self._open
 
-    async def spawn(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], fds: Mapping[int, int]) -> Spawned:
-        """`fds` maps a number in the command to a descriptor of ours, which stays ours to close."""
-        return await self.request({"argv": list(argv), "cwd": cwd, "env": dict(env)}, fds)
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        fds: Mapping[int, int],
+        limits: Mapping[str, int] | None = None,
+    ) -> Spawned:
+        """`fds` maps a number in the command to a descriptor of ours, which stays ours to close; `limits` are by the
+        names of the `resource` module.
+        """
+        what: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": dict(env)}
+        return await self.request({**what, "limits": dict(limits)} if limits else what, fds)
 
     async def request(self, what: dict[str, Any], fds: Mapping[int, int]) -> Spawned:
         command = Spawned(self, next(self._numbers))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import structlog
 
-from footplate.config import Settings
+from footplate.config import Settings, private_dirs
 from footplate.domain.running import Environments
 from footplate.environments.opening import Sandboxed, Unsandboxed
 from footplate.environments.sandbox import probe
@@ -34,7 +34,7 @@ async def choose_environments(settings: Settings, workspaces: Path) -> Environme
         found.host,
         uid=settings.sandbox_uid,
         may_be_named=settings.named_directories,
-        hidden=[settings.data_dir],
+        hidden=[settings.data_dir, *private_dirs()],
         readable=settings.sandbox_readable_paths,
         network=settings.sandbox_network == "open",
         limits=Limits(

@@ -1,6 +1,7 @@
 """One worker process."""
 
 import asyncio
+import resource
 import signal
 import socket
 from contextlib import AsyncExitStack
@@ -37,6 +38,7 @@ from footplate.wiring.parts import connect_temporal, keep_what_is_loaded, open_d
 
 
 async def run(settings: Settings) -> None:
+    _take_all_descriptors()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -83,6 +85,12 @@ async def run(settings: Settings) -> None:
         await run_worker(
             client, settings, TurnActivities(runner, heartbeat_timeout=settings.heartbeat_timeout), sweep, stop
         )
+
+
+def _take_all_descriptors() -> None:
+    """A worker's turns have pipes and sockets; a sandbox is never given more than half of what the worker has."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _endpoints(settings: Settings) -> dict[str, Endpoint]:

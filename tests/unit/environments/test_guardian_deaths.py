@@ -58,7 +58,7 @@ def names(directory: Path) -> list[str]:
 
 class Worker:
     def __init__(self, root: Path, mark: Mark, *, lease: float, backend: str, prefix: Sequence[str] = ()) -> None:
-        self.deadline = clock() + lease
+        self.deadline = 0.0
         self.process = subprocess.Popen(
             [
                 *prefix,
@@ -77,7 +77,9 @@ class Worker:
     def tree(self) -> list[psutil.Process]:
         """The guardian and all below it, init and watcher included."""
         assert self.process.stdout is not None
-        guardian = psutil.Process(int(self.process.stdout.readline()))
+        pid, deadline = self.process.stdout.readline().split()
+        self.deadline = float(deadline)
+        guardian = psutil.Process(int(pid))
         return [guardian, *guardian.children(recursive=True)]
 
     def end(self) -> None:

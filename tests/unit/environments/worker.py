@@ -29,7 +29,7 @@ async def main(root: str, mark: str, lease: float, backend: str, command: str) -
     guardian = opened._guardian
     assert guardian is not None
     assert guardian.mode == ("descendants" if backend == "descendants" else "namespace"), guardian.mode
-    print(guardian.pid, flush=True)  # noqa: T201 - the test reads it
+    print(guardian.pid, opened._deadline, flush=True)  # noqa: T201 - the test reads it
     await opened.shell(command, timeout=600)
 
 

@@ -21,6 +21,7 @@ from footplate.environments.guardian import Guardian
 from footplate.environments.output import Output
 from footplate.environments.sandbox import seccomp, view
 from footplate.environments.sandbox.cgroups import Cgroup
+from footplate.environments.sandbox.limits import BEFORE
 from footplate.environments.spawner import Spawned, Spawner
 
 log = structlog.get_logger(__name__)
@@ -65,8 +66,15 @@ class Sandbox(Spawner):
 
     @classmethod
     async def start(
-        cls, guardian: Guardian, argv: Sequence[str], data: Mapping[int, bytes], cgroup: Cgroup | None
+        cls,
+        guardian: Guardian,
+        argv: Sequence[str],
+        data: Mapping[int, bytes],
+        cgroup: Cgroup | None,
+        limits: Mapping[str, int],
     ) -> Self:
+        """`limits`: of its processes, by the names of the `resource` module."""
+        argv = (*argv, *(f"{name}={number}" for name, number in limits.items()))
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -76,7 +84,7 @@ class Sandbox(Spawner):
         try:
             _, stderr = (reader.writer for reader in complaints.readers)
             fds = {0: theirs.fileno(), 1: stderr, 2: stderr, **read_from}
-            sandbox._bwrap = await guardian.spawn(argv, cwd="/", env={}, fds=fds)
+            sandbox._bwrap = await guardian.spawn(argv, cwd="/", env={}, fds=fds, limits=BEFORE)
             sandbox._bwrap.exited.add_done_callback(sandbox._bwrap_ended)
             theirs.close()
             complaints.release()
@@ -132,11 +140,10 @@ class Sandbox(Spawner):
         self.disconnect()
 
 
-def command(program: str, seen: view.View, plan: view.Plan, *, grouped: bool) -> Sequence[str]:
+def command(program: str, seen: view.View, plan: view.Plan) -> Sequence[str]:
     view.mount(seen, plan)
     for filter_program in seccomp.programs():
         plan.add("--add-seccomp-fd", plan.descriptor(filter_program))
-    limits = (f"{name}={number}" for name, number in seen.limits.of_a_process(grouped=grouped).items())
     network = ("--share-net",) if seen.network else ()
-    first = (view.python(), "-I", "-S", "-B", "-c", _PROGRAM, *limits)
+    first = (view.python(), "-I", "-S", "-B", "-c", _PROGRAM)
     return (program, *_FLAGS, *network, *plan.arguments, "--chdir", seen.root, "--", *first)

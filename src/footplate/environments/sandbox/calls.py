@@ -10,8 +10,9 @@ from footplate.environments.commands import content_of
 from footplate.environments.output import Reader
 from footplate.environments.spawner import Spawner
 
-READ_LIMIT: Final = 64 * 1024 * 1024
-_LIST_LIMIT: Final = 64 * 1024 * 1024
+READ_LIMIT: Final = 16 * 1024 * 1024
+"""What a file may have that is read in one piece: the worker holds it for everybody's turns."""
+_LIST_LIMIT: Final = 16 * 1024 * 1024
 _TIME_LIMIT: Final = 120.0
 _LAST_ERRNO: Final = max(errno.errorcode)
 
@@ -25,9 +26,13 @@ async def write(spawner: Spawner, cwd: str, path: str, content: bytes) -> None:
 
 
 async def list_files(spawner: Spawner, cwd: str, path: str) -> list[FileInfo]:
-    lines = (await _call(spawner, "list", cwd, path, limit=_LIST_LIMIT)).split(b"\0")[:-1]
+    answer = await _call(spawner, "list", cwd, path, limit=_LIST_LIMIT)
+    return await asyncio.to_thread(_parsed, answer)
+
+
+def _parsed(answer: bytes) -> list[FileInfo]:
     found = []
-    for line in lines:
+    for line in answer.split(b"\0")[:-1]:
         size, modified, name = line.split(b" ", 2)
         found.append(FileInfo(path=os.fsdecode(name), size=int(size), modified=float(modified)))
     return sorted(found, key=lambda file: file.path)

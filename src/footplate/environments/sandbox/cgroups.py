@@ -17,6 +17,7 @@ from footplate.environments.sandbox.limits import Limits
 CONTROLLERS: Final = ("memory", "pids", "cpu")
 PARENT: Final = "footplate"
 _PERIOD: Final = 100_000
+_SHARE_OF_SOCKETS: Final = 16
 _ABANDONED: Final = 60.0
 """A group without a process for so long is nobody's: a living sandbox has a process in it from its first moments."""
 _V2: Final = "cgroup2"
@@ -174,6 +175,10 @@ def _memory_1(place: Path, limits: Limits) -> None:
     swap = place / "memory.memsw.limit_in_bytes"
     if swap.exists():
         swap.write_text(str(limits.memory))
+    # Not part of the above in version 1, and the machine has one pool of it for everybody's connections.
+    sockets = place / "memory.kmem.tcp.limit_in_bytes"
+    if sockets.exists():
+        sockets.write_text(str(limits.memory // _SHARE_OF_SOCKETS))
 
 
 def _memory_2(place: Path, limits: Limits) -> None:

@@ -6,11 +6,13 @@ from typing import Final
 
 TOO_DEEP: Final = 1 << 62
 """What a tree is said to hold that nobody can look through."""
+LEAST: Final = 4096
+"""What a file counts for at least: an empty one takes one of the disk's inodes, and those run out too."""
 _DEPTH: Final = 128
 
 
 def used(directory: str) -> int:
-    """Bytes of blocks, each file once; links are not followed, other file systems are left out."""
+    """Bytes of blocks, each file once, a small one as one block; links and other file systems are left out."""
     try:
         top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -36,7 +38,7 @@ def _used(directory: int, device: int, seen: set[int], depth: int) -> int:
                         if status.st_ino in seen:
                             continue
                         seen.add(status.st_ino)
-                    total += status.st_blocks * 512
+                    total += max(status.st_blocks * 512, LEAST)
         if below and depth == _DEPTH:
             return TOO_DEEP
         for name in below:

@@ -7,9 +7,8 @@ import errno
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import structlog
 
@@ -17,17 +16,14 @@ from footplate.domain.ports import CommandResult, FileInfo
 from footplate.environments.guarded import GRACE, GuardedEnvironment
 from footplate.environments.guardian import Guardian
 from footplate.environments.output import DEFAULT_LIMIT
-from footplate.environments.sandbox import calls, disk
+from footplate.environments.sandbox import calls
 from footplate.environments.sandbox.bubblewrap import Sandbox, SandboxEnded, command
 from footplate.environments.sandbox.cgroups import Cgroup, Cgroups
 from footplate.environments.sandbox.view import HOME, STAGE, Plan, View
+from footplate.environments.sandbox.watch import DiskWatch
 from footplate.environments.spawner import Spawner
 
 log = structlog.get_logger(__name__)
-
-_LOOK_EVERY: Final = 2.0
-_SHARE_OF_LOOKING: Final = 20
-"""Measuring the disk takes at most the twentieth part of one thread's time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,22 +54,24 @@ class SandboxEnvironment(GuardedEnvironment):
         self._host = host
         self._user = user
         self._plan = Plan(staged=user[0] != os.geteuid())
-        self._argv = command(host.program, view, self._plan, grouped=host.cgroups is not None)
+        self._argv = command(host.program, view, self._plan)
         self._sandbox: Sandbox | None = None
         self._cgroup: Cgroup | None = None
         self._memory_kills = 0
+        # A directory that the user named is theirs to fill; the session's own are ours to keep small.
+        places = [view.state] if view.named else [view.state, view.tree]
+        self._disk = DiskWatch(view.state, places, view.limits.disk)
         self._watcher: asyncio.Task[None] | None = None
-        self._running = 0
+        self._may_write = True
         self._overfull = False
 
     async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the port's
         began = time.monotonic()
-        async with self._watched():
-            try:
-                result = await super().shell(command, timeout=timeout)
-            except SandboxEnded:
-                result = _ended(began)
-            return await self._explained(result)
+        try:
+            result = await super().shell(command, timeout=timeout)
+        except SandboxEnded:
+            result = _ended(began)
+        return await self._explained(result)
 
     async def run(
         self,
@@ -83,12 +81,11 @@ class SandboxEnvironment(GuardedEnvironment):
         timeout: float = 60,  # noqa: ASYNC109 - the port's
     ) -> CommandResult:
         began = time.monotonic()
-        async with self._watched():
-            try:
-                result = await super().run(argv, stdin=stdin, timeout=timeout)
-            except SandboxEnded:
-                result = _ended(began)
-            return await self._explained(result)
+        try:
+            result = await super().run(argv, stdin=stdin, timeout=timeout)
+        except SandboxEnded:
+            result = _ended(began)
+        return await self._explained(result)
 
     async def read(self, path: str) -> bytes:
         with _told(path):
@@ -103,9 +100,7 @@ class SandboxEnvironment(GuardedEnvironment):
             return await calls.list_files(await self._living_spawner(), self._root, path)
 
     async def aclose(self) -> None:
-        if self._watcher is not None:
-            self._watcher.cancel()
-            await asyncio.gather(self._watcher, return_exceptions=True)
+        await self._stop_watching()
         await super().aclose()
         if self._sandbox is not None:
             self._sandbox.disconnect()
@@ -120,19 +115,39 @@ class SandboxEnvironment(GuardedEnvironment):
 
     async def _spawner(self, guardian: Guardian) -> Spawner:
         if self._sandbox is not None and not self._sandbox.over:
-            return self._sandbox
+            if self._may_write != self._disk.full:
+                return self._sandbox
+            await self._sandbox.end_all()  # what it may write can only be said when it starts
+        await self._stop_watching()
         if self._cgroup is None and self._host.cgroups is not None:
             name = secrets.token_hex(8)
             self._cgroup = await asyncio.to_thread(self._host.cgroups.make, name, self._view.limits)
-        self._sandbox = await Sandbox.start(guardian, self._argv, self._plan.data, self._cgroup)
+        self._may_write = not self._disk.full
+        limits = self._view.limits.of_a_process(grouped=self._cgroup is not None, may_write=self._may_write)
+        self._sandbox = await Sandbox.start(guardian, self._argv, self._plan.data, self._cgroup, limits)
+        self._watcher = asyncio.create_task(self._disk.watch(self._end_overfull))
         return self._sandbox
+
+    async def _end_overfull(self) -> None:
+        if self._sandbox is not None:
+            self._overfull = True
+            await self._sandbox.end_all()
+
+    async def _stop_watching(self) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
+            self._watcher = None
 
     async def _explained(self, result: CommandResult) -> CommandResult:
         """Why a limit of the sandbox ended it, if one did."""
         reasons = []
         if self._overfull:
             self._overfull = False
-            reasons.append(f"ended: the session's files may take {_size(self._view.limits.disk)} of disk")
+            reasons.append("what ran in the sandbox was ended, because the session's files became too large")
+        if self._disk.full:
+            limit = _size(self._view.limits.disk)
+            reasons.append(f"the session's files take more than {limit} of disk: delete some, until then none can grow")
         if result.exit_code != 0 and self._cgroup is not None:
             kills = await asyncio.to_thread(self._cgroup.memory_kills)
             if kills > self._memory_kills:
@@ -141,38 +156,6 @@ class SandboxEnvironment(GuardedEnvironment):
         if self._sandbox is not None and self._sandbox.over:
             reasons.append("the sandbox ended with all that ran in it; the next command gets a fresh one")
         return dataclasses.replace(result, error="; ".join(reasons)) if reasons else result
-
-    @contextlib.asynccontextmanager
-    async def _watched(self) -> AsyncIterator[None]:
-        """While commands run, somebody looks at the disk. Background jobs are looked at with the next command."""
-        self._running += 1
-        if self._watcher is None or self._watcher.done():
-            self._watcher = asyncio.create_task(self._watch_disk())
-        try:
-            yield
-        finally:
-            self._running -= 1
-
-    async def _watch_disk(self) -> None:
-        """A tree that is too large and shrinks is let be: that is somebody who cleans up."""
-        before, wait = 0, _LOOK_EVERY
-        while True:
-            await asyncio.sleep(wait)
-            if not self._running:
-                return
-            began = time.monotonic()
-            now = await asyncio.to_thread(self._disk_used)
-            wait = max(_LOOK_EVERY, _SHARE_OF_LOOKING * (time.monotonic() - began))
-            if now > self._view.limits.disk and now > before and self._sandbox is not None:
-                log.warning("disk limit reached", action="sandbox.disk_full", used=now)
-                self._overfull = True
-                await self._sandbox.end_all()
-            before = now
-
-    def _disk_used(self) -> int:
-        """A directory that the user named is theirs to fill; the session's own are ours to keep small."""
-        places = [self._view.state] if self._view.named else [self._view.state, self._view.tree]
-        return sum(disk.used(str(place)) for place in places)
 
 
 @contextlib.contextmanager

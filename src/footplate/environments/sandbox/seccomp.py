@@ -8,6 +8,7 @@ of another architecture (32-bit, x32) is killed at its first call.
 
 import errno
 import os
+import resource
 import socket
 import tempfile
 from functools import cache
@@ -18,8 +19,14 @@ from footplate.environments.sandbox.syscalls import ALLOWED
 if TYPE_CHECKING:
     import pyseccomp
 
-_FAMILIES: Final = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
-"""Not AF_VSOCK: it reaches a virtual machine's host, whatever the network namespace."""
+_SOCKETS: Final = {
+    socket.AF_UNIX: (0, socket.AF_UNIX),
+    socket.AF_INET: (0, socket.IPPROTO_ICMP, socket.IPPROTO_TCP, socket.IPPROTO_UDP),
+    socket.AF_INET6: (0, socket.IPPROTO_ICMPV6, socket.IPPROTO_TCP, socket.IPPROTO_UDP),
+    socket.AF_NETLINK: (socket.NETLINK_ROUTE,),
+}
+"""Families and their protocols: what programs use. Any other would have the kernel load a module on demand. Not
+AF_VSOCK: it reaches a virtual machine's host, whatever the network namespace."""
 _PERSONALITIES: Final = (0x0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
 _BINARY_TREE: Final = 2
 _LOW: Final = 0xFFFFFFFF
@@ -50,8 +57,10 @@ def _allow_list() -> "pyseccomp.SyscallFilter":
     for name in ALLOWED:
         if _exists(name):
             allow.add_rule(pyseccomp.ALLOW, name)
-    for family in _FAMILIES:
-        allow.add_rule(pyseccomp.ALLOW, "socket", pyseccomp.Arg(0, pyseccomp.EQ, family))
+    for family, protocols in _SOCKETS.items():
+        for protocol in protocols:
+            wanted = pyseccomp.Arg(0, pyseccomp.EQ, family), pyseccomp.Arg(2, pyseccomp.EQ, protocol)
+            allow.add_rule(pyseccomp.ALLOW, "socket", *wanted)
     for persona in _PERSONALITIES:
         allow.add_rule(pyseccomp.ALLOW, "personality", pyseccomp.Arg(0, pyseccomp.EQ, persona))
     return allow
@@ -65,6 +74,13 @@ def _refused_arguments() -> "pyseccomp.SyscallFilter":
         refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, _LOW, request))
     for flag in _NAMESPACES.values():
         refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, flag, flag))
+    # To a limit of 0 a crash handler of the machine would be started (see `limits`). Nothing is dumped: that is what
+    # who sets this limit asks for, so it is told that all is well.
+    for name, which, *more in (("setrlimit", 0), ("prlimit64", 1, pyseccomp.Arg(2, pyseccomp.NE, 0))):
+        core = pyseccomp.Arg(which, pyseccomp.MASKED_EQ, _LOW, resource.RLIMIT_CORE)
+        refuse.add_rule(pyseccomp.ERRNO(0), name, core, *more)
+    # It takes space on a disk faster than anybody can look. Libraries write instead.
+    refuse.add_rule(pyseccomp.ERRNO(errno.EOPNOTSUPP), "fallocate")
     # Its flags are in memory, where no filter can look. Told that it does not exist, libraries use clone.
     refuse.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
     return refuse

@@ -1,7 +1,8 @@
 """The system calls that programs in a sandbox may make, by what they are for. What is not here is refused.
 
 Left out on purpose: mounts and other namespaces, kernel modules, kexec, reboot, swap, quotas, accounting, clocks that
-are set, keyrings, bpf, perf events, userfaultfd, io_uring, fanotify, handles that open files by number, obsolete calls.
+are set, keyrings, bpf, perf events, userfaultfd, io_uring, fanotify, handles that open files by number, obsolete calls;
+asynchronous I/O of the old kind (`io_setup`), because the machine has a limited number of its queues for everybody.
 `ptrace` is in: debuggers and leak checkers need it, and it reaches only what the sandbox's own user started in there.
 """
 
@@ -40,8 +41,7 @@ timerfd_create timerfd_gettime timerfd_settime times tkill
 """
 _WAITING: Final = """
 epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_pwait epoll_pwait2 epoll_wait epoll_wait_old eventfd eventfd2
-futex futex_requeue futex_wait futex_waitv futex_wake io_cancel io_destroy io_getevents io_pgetevents io_setup
-io_submit poll ppoll pselect6 select
+futex futex_requeue futex_wait futex_waitv futex_wake poll ppoll pselect6 select
 """
 _TALKING: Final = """
 accept accept4 bind connect getpeername getsockname getsockopt listen mq_getsetattr mq_notify mq_open mq_timedreceive

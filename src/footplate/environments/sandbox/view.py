@@ -36,10 +36,20 @@ _USERS: Final = {
     "/etc/passwd": f"agent:x:{UID}:{UID}::{HOME}:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n",
     "/etc/group": f"agent:x:{UID}:\nnogroup:x:65534:\n",
 }
+_PROC_READ_ONLY: Final = ("sys", "bus", "fs", "irq", "acpi", "scsi")
+"""The kernel lets its root write there whatever capabilities it lacks, and a root worker's commands are that root in a
+directory that root owns."""
+_PROC_HIDDEN: Final = (
+    "cmdline", "interrupts", "iomem", "ioports", "kallsyms", "kcore", "key-users", "keys", "kmsg", "kpagecgroup",
+    "kpagecount", "kpageflags", "latency_stats", "modules", "mtrr", "pagetypeinfo", "sched_debug", "slabinfo",
+    "sysrq-trigger", "timer_list", "timer_stats", "vmallocinfo",
+)  # fmt: skip
+"""Of the machine, and no program's business."""
 _HOSTS: Final = {"/etc/hosts": "127.0.0.1 localhost footplate\n::1 localhost\n"}
-_TAKEN: Final = frozenset(
-    {"/", "/usr", "/etc", "/proc", "/dev", "/sys", "/run", "/mnt", *(f"/{name}" for name in _TOP)}
-)
+_OF_THE_SYSTEM: Final = ("/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/usr", *(f"/{name}" for name in _TOP))
+"""These, and all in them: whoever writes there writes what the machine itself will run."""
+_OF_EVERYBODY: Final = frozenset({"/", "/home", "/media", "/mnt", "/opt", "/srv", "/tmp", "/var", "/var/tmp"})  # noqa: S108
+"""These, though not what is in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +75,8 @@ class View:
 def check_named(directory: Path, hidden: Sequence[Path]) -> None:
     """Some directories cannot be somebody's tree: there, nothing would be a boundary any more."""
     inside = next((ours for ours in hidden if directory == ours or ours in directory.parents), None)
-    if str(directory) in _TAKEN or inside is not None:
+    system = any(directory.is_relative_to(path) for path in _OF_THE_SYSTEM)
+    if system or str(directory) in _OF_EVERYBODY or inside is not None:
         why = f"it lies in Footplate's own {inside}" if inside else "it belongs to the system"
         raise InvalidRequest(
             f"The session's context.directory {str(directory)!r} cannot be worked in from a sandbox: {why}.",
@@ -130,13 +141,25 @@ def _system(view: View, plan: Plan) -> None:
             plan.add("--symlink", str(top.readlink()), str(top))
         elif top.is_dir():
             plan.add("--ro-bind", str(top), str(top))
-    plan.add("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm")  # noqa: S108
+    _proc(plan)
+    plan.add("--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm")  # noqa: S108
     plan.add("--remount-ro", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/tmp")  # noqa: S108
     plan.add("--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--dir", "/run", "--dir", "/etc")  # noqa: S108
     for name in (*_ETC, *(_ETC_OF_THE_NETWORK if view.network else ())):
         plan.add("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     for path, content in (_USERS if view.network else {**_USERS, **_HOSTS}).items():
         plan.add("--ro-bind-data", plan.descriptor(content.encode()), path)
+
+
+def _proc(plan: Plan) -> None:
+    """With the sandbox's own processes, and of the kernel's what programs need."""
+    plan.add("--proc", "/proc")
+    for name in _PROC_READ_ONLY:
+        if Path("/proc", name).is_dir():
+            plan.add("--ro-bind", f"/proc/{name}", f"/proc/{name}")
+    for name in _PROC_HIDDEN:
+        if Path("/proc", name).exists():
+            plan.add("--ro-bind", "/dev/null", f"/proc/{name}")
 
 
 def _protect(view: View, plan: Plan) -> None:
