@@ -8,8 +8,8 @@ from typing import Final
 GIB = 1 << 30
 _LEAST_FILES: Final = 512
 BEFORE: Final = {"RLIMIT_CORE": 1}
-"""Set outside already, because inside it cannot be set. With 0 the kernel still feeds a crash to a handler that the
-machine may have, as root; with 1 byte it does not."""
+"""Set outside already: the filter of a sandbox lets nobody change it. With 0 the kernel still feeds a crash to a handler
+that the machine may have, as root; with 1 byte it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,7 @@ class Limits:
         sandbox as a whole. It does not for root, whom the kernel exempts.
         """
         limits = {
+            **BEFORE,
             "RLIMIT_FSIZE": self.disk if may_write else 0,
             "RLIMIT_NOFILE": min(self.files, _fair_files(self.pids)),
             "RLIMIT_NPROC": self.pids,

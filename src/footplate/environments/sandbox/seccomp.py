@@ -10,6 +10,7 @@ import errno
 import os
 import resource
 import socket
+import stat
 import tempfile
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -42,6 +43,11 @@ _NAMESPACES: Final = {
     "CLONE_NEWPID": 0x20000000,
     "CLONE_NEWNET": 0x40000000,
 }
+_WITH_A_MODE: Final = {
+    "chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "open": 2, "openat": 3, "mkdir": 1,
+    "mkdirat": 2, "mknod": 1, "mknodat": 2,
+}  # fmt: skip
+"""And which of its arguments that is."""
 
 
 @cache
@@ -81,8 +87,14 @@ def _refused_arguments() -> "pyseccomp.SyscallFilter":
         refuse.add_rule(pyseccomp.ERRNO(0), name, core, *more)
     # It takes space on a disk faster than anybody can look. Libraries write instead.
     refuse.add_rule(pyseccomp.ERRNO(errno.EOPNOTSUPP), "fallocate")
-    # Its flags are in memory, where no filter can look. Told that it does not exist, libraries use clone.
-    refuse.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
+    # In a directory that root owns, a root worker's commands would make programs that act as root for anybody.
+    for name, mode in _WITH_A_MODE.items():
+        if _exists(name):
+            for bit in (stat.S_ISUID, stat.S_ISGID):
+                refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), name, pyseccomp.Arg(mode, pyseccomp.MASKED_EQ, bit, bit))
+    # Their arguments are in memory, where no filter can look. Told that they do not exist, libraries use older ones.
+    for name in ("clone3", "openat2"):
+        refuse.add_rule(pyseccomp.ERRNO(errno.ENOSYS), name)
     return refuse
 
 

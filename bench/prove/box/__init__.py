@@ -1,0 +1,1 @@
+"""What the proofs of the environments have in common."""

@@ -1,0 +1,51 @@
+"""Commands that hold on to life, found by a number that is theirs alone, however they hide."""
+
+import asyncio
+import random
+import time
+from pathlib import Path
+
+_UNRULY = """
+setsid sleep {n} & nohup sleep {n} >/dev/null 2>&1 &
+(setsid bash -c '(sleep {n} &)' &)
+(setsid bash -c 'trap "" TERM INT HUP; sleep {n} & wait' &)
+trap '' TERM INT HUP; sleep {n}
+"""
+
+
+class Sleepers:
+    def __init__(self) -> None:
+        self._number = random.randrange(10**8, 10**9)
+        self.unruly = _UNRULY.format(n=self._number)
+        """Double forks, sessions of their own, ignored signals: five of them."""
+        self.deaf = f"echo partial; trap '' TERM INT HUP; sleep {self._number} & wait; while :; do sleep 0.1; done"
+        """Prints, and ignores being asked to end."""
+
+    def alive(self) -> list[int]:
+        """Everything that has the number in its arguments, shells included."""
+        number = str(self._number).encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    if number in (entry / "cmdline").read_bytes():
+                        found.append(int(entry.name))
+                except OSError:
+                    continue
+        return found
+
+    async def born(self, count: int, limit: float = 30) -> None:
+        end = time.monotonic() + limit
+        while len(self.alive()) < count:
+            if time.monotonic() > end:
+                raise TimeoutError(f"{len(self.alive())} of {count} processes were started")
+            await asyncio.sleep(0.02)
+
+    async def gone(self, limit: float = 30) -> float:
+        """When the last one was."""
+        end = time.monotonic() + limit
+        while self.alive():
+            if time.monotonic() > end:
+                raise TimeoutError(f"alive after {limit} s: {self.alive()}")
+            await asyncio.sleep(0.01)
+        return time.monotonic()

@@ -1,0 +1,83 @@
+"""An agent that tries everything gets nowhere: no attempt of the escape suite succeeds, and it slows nobody much.
+
+Each attempt is made for real in an environment of its own and judged from outside, by what the host sees. The same
+attempt must succeed where there is no boundary; one that could not succeed anywhere would prove nothing.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from bench.prove.escape import backends, neighbour, suite
+from bench.prove.escape.attempt import CATEGORIES
+from bench.prove.escape.suite import Outcome
+from bench.prove.figure import Figure
+
+_MOST_SLOWER: Final = 1.25
+_FEWEST: Final = 60
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    outcomes = await _attempts(quick=quick)
+    slow = await _slowdowns(rounds=2 if quick else 15)
+    escaped, unproven = suite.escapes(outcomes), suite.unproven(outcomes)
+    tried = Counter(outcome.backend for outcome in outcomes)
+    boundaries = {name: number for name, number in tried.items() if name != backends.CONTROL}
+    missing = set(CATEGORIES) - {attempt.category for attempt in suite.ATTEMPTS}
+    worst = max(slow, key=lambda slowdown: slowdown.ratio)
+    ratios = ", ".join(f"{slowdown.kind} {slowdown.ratio:.2f}" for slowdown in slow)
+    controls = tried[backends.CONTROL]
+    text = (
+        f"{', '.join(f'{number} attempts in {name}' for name, number in boundaries.items())}: "
+        f"{len(escaped)} succeeded; {controls - len(unproven)} of {controls} succeed unsandboxed; another turn takes, "
+        f"beside one that has a core to itself, {ratios} times as long (at most {_MOST_SLOWER})"
+    )
+    if escaped or unproven:
+        wrong = [f"{outcome.backend}: {outcome.attempt}" for outcome in escaped] + [
+            f"proves nothing: {name}" for name in unproven
+        ]
+        text = f"{len(wrong)} attempts are not as they should be: {'; '.join(wrong)}. {text}"
+    enough = all(number >= _FEWEST for number in boundaries.values()) or quick
+    return Figure(
+        text=text,
+        holds=not escaped and not unproven and not missing and enough and worst.ratio <= _MOST_SLOWER,
+        details={
+            "attempts": dict(tried),
+            "slowdown": {slowdown.kind: round(slowdown.ratio, 3) for slowdown in slow},
+            "peaks": {f"{outcome.backend}: {outcome.attempt}": outcome.peak for outcome in outcomes if outcome.peak},
+        },
+    )
+
+
+async def _attempts(*, quick: bool) -> Sequence[Outcome]:
+    """In a process of its own: root gives it a network where the addresses of cloud metadata answer."""
+    apart = ("unshare", "--net", "--") if os.geteuid() == 0 and shutil.which("unshare") else ()
+    options = [*(["quick"] if quick else []), *(["own-network"] if apart else [])]
+    process = await asyncio.create_subprocess_exec(
+        *apart, sys.executable, "-m", "bench.prove.escape", *options, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    outcomes = []
+    async for line in process.stdout:
+        if line.startswith(b"{"):
+            outcome = Outcome(**json.loads(line))
+            outcomes.append(outcome)
+            if outcome.succeeded != (outcome.backend == backends.CONTROL):
+                print(f"  {outcome.backend}: {outcome.attempt}: {outcome.said!r}", flush=True)
+    if await process.wait() != 0:
+        raise RuntimeError("the suite did not come to its end")
+    return outcomes
+
+
+async def _slowdowns(rounds: int) -> Sequence[neighbour.Slowdown]:
+    root = neighbour.new_root()
+    try:
+        async with backends.sandbox(root) as backend:
+            return await neighbour.measure(backend, rounds)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, root)

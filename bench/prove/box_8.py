@@ -1,0 +1,112 @@
+"""A sandbox costs little: starting a command in one, and running a command in a shell that is open.
+
+Ratios in one run, alternately: a command in a turn's sandbox against bubblewrap itself with the same arguments, which is
+what it would take to make one for each command; a command in the persistent shell against `sh -c`. The first command of
+a turn makes the sandbox: that is told beside, without a bound.
+"""
+
+import asyncio
+import fcntl
+import os
+import shutil
+import statistics
+import time
+from typing import Final
+
+from bench.prove.escape.backends import LEASE, UID
+from bench.prove.escape.ground import new_directory
+from bench.prove.figure import Figure, require
+from footplate.environments.commands import content_of
+from footplate.environments.guardian import clock
+from footplate.environments.opening import Sandboxed
+from footplate.environments.sandbox import probe
+from footplate.environments.sandbox.environment import SandboxEnvironment
+
+_START: Final = 1.6
+_SHELL: Final = 1.5
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    rounds = 20 if quick else 300
+    root = new_directory("footplate-start-")
+    (root / "org").mkdir()
+    try:
+        found = await probe.find(UID)
+        sandboxed = Sandboxed(root, found.host, uid=UID)
+        first, start, bare = await _starts(sandboxed, rounds)
+        shell, plain = await _shells(sandboxed, rounds)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, root)
+    started, ran = start / bare, shell / plain
+    return Figure(
+        text=f"a command in a sandbox {start * 1000:.1f} ms against {bare * 1000:.1f} of bare bubblewrap: {started:.2f} "
+        f"(at most {_START}); a turn's first, which makes the sandbox, {first * 1000:.1f} ms: {first / bare:.2f}; a "
+        f"command in the persistent shell {shell * 1000:.2f} ms against {plain * 1000:.2f} of sh -c: {ran:.2f} "
+        f"(at most {_SHELL}); medians of {rounds}",
+        holds=started <= _START and ran <= _SHELL,
+        details={"start": round(started, 3), "first": round(first / bare, 3), "shell": round(ran, 3)},
+    )
+
+
+async def _starts(sandboxed: Sandboxed, rounds: int) -> tuple[float, float, float]:
+    """Of a command in a sandbox of its own, beside the guardian that a turn has anyway; and of bubblewrap alone."""
+    first, ours, bare = [], [], []
+    for number in range(rounds):
+        environment = await _open(sandboxed, f"start-{number}")
+        try:
+            async with environment._starting:
+                environment._guardian = await environment._start_guardian()
+            began = time.monotonic()
+            await environment.run(["true"], timeout=60)
+            first.append(time.monotonic() - began)
+            began = time.monotonic()
+            await environment.run(["true"], timeout=60)
+            ours.append(time.monotonic() - began)
+            bare.append(await asyncio.to_thread(_bare, environment))
+        finally:
+            await environment.aclose()
+    return statistics.median(first), statistics.median(ours), statistics.median(bare)
+
+
+def _bare(environment: SandboxEnvironment) -> float:
+    """The same bubblewrap, with `true` in the place of our first process, as a program that starts it would."""
+    argv = list(environment._argv)
+    argv = [*argv[: argv.index("--") + 1], "true"]
+    if environment._plan.staged:
+        for number, source in enumerate(environment._plan.sources):
+            argv = [source if part == f"/tmp/{number}" else part for part in argv]
+    opened = [(number, content_of(content)) for number, content in environment._plan.data.items()]
+    aside = [(number, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100)) for number, fd in opened]
+    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in aside]
+    began = time.monotonic()
+    child = os.posix_spawn(argv[0], argv, {"PATH": os.defpath}, file_actions=actions)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    took = time.monotonic() - began
+    for _, fd in (*opened, *aside):
+        os.close(fd)
+    require(holds=code == 0, otherwise=f"bare bubblewrap ended with {code}")
+    return took
+
+
+async def _shells(sandboxed: Sandboxed, rounds: int) -> tuple[float, float]:
+    ours, plain = [], []
+    environment = await _open(sandboxed, "shell")
+    try:
+        await environment.shell("true", timeout=60)
+        for _ in range(rounds):
+            began = time.monotonic()
+            await environment.shell("/bin/true", timeout=60)
+            ours.append(time.monotonic() - began)
+            began = time.monotonic()
+            process = await asyncio.create_subprocess_exec("sh", "-c", "/bin/true; exit 0")
+            await process.wait()
+            plain.append(time.monotonic() - began)
+    finally:
+        await environment.aclose()
+    return statistics.median(ours), statistics.median(plain)
+
+
+async def _open(sandboxed: Sandboxed, session: str) -> SandboxEnvironment:
+    environment = await sandboxed.open("org", session, deadline=clock() + LEASE, variables={})
+    assert isinstance(environment, SandboxEnvironment)
+    return environment

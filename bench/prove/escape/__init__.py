@@ -1,0 +1,1 @@
+"""Attempts to get out of an environment, each executed for real and judged from outside."""

@@ -1,0 +1,45 @@
+"""`python -m bench.prove.escape [quick] [own-network] [NAME…]`: the suite in a process of its own.
+
+Prints one JSON line for each attempt. With a network namespace of its own, the host has the addresses of metadata too.
+"""
+
+import asyncio
+import dataclasses
+import json
+import os
+import shutil
+import sys
+from typing import Final
+
+from bench.prove.escape import backends, suite
+from bench.prove.escape.ground import Ground, bring_up_loopback, new_directory
+
+OWN_NETWORK: Final = "own-network"
+
+
+async def main(wanted: list[str]) -> None:
+    if OWN_NETWORK in wanted:
+        bring_up_loopback()
+    quick = "quick" in wanted
+    names = set(wanted) - {"quick", OWN_NETWORK}
+    chosen = [attempt for attempt in suite.ATTEMPTS if not names or attempt.name in names]
+    root = new_directory("footplate-escape-trees-")
+    try:
+        async with Ground.open(own_network=OWN_NETWORK in wanted) as ground:
+            os.environ["FOOTPLATE_CANARY_KEY"] = ground.token("worker variable")
+            places = {backends.CONTROL: backends.unsandboxed, **backends.attacked()}
+            for name, opened in places.items():
+                place = root / name.replace(" ", "-")
+                (place / "org").mkdir(parents=True)
+                attempts = suite.controlled(chosen) if name == backends.CONTROL else chosen
+                if quick:
+                    attempts = suite.sample(attempts, every=1 if name == "sandbox" else 8)
+                async with opened(place) as backend:
+                    async for outcome in suite.run_all(backend, ground, attempts):
+                        print(json.dumps(dataclasses.asdict(outcome)), flush=True)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, root)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))

@@ -1,0 +1,91 @@
+"""The backends that are attacked, and `unsandboxed`, where an attempt that means something has to succeed."""
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.prove.escape.scene import LIMITS
+from footplate.domain.running import Environments
+from footplate.environments.opening import Sandboxed, state_of
+from footplate.environments.sandbox import probe, view
+from footplate.environments.unsandboxed import UnsandboxedEnvironment
+
+UID: Final = 65_520
+LEASE: Final = 3600.0
+CONTROL: Final = "unsandboxed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    name: str
+    environments: Environments
+    root: Path
+    python: Sequence[str]
+    """How Python is started inside; a program follows."""
+    named: bool = False
+    """Sessions work in directories that root owns, as a root developer's do."""
+
+    def tree(self, session: str) -> Path:
+        return self.root / ("named" if self.named else "org") / session
+
+    def home(self, session: str) -> Path:
+        own = self.root / "org" / session
+        return own if self.name == CONTROL else state_of(own) / "home"
+
+    def variables(self, session: str) -> dict[str, str]:
+        if not self.named:
+            return {}
+        self.tree(session).mkdir(parents=True, exist_ok=True)
+        return {"FOOTPLATE_CONTEXT": json.dumps({"directory": str(self.tree(session))})}
+
+
+class _Bare(Environments):
+    """Without even namespaces, so that it sees what the host's own processes see."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    async def open(
+        self, organisation: str, session_id: str, *, deadline: float, variables: object
+    ) -> UnsandboxedEnvironment:
+        tree = self._root / organisation / session_id
+        tree.mkdir(parents=True, exist_ok=True)
+        given = {str(name): str(value) for name, value in dict(variables).items()}  # type: ignore[call-overload]
+        return UnsandboxedEnvironment(str(tree), deadline=deadline, env=given, namespaces=False)
+
+
+@contextlib.asynccontextmanager
+async def unsandboxed(root: Path) -> AsyncIterator[Backend]:
+    python = (sys.executable, "-I", "-S", "-c")
+    yield Backend(name=CONTROL, environments=_Bare(root), root=root, python=python)
+
+
+@contextlib.asynccontextmanager
+async def sandbox(root: Path) -> AsyncIterator[Backend]:
+    found = await probe.find(UID)
+    environments = Sandboxed(root, found.host, uid=UID, limits=LIMITS)
+    yield Backend(name="sandbox", environments=environments, root=root, python=(view.python(), "-I", "-S", "-c"))
+
+
+@contextlib.asynccontextmanager
+async def sandbox_of_root(root: Path) -> AsyncIterator[Backend]:
+    """In a directory that root owns and names, a root worker's commands are root to the kernel."""
+    found = await probe.find(UID)
+    environments = Sandboxed(root, found.host, uid=UID, may_be_named=True, limits=LIMITS)
+    python = (view.python(), "-I", "-S", "-c")
+    yield Backend(name="sandbox of root", environments=environments, root=root, python=python, named=True)
+
+
+Open = Callable[[Path], AbstractAsyncContextManager[Backend]]
+
+
+def attacked() -> dict[str, Open]:
+    """By name; `docker` joins them with its backend."""
+    root = {"sandbox of root": sandbox_of_root} if os.geteuid() == 0 else {}
+    return {"sandbox": sandbox, **root}

@@ -1,0 +1,273 @@
+"""The host as an attacker wants it: secrets in their usual places, services, a victim. All is gone at the end."""
+
+import asyncio
+import contextlib
+import ctypes
+import fcntl
+import os
+import platform
+import pty
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final, Self
+
+METADATA: Final = ("169.254.169.254", "169.254.170.2", "168.63.129.16", "100.100.100.200")
+OWN_ADDRESS: Final = "10.77.0.1"
+KEY: Final = "footplate-escape"
+USER_KEYRING: Final = -4
+_SIOCSIFADDR, _SIOCSIFFLAGS = 0x8916, 0x8914
+_VICTIM: Final = """
+import ctypes, os, sys, time
+secret = ctypes.create_string_buffer(os.environ["VICTIM_MEMORY"].encode())
+held = os.open(sys.argv[1], os.O_RDONLY)
+os.dup2(held, 9)
+os.unlink(sys.argv[1])
+libc = ctypes.CDLL(None)
+libc.prctl(15, sys.argv[2][:15].encode(), 0, 0, 0)
+print(ctypes.addressof(secret), flush=True)
+time.sleep(100000)
+"""
+_NUMBERS: Final = {
+    "x86_64": {
+        "add_key": 248, "request_key": 249, "keyctl": 250, "open_by_handle_at": 304, "setns": 308,
+        "process_vm_readv": 310, "io_setup": 206,
+    },
+    "aarch64": {
+        "add_key": 217, "request_key": 218, "keyctl": 219, "open_by_handle_at": 265, "setns": 268,
+        "process_vm_readv": 270, "io_setup": 0,
+    },
+}  # fmt: skip
+_SAME_EVERYWHERE: Final = {"pidfd_send_signal": 424, "open_tree": 428, "pidfd_open": 434, "pidfd_getfd": 438}
+
+
+class Ground:
+    def __init__(self, directory: Path, *, own_network: bool) -> None:
+        self.directory = directory
+        self._own_network = own_network
+        self.heard: Counter[str] = Counter()
+        """By the name of the listener."""
+        self.victim: subprocess.Popen[bytes] | None = None
+        self.core_pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
+        self.fields: dict[str, str] = {}
+        """What an attempt is told: an attacker is assumed to know every path, port and pid."""
+        self._tokens: dict[str, str] = {}
+        self._pty = pty.openpty()
+        self._server_files: list[socket.socket] = []
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, *, own_network: bool) -> AsyncIterator[Self]:
+        """`own_network`: this process is alone in its network namespace, so it may give itself addresses."""
+        directory = new_directory("footplate-escape-")
+        ground = cls(directory, own_network=own_network)
+        loop = asyncio.get_running_loop()
+        watched = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGIO)
+        try:
+            ground._lay_out()
+            await ground._listen()
+            ground._start_victim()
+            ground._keep_key()
+            for number in watched:
+                loop.add_signal_handler(number, ground._hear, "worker")
+            yield ground
+        finally:
+            for number in watched:
+                loop.remove_signal_handler(number)
+            ground._close()
+            await asyncio.to_thread(shutil.rmtree, directory)
+
+    def token(self, name: str) -> str:
+        """A word that nobody can guess, and that is at this place alone."""
+        return self._tokens.setdefault(name, secrets.token_hex(8))
+
+    def path(self, name: str) -> Path:
+        return self.directory / name
+
+    def holder(self, name: str, path: Path | None = None) -> Path:
+        path = path or self.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.token(name) + "\n")
+        return path
+
+    def typed(self) -> bytes:
+        """What came out of the terminal that somebody on the host looks at."""
+        os.set_blocking(self._pty[0], False)
+        try:
+            return os.read(self._pty[0], 1 << 16)
+        except BlockingIOError:
+            return b""
+
+    def refused_descriptors(self) -> int:
+        """Whether this process, as a worker does for every command, can still hand over a descriptor."""
+        one, other = socket.socketpair()
+        with one, other:
+            try:
+                socket.send_fds(one, [b"x"], [one.fileno()])
+            except OSError:
+                return 1
+            return 0
+
+    def _hear(self, name: str) -> None:
+        self.heard[name] += 1
+
+    def _lay_out(self) -> None:
+        secret = self.holder("secret")
+        self.holder("data", self.path("data/objects/secret"))
+        self.holder("home", self.path("home/.ssh/id_ed25519"))
+        self.path("victim").write_text("untouched")
+        self.path("victim").chmod(0o666)
+        self.path("open").mkdir()
+        self.path("open").chmod(0o777)
+        numbers = {**_NUMBERS.get(platform.machine(), {}), **_SAME_EVERYWHERE}
+        self.fields = {
+            "secret": str(secret),
+            "data": str(self.path("data/objects/secret")),
+            "home": str(self.path("home/.ssh/id_ed25519")),
+            "victim": str(self.path("victim")),
+            "directory": str(self.directory),
+            "open": str(self.path("open")),
+            "worker": str(os.getpid()),
+            "terminal": os.ttyname(self._pty[1]),
+            "handle": _handle(secret),
+            "metadata": " ".join(METADATA),
+            "own_address": OWN_ADDRESS,
+            "key": KEY,
+            "token": secrets.token_hex(8),
+            **{f"NR_{name}": str(number) for name, number in numbers.items()},
+        }
+        device = secret.stat().st_dev
+        self.fields |= {"major": str(os.major(device)), "minor": str(os.minor(device))}
+
+    async def _listen(self) -> None:
+        """On addresses of its own where this process has a network of its own, else on what there is."""
+        for number, address in enumerate((OWN_ADDRESS, *METADATA) if self._own_network else ()):
+            _add_address(number, address)
+        self.fields["port"] = str(await self._tcp("everywhere", socket.AF_INET, "0.0.0.0"))
+        self.fields["loopback_port"] = str(await self._tcp("loopback", socket.AF_INET, "127.0.0.1"))
+        self.fields["port6"] = str(await self._tcp("loopback6", socket.AF_INET6, "::1"))
+        for address in METADATA:
+            with contextlib.suppress(OSError):
+                await self._tcp("metadata", socket.AF_INET, address, 80)
+        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        udp.bind(("0.0.0.0", 0))
+        self.fields["udp_port"] = str(udp.getsockname()[1])
+        self._datagrams("udp", udp)
+        name = f"footplate-{self.token('abstract name')}"
+        self.fields["abstract"] = name
+        await self._stream("abstract", socket.AF_UNIX, f"\0{name}")
+        datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        datagrams.bind(f"\0{name}-d")
+        self._datagrams("abstract", datagrams)
+        self.fields["docker"] = str(self.path("docker.sock"))
+        await self._stream("docker", socket.AF_UNIX, self.fields["docker"])
+        self.path("docker.sock").chmod(0o666)
+
+    async def _tcp(self, name: str, family: int, host: str, port: int = 0) -> int:
+        return await self._stream(name, family, (host, port))
+
+    async def _stream(self, name: str, family: int, address: object) -> int:
+        """Its port, if it has one."""
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        if family != socket.AF_UNIX:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)  # type: ignore[arg-type]
+        listener.listen()
+        listener.setblocking(False)
+        self._server_files.append(listener)
+
+        def accept() -> None:
+            with contextlib.suppress(BlockingIOError):
+                listener.accept()[0].close()
+                self._hear(name)
+
+        asyncio.get_running_loop().add_reader(listener, accept)
+        return 0 if family == socket.AF_UNIX else int(listener.getsockname()[1])
+
+    def _datagrams(self, name: str, listener: socket.socket) -> None:
+        listener.setblocking(False)
+        self._server_files.append(listener)
+
+        def receive() -> None:
+            with contextlib.suppress(BlockingIOError):
+                listener.recv(4096)
+                self._hear(name)
+
+        asyncio.get_running_loop().add_reader(listener, receive)
+
+    def _start_victim(self) -> None:
+        held = self.holder("held", self.path("held"))
+        variables = {"VICTIM_KEY": self.token("variable"), "VICTIM_MEMORY": self.token("memory")}
+        argv = [sys.executable, "-I", "-S", "-c", _VICTIM, str(held), self.token("name"), self.token("argument")]
+        self.victim = subprocess.Popen(argv, env=variables, stdout=subprocess.PIPE)
+        assert self.victim.stdout is not None
+        self.fields |= {"pid": str(self.victim.pid), "memory": self.victim.stdout.readline().decode().strip()}
+
+    def victim_state(self) -> dict[str, str]:
+        assert self.victim is not None
+        lines = Path(f"/proc/{self.victim.pid}/status").read_text().splitlines()
+        return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+    def _keep_key(self) -> None:
+        """A secret in the kernel's keyring of the worker's user."""
+        payload = self.token("key").encode()
+        libc = ctypes.CDLL(None)
+        number = int(self.fields.get("NR_add_key", -1))
+        libc.syscall(number, b"user", KEY.encode(), payload, ctypes.c_size_t(len(payload)), USER_KEYRING)
+
+    def find_key(self, description: str) -> bool:
+        libc = ctypes.CDLL(None)
+        search = 10  # KEYCTL_SEARCH
+        number = int(self.fields.get("NR_keyctl", -1))
+        return int(libc.syscall(number, search, USER_KEYRING, b"user", description.encode(), 0)) > 0
+
+    def _close(self) -> None:
+        loop = asyncio.get_running_loop()
+        for listener in self._server_files:
+            loop.remove_reader(listener)
+            listener.close()
+        if self.victim is not None:
+            self.victim.kill()
+            self.victim.wait()
+            assert self.victim.stdout is not None
+            self.victim.stdout.close()
+        for fd in self._pty:
+            os.close(fd)
+
+
+def new_directory(prefix: str) -> Path:
+    """That everybody on the machine may enter."""
+    directory = Path(tempfile.mkdtemp(prefix=prefix))
+    directory.chmod(0o755)
+    return directory
+
+
+def bring_up_loopback() -> None:
+    """In a network namespace that was just made."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+        fcntl.ioctl(line.fileno(), _SIOCSIFFLAGS, b"lo".ljust(16, b"\0") + (1).to_bytes(2, sys.byteorder) + bytes(22))
+
+
+def _add_address(number: int, address: str) -> None:
+    """To the loopback interface."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+        where = socket.AF_INET.to_bytes(2, sys.byteorder) + bytes(2) + socket.inet_aton(address) + bytes(8)
+        fcntl.ioctl(line.fileno(), _SIOCSIFADDR, f"lo:{number}".encode().ljust(16, b"\0") + where.ljust(24, b"\0"))
+
+
+def _handle(path: Path) -> str:
+    """By which the kernel finds the file without its path, if one is allowed to ask so."""
+    buffer = ctypes.create_string_buffer((128).to_bytes(4, sys.byteorder) + bytes(132), 136)
+    mount = ctypes.c_int()
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.name_to_handle_at(-100, str(path).encode(), buffer, ctypes.byref(mount), 0) != 0:
+        return ""
+    size = int.from_bytes(buffer.raw[:4], sys.byteorder)
+    return buffer.raw[: 8 + size].hex()
