@@ -1,0 +1,51 @@
+"""docs/security.md says what the escape suite shows, and all of it; docs/environments.md is true to the settings."""
+
+import re
+from pathlib import Path
+
+from bench.prove.escape import attempt, suite
+
+from footplate.config import Settings
+from footplate.environments.sandbox import view
+from footplate.environments.sandbox.limits import Limits
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+SECURITY = (DOCS / "security.md").read_text()
+ENVIRONMENTS = (DOCS / "environments.md").read_text()
+
+
+def test_every_attempt_is_named_once_and_every_name_is_an_attempt() -> None:
+    boundaries = SECURITY.partition("## The boundaries")[2].partition("## What is not protected")[0]
+    named = [name for name in re.findall(r"`([a-z0-9-]+)`", boundaries) if "-" in name or name in {"crash", "udp"}]
+    assert sorted(named) == sorted(attempt.names(suite.ATTEMPTS))
+
+
+def test_every_sentence_about_a_boundary_is_tied_to_an_attempt() -> None:
+    boundaries = SECURITY.partition("## The boundaries")[2].partition("## What is not protected")[0]
+    items = re.findall(r"^- .*?(?=^- |^#|^$)", boundaries, re.MULTILINE | re.DOTALL)
+    known = set(attempt.names(suite.ATTEMPTS))
+    assert len(items) > 25
+    assert [item for item in items if not known & set(re.findall(r"`([a-z0-9-]+)`", item))] == []
+
+
+def test_the_suite_has_enough_of_every_kind() -> None:
+    assert len(suite.ATTEMPTS) >= 60
+    assert {tried.category for tried in suite.ATTEMPTS} == set(attempt.CATEGORIES)
+    assert len(set(attempt.names(suite.ATTEMPTS))) == len(suite.ATTEMPTS)
+
+
+def test_every_setting_of_the_environments_exists_and_is_told() -> None:
+    fields = {name.upper(): field for name, field in Settings.model_fields.items()}
+    named = set(re.findall(r"FOOTPLATE_([A-Z_]+)", ENVIRONMENTS))
+    assert {name for name in fields if name.startswith("SANDBOX_")} | {"ENVIRONMENT"} <= named <= set(fields)
+    gib = 1 << 30
+    assert f"| {fields['SANDBOX_MEMORY'].default // gib} GiB |" in ENVIRONMENTS
+    assert f"| {fields['SANDBOX_DISK'].default // gib} GiB |" in ENVIRONMENTS
+    assert f"| {fields['SANDBOX_PIDS'].default} |" in ENVIRONMENTS
+    assert f"| {fields['SANDBOX_CPUS'].default} |" in ENVIRONMENTS
+    assert (Limits().memory, Limits().disk) == (fields["SANDBOX_MEMORY"].default, fields["SANDBOX_DISK"].default)
+
+
+def test_every_place_inside_is_told() -> None:
+    for place in (view.WORKSPACE, *view.STATE.values()):
+        assert f"| `{place}` |" in ENVIRONMENTS
