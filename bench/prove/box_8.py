@@ -1,8 +1,8 @@
 """A sandbox costs little: starting a command in one, and running a command in a shell that is open.
 
-Ratios in one run, alternately: a command in a turn's sandbox against bubblewrap itself with the same arguments, which is
-what it would take to make one for each command; a command in the persistent shell against `sh -c`. The first command of
-a turn makes the sandbox: that is told beside, without a bound.
+Ratios in one run, alternately: a command in a turn's sandbox against bubblewrap itself with the same arguments, which
+is what it would take to make one for each command; a command in the persistent shell against `sh -c`. The first command
+of a turn makes the sandbox: that is told beside, without a bound.
 """
 
 import asyncio
@@ -39,10 +39,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         await asyncio.to_thread(shutil.rmtree, root)
     started, ran = start / bare, shell / plain
     return Figure(
-        text=f"a command in a sandbox {start * 1000:.1f} ms against {bare * 1000:.1f} of bare bubblewrap: {started:.2f} "
-        f"(at most {_START}); a turn's first, which makes the sandbox, {first * 1000:.1f} ms: {first / bare:.2f}; a "
-        f"command in the persistent shell {shell * 1000:.2f} ms against {plain * 1000:.2f} of sh -c: {ran:.2f} "
-        f"(at most {_SHELL}); medians of {rounds}",
+        text=f"a command in a sandbox {start * 1000:.1f} ms against {bare * 1000:.1f} of bare bubblewrap: "
+        f"{started:.2f} (at most {_START}); a turn's first, which makes the sandbox, {first * 1000:.1f} ms: "
+        f"{first / bare:.2f}; a command in the persistent shell {shell * 1000:.2f} ms against {plain * 1000:.2f} of "
+        f"sh -c: {ran:.2f} (at most {_SHELL}); medians of {rounds}",
         holds=started <= _START and ran <= _SHELL,
         details={"start": round(started, 3), "first": round(first / bare, 3), "shell": round(ran, 3)},
     )

@@ -9,7 +9,7 @@ from footplate.domain import events
 
 _PREVIEWS: Final = frozenset({"event_start", "event_delta"})
 _SESSION: Final = re.compile(r"\bsesn_\w+")
-_TIMES: Final = frozenset({"processed_at", "created_at", "updated_at"})
+_TIMES: Final = frozenset({"processed_at", "created_at", "updated_at", "duration_ms"})
 
 
 def told(received: Sequence[Event]) -> list[Event]:

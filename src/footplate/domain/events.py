@@ -109,11 +109,12 @@ def tool_use(name: str, tool_input: JsonObject, *, call_id: str) -> Event:
     return Event(AGENT_TOOL_USE, body)
 
 
-def tool_result(tool_use_id: str, content: Sequence[Json], *, is_error: bool, call_id: str) -> Event:
-    return Event(
-        AGENT_TOOL_RESULT,
-        {"tool_use_id": tool_use_id, "content": list(content), "is_error": is_error, "call_id": call_id},
-    )
+def tool_result(
+    tool_use_id: str, content: Sequence[Json], *, is_error: bool, call_id: str, command: JsonObject | None = None
+) -> Event:
+    """`command`: what a command did, as an extra field (O6)."""
+    body: JsonObject = {"tool_use_id": tool_use_id, "content": list(content), "is_error": is_error, "call_id": call_id}
+    return Event(AGENT_TOOL_RESULT, body if command is None else {**body, "command": command})
 
 
 def custom_tool_use(name: str, tool_input: JsonObject, *, call_id: str) -> Event:

@@ -5,9 +5,9 @@ fences by itself: all of that is behind `TurnLog`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.events import Event, PreviewType, Usage
@@ -34,6 +34,17 @@ class Preview(Protocol):
         """Never blocks and never fails: nothing live may slow a turn."""
 
 
+class Printed(Protocol):
+    """What a command printed to one stream, when it is more than a result holds. For as long as the turn runs."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it printed."""
+
+    def pieces(self) -> Iterator[bytes]:
+        """All of it, or beginning and end with a line between them that says so. Blocking."""
+
+
 class TurnLog(Protocol):
     """The one door through which a running turn writes. Each append is fenced by the turn's epoch."""
 
@@ -41,6 +52,9 @@ class TurnLog(Protocol):
         self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
     ) -> None:
         """Make all of it durable in one transaction, then publish. Raises `Fenced` when the turn is lost."""
+
+    async def keep(self, printed: Printed) -> str:
+        """Put a large output into the object store; what it is called there. It goes with its session."""
 
     def check(self) -> None:
         """Raises `Fenced` when this worker may have lost the turn. Call it right before an effect outside, such as a
@@ -64,6 +78,17 @@ class CommandResult:
     truncated: bool = False
     error: str = ""
     """Why the environment itself ended it or could not run it, for a person or a model to read."""
+    whole: Mapping[str, Printed] = field(default_factory=dict)
+    """By `stdout` and `stderr`, those of which the result has beginning and end only."""
+
+    @property
+    def status(self) -> Literal["completed", "failed", "timed_out", "ended"]:
+        """`ended`: with its shell or its environment, before it had an exit code."""
+        if self.timed_out:
+            return "timed_out"
+        if self.exit_code is None:
+            return "ended"
+        return "completed" if self.exit_code == 0 else "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

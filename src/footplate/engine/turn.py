@@ -16,7 +16,7 @@ import structlog
 from footplate import failpoints
 from footplate.domain.errors import Fenced, FootplateError, Permanent, Temporary
 from footplate.domain.events import Event, PreviewType, Usage
-from footplate.domain.ports import Entry, Harness, Preview, SteerMessage, TurnContext
+from footplate.domain.ports import Entry, Harness, Preview, Printed, SteerMessage, TurnContext
 from footplate.domain.running import (
     Claim,
     ClaimStore,
@@ -270,6 +270,9 @@ class _Log:
         self._parts.conversations.add(self._claim, entries)
         await failpoints.hit("before_publish")
         await self._live.publish(positions)
+
+    async def keep(self, printed: Printed) -> str:
+        return await self._parts.turns.keep(self._claim, printed)
 
     def preview(self, event_type: PreviewType) -> Preview:
         self._watch.first_token()

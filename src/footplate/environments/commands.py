@@ -34,14 +34,20 @@ async def run(
     if timed_out:
         await command.stop(grace=grace)
     exit_code = await command.wait()
-    stdout, stderr, truncated = output.take()
+    return result_of(output, None if timed_out else exit_code, time.monotonic() - began, timed_out=timed_out)
+
+
+def result_of(output: Output, exit_code: int | None, duration: float, *, timed_out: bool) -> CommandResult:
+    stdout, stderr = output.take()
+    whole = {name: kept for name, kept in (("stdout", stdout), ("stderr", stderr)) if kept.spooled}
     return CommandResult(
-        exit_code=None if timed_out else exit_code,
-        stdout=stdout,
-        stderr=stderr,
-        duration=time.monotonic() - began,
+        exit_code=exit_code,
+        stdout=stdout.value(),
+        stderr=stderr.value(),
+        duration=duration,
         timed_out=timed_out,
-        truncated=truncated,
+        truncated=stdout.truncated or stderr.truncated,
+        whole=whole,
     )
 
 

@@ -8,41 +8,11 @@ import termios
 from collections.abc import Callable
 from typing import Final
 
-DEFAULT_LIMIT: Final = 10 * 1024 * 1024
+from footplate.environments.kept import Kept
+
+DEFAULT_LIMIT: Final = 256 * 1024
+"""In memory, of one stream; `kept` has the rest in a file."""
 _CHUNK: Final = 1 << 16
-
-
-class Bounded:
-    """The beginning and the end of a stream of bytes, half of the limit each."""
-
-    def __init__(self, limit: int) -> None:
-        self._half = limit // 2
-        self._head = bytearray()
-        self._tail = bytearray()
-        self._left_out = 0
-
-    @property
-    def truncated(self) -> bool:
-        return self._left_out > 0 or len(self._tail) > self._half
-
-    def add(self, data: bytes) -> None:
-        room = self._half - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:]
-        if len(self._tail) > 2 * self._half:  # trimming seldom keeps adding cheap
-            self._trim()
-
-    def value(self) -> bytes:
-        self._trim()
-        if not self._left_out:
-            return bytes(self._head + self._tail)
-        return bytes(self._head) + f"\n[... {self._left_out} bytes left out ...]\n".encode() + bytes(self._tail)
-
-    def _trim(self) -> None:
-        surplus = len(self._tail) - self._half
-        if surplus > 0:
-            del self._tail[:surplus]
-            self._left_out += surplus
 
 
 class Reader:
@@ -107,7 +77,7 @@ class Output:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._kept = (Bounded(limit), Bounded(limit))
+        self._kept = (Kept(limit), Kept(limit))
         self.readers = (Reader(self._printed), Reader(self._complained))
 
     @property
@@ -118,12 +88,12 @@ class Output:
         for reader in self.readers:
             reader.release()
 
-    def take(self) -> tuple[bytes, bytes, bool]:
-        """All that was printed since the last time, and whether some of it is left out."""
+    def take(self) -> tuple[Kept, Kept]:
+        """What was printed since the last time, as standard output and as standard error."""
         for reader in self.readers:
             reader.drain()
-        kept, self._kept = self._kept, (Bounded(self._limit), Bounded(self._limit))
-        return kept[0].value(), kept[1].value(), any(each.truncated for each in kept)
+        kept, self._kept = self._kept, (Kept(self._limit), Kept(self._limit))
+        return kept
 
     def discard(self) -> None:
         for reader in self.readers:

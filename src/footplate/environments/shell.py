@@ -17,6 +17,7 @@ from typing import Final, Self
 
 from footplate import failpoints
 from footplate.domain.ports import CommandResult
+from footplate.environments.commands import result_of
 from footplate.environments.output import Output, Reader, write_all
 from footplate.environments.spawner import Spawned, Spawner
 
@@ -77,15 +78,8 @@ class Shell:
             raise
         self._status.drain()
         exit_code = reported.result() if reported.done() else await self._bash.wait()
-        stdout, stderr, truncated = self._output.take()
-        return CommandResult(
-            exit_code=None if self._ended else exit_code,
-            stdout=stdout,
-            stderr=stderr,
-            duration=time.monotonic() - began,
-            timed_out=timed_out,
-            truncated=truncated,
-        )
+        code = None if self._ended else exit_code
+        return result_of(self._output, code, time.monotonic() - began, timed_out=timed_out)
 
     async def kill(self) -> None:
         """End bash and its background jobs. A command that is running gets a result without an exit code."""

@@ -5,17 +5,18 @@ another one took its turn over. The claim raises the epoch under the head's lock
 belongs to in the same statement, so a stale one changes nothing and raises `Fenced`.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 import asyncpg
 
-from footplate.domain import events
+from footplate.domain import events, ids
 from footplate.domain.errors import Fenced, Unavailable
 from footplate.domain.events import Event, Position, Usage
 from footplate.domain.json import JsonObject
-from footplate.domain.ports import Entry, SteerMessage
+from footplate.domain.ports import Entry, Printed, SteerMessage
 from footplate.domain.running import Claim
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.store.appends import Batch, append
@@ -143,6 +144,12 @@ class Turns:
 
         return await through(self._archives, claim.session_id, read)
 
+    async def keep(self, claim: Claim, printed: Printed) -> str:
+        """Not fenced: an object that no event names harms nobody, and goes with its session."""
+        key = f"{claim.organisation}/{claim.session_id}/{ids.new_id('output')}.txt"
+        await self._objects.write(key, _pieces(printed))
+        return key
+
     async def take_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]:
         """Messages that join the turn. What an earlier try took is given again: it may have died before its append."""
         positions: Sequence[Position] = ()
@@ -229,3 +236,9 @@ def _result(outcome: Outcome) -> JsonObject:
         "pending": list(outcome.pending),
         "data": outcome.data,
     }
+
+
+async def _pieces(printed: Printed) -> AsyncIterator[bytes]:
+    pieces = printed.pieces()
+    while piece := await asyncio.to_thread(next, pieces, b""):
+        yield piece

@@ -13,6 +13,7 @@ import pytest
 
 from footplate.environments.guarded import GuardedEnvironment
 from footplate.environments.guardian import clock
+from footplate.environments.output import DEFAULT_LIMIT
 from footplate.environments.sandbox.environment import SandboxEnvironment
 from footplate.environments.sandbox.probe import Found, NoSandbox, find
 from footplate.environments.sandbox.view import STATE, View
@@ -115,7 +116,7 @@ async def open_environment(
 
     def open_one(*, lease: float = 60, **options: float) -> GuardedEnvironment:
         deadline, grace = clock() + lease, options.get("grace", 0.3)
-        limit = int(options.get("output_limit", 10 * 1024 * 1024))
+        limit = int(options.get("output_limit", DEFAULT_LIMIT))
         environment: GuardedEnvironment
         if backend == "sandbox" and sandbox_host is not None:
             environment = SandboxEnvironment(

@@ -3,17 +3,18 @@
 import base64
 import os
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from footplate.domain.agents import BUILT_IN_TOOLS
 from footplate.domain.errors import Unavailable
 from footplate.domain.json import JsonObject
-from footplate.harness.native import globbing, tool_inputs, tools
+from footplate.harness.native import commands, globbing, tool_inputs, tools
 from footplate.harness.native.tools import ToolOutput
 from footplate.harness.native.web.access import Web
 
-from .twins import LocalEnvironment
+from .twins import LocalEnvironment, MemoryLog
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
@@ -208,3 +209,37 @@ async def test_read_finds_lines_far_into_a_large_file(environment: LocalEnvironm
         "299999\n300000\nend"
     )
     assert "300001 lines" in said(await run(environment, "read", file_path="large", view_range=[300_002, -1]))
+
+
+async def test_a_command_is_told_apart(environment: LocalEnvironment) -> None:
+    """O6: status, both streams, exit code, duration and error message."""
+    output = await run(environment, "bash", command="echo out; echo err >&2; exit 3")
+    assert output.command is not None
+    assert output.command.pop("duration_ms") != ""
+    assert output.command == {
+        "status": "failed",
+        "exit_code": 3,
+        "error": None,
+        "stdout": {"text": "out\n", "bytes": 4},
+        "stderr": {"text": "err\n", "bytes": 4},
+    }
+    assert (await run(environment, "read", file_path="gone")).command is None
+
+
+class Much:
+    size = 7
+
+    def pieces(self) -> Iterator[bytes]:
+        yield b"all "
+        yield b"of it"
+
+
+@pytest.mark.parametrize(("refuses", "place"), [(False, "output-1"), (True, None)])
+async def test_large_output_is_stored_and_a_store_that_is_down_fails_nothing(
+    *, refuses: bool, place: str | None
+) -> None:
+    log = MemoryLog(refuses_output=refuses)
+    given = ToolOutput([], command={"stdout": {"text": "all"}, "stderr": {"text": ""}}, whole={"stdout": Much()})
+    output = await commands.kept(given, log)
+    assert output.command == {"stdout": {"text": "all", "object": place}, "stderr": {"text": ""}}
+    assert log.outputs == ([] if refuses else [b"all of it"])

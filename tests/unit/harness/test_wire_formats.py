@@ -81,12 +81,15 @@ async def fails(world: World, model: str, *steps: Step) -> FootplateError:
 
 
 def told(events: list[Event]) -> list[tuple[str, JsonObject]]:
-    """Type and content; an id by the position of the event that has it."""
+    """Type and content; an id by the position of the event that has it. How long a command took is its own affair."""
     positions: dict[str, Json] = {event.id: position for position, event in enumerate(events)}
-    return [
-        (event.type, {k: positions.get(v, v) if isinstance(v, str) else v for k, v in event.body.items()})
-        for event in events
-    ]
+
+    def same(value: Json) -> Json:
+        if isinstance(value, dict):
+            return {key: item for key, item in value.items() if key != "duration_ms"}
+        return positions.get(value, value) if isinstance(value, str) else value
+
+    return [(event.type, {key: same(value) for key, value in event.body.items()}) for event in events]
 
 
 @OPENAI

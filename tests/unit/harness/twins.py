@@ -14,9 +14,10 @@ from pydantic_ai.models.function import AgentInfo, DeltaThinkingCalls, DeltaThin
 from footplate.domain import events as ev
 from footplate.domain import ids
 from footplate.domain.agents import CustomTool, ResolvedConfig
+from footplate.domain.errors import Unavailable
 from footplate.domain.events import Event, PreviewType, Usage
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.ports import CommandResult, Entry, FileInfo, SteerMessage, TurnContext
+from footplate.domain.ports import CommandResult, Entry, FileInfo, Printed, SteerMessage, TurnContext
 from footplate.domain.turns import Outcome
 from footplate.harness.native import mapping
 from footplate.harness.native.harness import NativeHarness
@@ -48,6 +49,8 @@ class MemoryLog:
     entries: list[Entry] = field(default_factory=list)
     usage: list[Usage] = field(default_factory=list)
     previews: list[MemoryPreview] = field(default_factory=list)
+    outputs: list[bytes] = field(default_factory=list)
+    refuses_output: bool = False
     appends: int = 0
     crash_at: int | None = None
     crash_after_commit: bool = False
@@ -65,6 +68,12 @@ class MemoryLog:
             self.usage.append(usage)
         if crash:
             raise Crash
+
+    async def keep(self, printed: Printed) -> str:
+        if self.refuses_output:
+            raise Unavailable("the object store does not answer")
+        self.outputs.append(b"".join(printed.pieces()))
+        return f"output-{len(self.outputs)}"
 
     def check(self) -> None:
         pass

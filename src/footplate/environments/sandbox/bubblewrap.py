@@ -124,8 +124,7 @@ class Sandbox(Spawner):
         except TimeoutError:
             raise Unavailable("The sandbox did not start in time.") from None
         except SandboxEnded:
-            _, said, _ = complaints.take()
-            text = said.decode(errors="replace").strip() or "bubblewrap ended without a word"
+            text = complaints.take()[1].value().decode(errors="replace").strip() or "bubblewrap ended without a word"
             raise Unavailable(f"The sandbox did not start: {text}", help_text="Run `footplate doctor`.") from None
 
     def _bwrap_ended(self, exited: "asyncio.Future[int]") -> None:

@@ -8,8 +8,8 @@ from typing import Final
 GIB = 1 << 30
 _LEAST_FILES: Final = 512
 BEFORE: Final = {"RLIMIT_CORE": 1}
-"""Set outside already: the filter of a sandbox lets nobody change it. With 0 the kernel still feeds a crash to a handler
-that the machine may have, as root; with 1 byte it does not."""
+"""Set outside already: the filter of a sandbox lets nobody change it. With 0 the kernel still feeds a crash to a
+handler that the machine may have, as root; with 1 byte it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

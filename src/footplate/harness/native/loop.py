@@ -23,7 +23,7 @@ from footplate.domain.events import Event, Usage
 from footplate.domain.json import Json
 from footplate.domain.ports import Entry, TurnContext
 from footplate.domain.turns import Outcome
-from footplate.harness.native import errors, mapping, outcomes, recovery, tools
+from footplate.harness.native import commands, errors, mapping, outcomes, recovery, tools
 from footplate.harness.native.arguments import arguments_of, invalid_arguments
 from footplate.harness.native.interrupt import Interrupted, unless_interrupted
 from footplate.harness.native.mapping import Conversation
@@ -173,7 +173,8 @@ class Loop:
         given = arguments_of(call)
         if given is None:
             return tools.failed(invalid_arguments(call))
-        return await tools.execute(self.turn.environment, self.turn.config.tools, call.tool_name, given, web=self.web)
+        output = await tools.execute(self.turn.environment, self.turn.config.tools, call.tool_name, given, web=self.web)
+        return await commands.kept(output, self.turn.log)
 
     async def _stop(
         self,
@@ -208,7 +209,9 @@ class Loop:
             self.conversation.add(entries)
 
     def _result(self, use: Event, call: ToolCallPart, output: tools.ToolOutput) -> tuple[list[Event], list[Entry]]:
-        event = ev.tool_result(use.id, output.content, is_error=output.is_error, call_id=call.tool_call_id)
+        event = ev.tool_result(
+            use.id, output.content, is_error=output.is_error, call_id=call.tool_call_id, command=output.command
+        )
         return [event], [self._return(call, output)]
 
     def _return(self, call: ToolCallPart, output: tools.ToolOutput) -> Entry:

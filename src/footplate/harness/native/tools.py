@@ -6,8 +6,8 @@ becomes a failed result too (F5); only the loss of the turn or of its environmen
 
 import asyncio
 import posixpath
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from footplate.domain.errors import Fenced, Temporary
 from footplate.domain.events import text_block
 from footplate.domain.json import Json, JsonObject, clean_text
-from footplate.domain.ports import CommandResult, Environment, FileInfo
+from footplate.domain.ports import CommandResult, Environment, FileInfo, Printed
 from footplate.harness.native import content, globbing
 from footplate.harness.native.failure import ToolFailure
 from footplate.harness.native.tool_inputs import (
@@ -43,12 +43,17 @@ _MAGIC: Final = (
 )
 _NOT_FOUND: Final = 1
 _STRIDE: Final = 4096
+_STREAM_LIMIT: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
     content: Sequence[Json]
     is_error: bool = False
+    command: JsonObject | None = None
+    """What a command did, if it was one."""
+    whole: Mapping[str, Printed] = field(default_factory=dict)
+    """Output that is too large for the log."""
 
 
 async def execute(
@@ -110,7 +115,28 @@ async def _bash(environment: Environment, given: Bash) -> ToolOutput:
         notes.append(f"[exit code {result.exit_code}]")
     if result.error:
         notes.append(f"[{result.error}]")
-    return ToolOutput(_text(_join(notes)).content, is_error=result.exit_code != 0)
+    return ToolOutput(
+        _text(_join(notes)).content,
+        is_error=result.exit_code != 0,
+        command=_told(result),
+        whole=result.whole,
+    )
+
+
+def _told(result: CommandResult) -> JsonObject:
+    """O6, for who reads the log: each stream by itself."""
+    streams: dict[str, Json] = {}
+    for name, printed in (("stdout", result.stdout), ("stderr", result.stderr)):
+        whole = result.whole.get(name)
+        text = clip(_decode(printed), _STREAM_LIMIT)
+        streams[name] = {"text": text, "bytes": whole.size if whole else len(printed)}
+    return {
+        "status": result.status,
+        "exit_code": result.exit_code,
+        "duration_ms": round(result.duration * 1000),
+        "error": result.error or None,
+        **streams,
+    }
 
 
 async def _read(environment: Environment, given: Read) -> ToolOutput:

@@ -1,0 +1,29 @@
+"""What a command printed beyond what the log holds goes into the object store, and the log says where."""
+
+from dataclasses import replace
+
+import structlog
+
+from footplate.domain.errors import Unavailable
+from footplate.domain.json import JsonObject
+from footplate.domain.ports import TurnLog
+from footplate.harness.native.tools import ToolOutput
+
+log = structlog.get_logger(__name__)
+
+
+async def kept(output: ToolOutput, turn: TurnLog) -> ToolOutput:
+    """The command has run, so its result counts more than its last megabyte: a store that is down fails nothing."""
+    if output.command is None or not output.whole:
+        return output
+    command = dict(output.command)
+    for name, printed in output.whole.items():
+        stream = command[name]
+        assert isinstance(stream, dict)
+        try:
+            place: JsonObject = {"object": await turn.keep(printed)}
+        except Unavailable as error:
+            log.warning("output not stored", action="output.lost", reason=error.message)
+            place = {"object": None}
+        command[name] = {**stream, **place}
+    return replace(output, command=command, whole={})
