@@ -63,7 +63,7 @@ class Attempt:
     possible: Callable[[], bool] = field(default=lambda: True)
     """Whether the host itself could do it here."""
     pointless_as_owner: bool = False
-    """Where root's own tree is worked in, what is root's is the agent's."""
+    """In a tree that its owner named, what is the owner's is the agent's, and there is no limit on the disk."""
     root_only: bool = False
     """Without a boundary it succeeds only for root."""
 
