@@ -23,6 +23,7 @@ class Kept:
         self._tail = bytearray()
         self._spool_half = max(spooled // 2, limit)
         self._file = -1
+        self._closed = False
         self.size = 0
         """Of all that was printed."""
 
@@ -40,7 +41,7 @@ class Kept:
 
     def add(self, data: bytes) -> None:
         room = self._half - len(self._head)
-        if self._file < 0 and len(data) > room + self._half - len(self._tail):
+        if self._file < 0 and not self._closed and len(data) > room + self._half - len(self._tail):
             self._open_spool()
         if self._file >= 0:
             self._spool(data)
@@ -71,14 +72,19 @@ class Kept:
             yield from self._read(half, self.size)
 
     def close(self) -> None:
+        """Keep what memory has."""
+        self._closed = True
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def _open_spool(self) -> None:
-        file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - its descriptor outlives this call
-        self._file = os.dup(file.fileno())
-        file.close()
+        try:
+            with tempfile.TemporaryFile(buffering=0) as file:
+                self._file = os.dup(file.fileno())
+        except OSError:
+            self.close()
+            return
         size, self.size = self.size, 0
         self._spool(bytes(self._head + self._tail))
         self.size = size

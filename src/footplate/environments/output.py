@@ -98,10 +98,17 @@ class Output:
     def discard(self) -> None:
         for reader in self.readers:
             reader.discard()
+        self._close_kept()
 
     def close(self) -> None:
         for reader in self.readers:
             reader.close()
+        self._close_kept()
+
+    def _close_kept(self) -> None:
+        """What nobody took. What somebody took is theirs."""
+        for kept in self._kept:
+            kept.close()
 
     def _printed(self, data: bytes) -> None:
         self._kept[0].add(data)

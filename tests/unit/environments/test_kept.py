@@ -1,6 +1,8 @@
 """What is kept of a command's output: right at every size, whatever the pieces it comes in."""
 
 import asyncio
+import errno
+import os
 
 import psutil
 import pytest
@@ -61,3 +63,14 @@ async def test_a_command_that_ended_with_its_shell_says_so(environment: GuardedE
 async def test_a_command_that_reached_its_limit_says_so(environment: GuardedEnvironment) -> None:
     result = await environment.shell("echo partial; sleep 30", timeout=0.3)
     assert (result.status, result.stdout, result.exit_code) == ("timed_out", b"partial\n", None)
+
+
+def test_a_full_disk_leaves_what_memory_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    kept = Kept(8)
+    for _ in range(10):
+        kept.add(b"0123456789")
+    assert (kept.spooled, kept.value()) == (0, b"0123" + _left_out(92) + b"6789")
