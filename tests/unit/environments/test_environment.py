@@ -14,6 +14,7 @@ import pytest
 
 from footplate.domain.errors import Unavailable
 from footplate.environments.guarded import GuardedEnvironment
+from footplate.environments.output import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from tests.unit.environments.conftest import Mark, Open
@@ -32,7 +33,11 @@ async def test_run(environment: GuardedEnvironment) -> None:
 
 async def test_run_with_much_input_and_output(environment: GuardedEnvironment) -> None:
     content = os.urandom(3_000_000)
-    assert (await environment.run(["cat"], stdin=content)).stdout == content
+    result = await environment.run(["cat"], stdin=content)
+    assert b"".join(result.whole["stdout"].pieces()) == content
+    assert len(result.stdout) < DEFAULT_LIMIT + 100
+    assert result.truncated
+    del result  # and with it the file
     assert (await environment.run(["true"], stdin=content)).exit_code == 0
 
 
