@@ -57,7 +57,8 @@ class Claims:
         return await self._begin(connection, head, step, organisation, session_id)
 
     async def _begin(self, connection: Connection, head: Row, step: Row, organisation: str, session_id: str) -> Claim:
-        config = agents.resolve(step["agent"], step["overrides"], default_harness=self._default_harness)
+        resolved = agents.resolve(step["agent"], step["overrides"], default_harness=self._default_harness)
+        config = replace(resolved, environment=step["environment"])
         context = {**step["session_context"], **step["context"]}
         turn_id, running = ids.new_id(ids.TURN), events.status_running()
         row = await connection.fetchrow(

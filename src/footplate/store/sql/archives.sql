@@ -116,3 +116,13 @@ with over as (
     delete from deletions where session_id = $1 and deleted_at < now() - $2::interval returning session_id
 )
 update deletions set purged_at = now() where session_id = $1 and not exists (select from over)
+
+-- name: deleted_sessions
+-- Every host looks for what it has of them while their notes are here.
+select organisation, session_id from deletions order by deleted_at desc limit 10000
+
+-- name: existing_sessions
+select id from sessions where id = any($1::text[])
+
+-- name: cell
+select id from cell

@@ -27,7 +27,7 @@ where t.session_id = $1 and t.id = $2
 
 -- name: next_step
 select s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
-       e.created_at as accepted_at, se.agent, se.context as session_context
+       e.created_at as accepted_at, se.agent, se.environment, se.context as session_context
 from steps s
 join events e on e.session_id = s.session_id and e.seq = s.position
 join sessions se on se.id = s.session_id

@@ -1,0 +1,87 @@
+"""The reaper at work in a worker: at its start, then every few seconds, and by its last watch when it was killed."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from footplate.environments.reaper.last_watch import LastWatch
+from footplate.environments.reaper.reaping import Reaper
+from footplate.environments.reaper.workspaces import Workspaces
+
+log = structlog.get_logger(__name__)
+
+_EVERY: Final = 2.0
+_NOTES_EVERY: Final = 30.0
+_ALL_EVERY: Final = 86_400.0
+
+
+Sweep = Callable[[], Awaitable[int]]
+"""Removes what a backend has outside of processes and directories, such as containers; how many there were."""
+
+
+class Patrol:
+    def __init__(
+        self, data: Path, groups: Sequence[Path], workspaces: Workspaces, sweeps: Sequence[Sweep] = ()
+    ) -> None:
+        self._reaper = Reaper(data, groups)
+        self._watch = LastWatch(data, groups)
+        self._workspaces = workspaces
+        self._sweeps = sweeps
+        self._notes_due = 0.0
+        self._all_due = 0.0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The first pass is over when it begins; the directories of deleted sessions follow beside the work."""
+        await self._here()
+        task = asyncio.create_task(self._go_on(), name="reaper")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await asyncio.to_thread(self._watch.end)
+
+    async def _go_on(self) -> None:
+        while True:
+            in_use = await self._here()
+            if in_use is not None:
+                await self._directories(in_use)
+            await asyncio.sleep(_EVERY)
+
+    async def _here(self) -> Collection[str] | None:
+        """What is on this host, whatever the database does. The sessions in use; None if that is not known."""
+        try:
+            self._watch.keep()
+            found = await asyncio.to_thread(self._reaper.reap)
+            swept = sum([await sweep() for sweep in self._sweeps])
+        except Exception:
+            log.warning("not reaped; the next pass goes on", action="reaper.failed", exc_info=True)
+            return None
+        if found.anything or swept:
+            log.warning(
+                "left behind, and removed",
+                action="reaper.removed",
+                leases=len(found.over),
+                processes=found.processes,
+                cgroups=found.cgroups,
+                others=swept,
+            )
+        return found.sessions
+
+    async def _directories(self, in_use: Collection[str]) -> None:
+        now = time.monotonic()
+        try:
+            if now >= self._all_due:
+                await self._workspaces.all(in_use)
+                self._all_due = now + _ALL_EVERY
+            if now >= self._notes_due:
+                await self._workspaces.noted(in_use)
+                self._notes_due = now + _NOTES_EVERY
+        except Exception as error:  # noqa: BLE001 - without the log there is no proof, and nothing is removed
+            log.warning("directories not compared with the log", action="reaper.no_log", reason=repr(error))
