@@ -67,6 +67,8 @@ class ResolvedConfig:
     model_parameters: JsonObject = field(default_factory=dict)
     agent_id: str = ""
     agent_version: int = 0
+    environment: JsonObject = field(default_factory=dict)
+    """The configuration of the session's environment, as it was when the session was created."""
 
 
 def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default_harness: str) -> ResolvedConfig:
@@ -103,6 +105,7 @@ def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
         model_parameters=_object(stored.get("model_parameters")),
         agent_id=str(stored.get("agent_id") or ""),
         agent_version=_integer(stored.get("agent_version"), 0),
+        environment=_object(stored.get("environment")),
     )
 
 

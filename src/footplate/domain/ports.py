@@ -138,6 +138,17 @@ class SteerMessage:
     content: Sequence[JsonObject]
 
 
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a provider's models are reached, and with what.
+
+    One with a provider's own key never leaves the model proxy. What a harness is given leads to the proxy.
+    """
+
+    api_key: str = field(repr=False)
+    base_url: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnContext:
     organisation: str
@@ -160,6 +171,8 @@ class TurnContext:
     """Messages that want to join the turn. Call at a safe point; taking marks them as processed."""
     context: JsonObject = field(default_factory=dict)
     """What the caller gave the session and this input for its tools and hooks (F6)."""
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+    """By provider: where this turn asks models, and a token of its own, which is good as long as it runs."""
 
 
 class Harness(Protocol):
@@ -167,14 +180,6 @@ class Harness(Protocol):
 
     async def run(self, turn: TurnContext) -> Outcome:
         """Work until the turn ends. Raise `Temporary` to be tried again, `Permanent` to fail."""
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where a provider's models are reached. Never enters an environment."""
-
-    api_key: str = field(repr=False)
-    base_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +208,8 @@ class HarnessServices:
     """What a harness factory (entry point group `footplate.harnesses`) is given."""
 
     endpoints: Mapping[str, Endpoint]
-    """By provider: `anthropic`, `openai`, …"""
+    """By provider (`anthropic`, `openai`, …): where clients that are made once connect to. The key that counts comes
+    with each turn (`TurnContext.endpoints`)."""
     web: WebAccess = field(default_factory=WebAccess)
 
 

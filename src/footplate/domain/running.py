@@ -3,12 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from footplate.domain.agents import ResolvedConfig
+from footplate.domain.environments import EnvironmentConfig
 from footplate.domain.events import Event, Position, PreviewType, Usage
 from footplate.domain.json import JsonObject
-from footplate.domain.ports import Entry, Environment, Preview, Printed, SteerMessage
+from footplate.domain.networks import Network
+from footplate.domain.ports import Endpoint, Entry, Environment, Preview, Printed, SteerMessage
 from footplate.domain.turns import Outcome
 
 
@@ -119,11 +122,56 @@ class OpenEnvironment(Environment, Protocol):
         """End everything that was started."""
 
 
+class ModelGrant(Protocol):
+    """A turn's leave to ask models, by a token of its own: good while the turn lives and holds its lease."""
+
+    @property
+    def endpoints(self) -> Mapping[str, Endpoint]:
+        """By provider: the proxy's address, and the turn's token for a key."""
+
+    def renew(self, deadline: float) -> None:
+        """As of an environment."""
+
+    async def listen(self, path: Path) -> None:
+        """Be reached at a unix socket too, until the end; `path` does not exist yet, its directory does."""
+
+    async def aclose(self) -> None:
+        """The token is good no more, and requests that still run are cut."""
+
+
+class ModelAccess(Protocol):
+    def grant(self, *, deadline: float) -> ModelGrant: ...
+
+
+class EgressDoor(Protocol):
+    """A turn's way to the hosts that it may reach."""
+
+    async def listen(self, path: Path) -> None:
+        """Be an HTTP proxy at a unix socket; `path` does not exist yet, its directory does."""
+
+    async def aclose(self) -> None:
+        """What is connected is cut."""
+
+
+class Egress(Protocol):
+    def door(self, network: Network) -> EgressDoor: ...
+
+
 class Environments(Protocol):
     async def open(
-        self, organisation: str, session_id: str, *, deadline: float, variables: Mapping[str, str]
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        deadline: float,
+        variables: Mapping[str, str],
+        config: EnvironmentConfig,
+        models: ModelGrant,
     ) -> OpenEnvironment:
-        """`variables` are set for every command."""
+        """`variables` are set for every command. `models` can be reached from inside, where there is no network.
+
+        Raises `InvalidRequest` for a configuration that cannot be held to.
+        """
 
 
 class Waker(Protocol):

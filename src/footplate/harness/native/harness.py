@@ -23,7 +23,9 @@ class NativeHarness:
             turn,
             conversation,
             model=model,
-            settings=settings.model_settings(model, turn.config.model_parameters, turn.session_id),
+            settings=settings.model_settings(
+                model, turn.config.model_parameters, turn.session_id, turn.endpoints.get(model.system)
+            ),
             parameters=settings.request_parameters(turn.config, tools),
             web=self._web,
         )

@@ -11,6 +11,7 @@ from pydantic_ai.tools import ToolDefinition
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.errors import ModelRefused
 from footplate.domain.json import Json
+from footplate.domain.ports import Endpoint
 from footplate.harness.native.models import AnyModel
 
 SESSION_HEADER: Final = "x-footplate-session"
@@ -20,13 +21,18 @@ _PASSED_ON: Final = frozenset({"temperature", "top_p", "top_k", "max_tokens", "s
 _THINKING: Final = "thinking"
 
 
-def model_settings(model: AnyModel, parameters: Mapping[str, Json], session_id: str) -> ModelSettings:
+def model_settings(
+    model: AnyModel, parameters: Mapping[str, Json], session_id: str, endpoint: Endpoint | None = None
+) -> ModelSettings:
+    """`endpoint`: the turn's own; its key takes the place of the client's, by a header of the same name."""
     unknown = sorted(set(parameters) - _PASSED_ON - {_THINKING})
     if unknown:
         known = ", ".join(sorted([*_PASSED_ON, _THINKING]))
         raise ModelRefused(f"Unknown model parameters: {', '.join(unknown)}.", help_text=f"Known are: {known}.")
     settings: dict[str, Any] = {key: value for key, value in parameters.items() if key != _THINKING}
     settings["extra_headers"] = {SESSION_HEADER: session_id}
+    if endpoint is not None:
+        settings["extra_headers"]["Authorization"] = f"Bearer {endpoint.api_key}"
     thinking = parameters.get(_THINKING)
     if model.system == "anthropic":
         if "max_tokens" not in settings and (limit := _max_tokens(model, thinking)):

@@ -1,8 +1,8 @@
 """`Web`: what the tools may use of the web, one for all turns of a process."""
 
+from footplate.domain.addresses import Reach
 from footplate.domain.ports import WebAccess
 from footplate.harness.native.web import pages, search
-from footplate.harness.native.web.addresses import Reach
 from footplate.harness.native.web.download import Downloads
 
 

@@ -21,8 +21,8 @@ from typing import Final
 
 import httpx2
 
+from footplate.domain.addresses import Address, Reach
 from footplate.harness.native.failure import ToolFailure
-from footplate.harness.native.web.addresses import Address, Reach
 
 MAX_REDIRECTS: Final = 5
 _SCHEMES: Final = frozenset({"http", "https"})

@@ -1,8 +1,8 @@
-"""Which addresses a page may be fetched from: those of the public internet, and what the operator allows. Pure.
+"""Which addresses may be reached for an agent: those of the public internet, and what the operator allows. Pure.
 
-A model reads pages that strangers wrote, and they may ask it to fetch what only this machine can reach: a database's
-port, a neighbour in the private network, the credentials that clouds hand out on a link-local address. So the rule
-looks at the address that is connected to, never at the name: names can be made to lead anywhere.
+A model reads what strangers wrote, and they may ask it to fetch what only this machine can reach: a database's port, a
+neighbour in the private network, the credentials that clouds hand out on a link-local address. So the rule looks at the
+address that is connected to, never at the name: names can be made to lead anywhere.
 """
 
 from collections.abc import Sequence

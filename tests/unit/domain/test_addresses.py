@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.harness.native.web.addresses import Reach
+from footplate.domain.addresses import Reach
 
 INTERNAL = [
     *("127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3"),

@@ -1,0 +1,109 @@
+"""What a session's environment asks of whoever runs its commands, and what the operator's backend can give. Pure.
+
+An environment narrows what the operator allows and never widens it. What a backend cannot hold to is refused: by the
+api when it is asked for, and by a worker whose operator has changed the backend since.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.networks import AllowedHost, Network
+
+PACKAGE_MANAGERS: Final = ("apt", "cargo", "gem", "go", "npm", "pip")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentConfig:
+    limited: bool = False
+    """Whether its commands may reach nothing but `hosts`. If not, they reach what the operator lets them."""
+    hosts: tuple[str, ...] = ()
+    registries: bool = False
+    packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By package manager, those that ask for some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """What the operator's choice can hold an environment to. Api and workers are given the same."""
+
+    name: str
+    network: Network
+    """How far commands reach that nobody limits."""
+    cuts_network: bool
+    """It can take the network away from commands."""
+    allow_lists: bool = False
+    """It can hold commands to a list of hosts."""
+    packages: frozenset[str] = frozenset()
+    """Package managers whose packages it installs."""
+
+    def may_reach(self, host: str) -> bool:
+        """Does the operator let commands reach it, and it alone? Raises ValueError for what is no host."""
+        return self.allow_lists and self.network.covers(AllowedHost.parse(host))
+
+
+def load(stored: Mapping[str, Json]) -> EnvironmentConfig:
+    """From the wire form, which is what is stored. Nothing at all is an environment that asks for nothing."""
+    networking, packages = _object(stored.get("networking")), _object(stored.get("packages"))
+    asked = {manager: _texts(packages.get(manager)) for manager in PACKAGE_MANAGERS}
+    return EnvironmentConfig(
+        limited=networking.get("type") == "limited",
+        hosts=_texts(networking.get("allowed_hosts")),
+        registries=networking.get("allow_package_managers") is True,
+        packages={manager: names for manager, names in asked.items() if names},
+    )
+
+
+def check(config: EnvironmentConfig, backend: Backend) -> None:
+    """Raises `InvalidRequest` with the name of the field that the backend cannot honour."""
+    if config.limited and not backend.cuts_network:
+        raise _refusal("config.networking", f"the backend `{backend.name}` cannot limit the network")
+    if config.limited:
+        for number, host in enumerate(config.hosts):
+            _check_host(f"config.networking.allowed_hosts.{number}", host, backend)
+        if config.registries:
+            what = "which registries those are is not known here; name them in allowed_hosts"
+            raise _refusal("config.networking.allow_package_managers", what)
+    for manager in config.packages:
+        if manager not in backend.packages:
+            what = f"the backend `{backend.name}` does not install packages"
+            raise _refusal(f"config.packages.{manager}", what)
+    if config.packages and config.limited and not config.registries:
+        raise _refusal("config.networking.allow_package_managers", "has to be true where packages are asked for")
+
+
+def network_of(config: EnvironmentConfig, backend: Backend) -> Network:
+    """What its commands reach, if `check` has nothing against it."""
+    if not config.limited:
+        return backend.network
+    return Network.allow(config.hosts) if config.hosts else Network()
+
+
+def _check_host(field_name: str, host: str, backend: Backend) -> None:
+    try:
+        allowed = backend.may_reach(host)
+    except ValueError as error:
+        raise _refusal(field_name, str(error)) from None
+    if not allowed:
+        raise _refusal(field_name, f"{host!r} {_why_not(backend)}")
+
+
+def _why_not(backend: Backend) -> str:
+    if not backend.allow_lists:
+        return f"cannot be allowed by itself: the backend `{backend.name}` has no lists of hosts"
+    return "is not among what the operator lets commands reach"
+
+
+def _refusal(field_name: str, what: str) -> InvalidRequest:
+    help_text = "Leave it out, or ask the operator what FOOTPLATE_ENVIRONMENT and the settings beside it can give."
+    return InvalidRequest(f"{field_name}: {what}", field=field_name, help_text=help_text)
+
+
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: Json) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()

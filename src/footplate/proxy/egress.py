@@ -1,0 +1,145 @@
+"""The allow-list proxy of one turn: the one way out of a sandbox whose network is a list of hosts.
+
+It takes CONNECT, and requests for whole `http://` addresses. A name is first held against the list, then looked up
+here, once; the addresses found are held against what may be reached at all, and the connection is made to one of them
+as it was checked. A redirect is the client's to follow: it comes back here as another request.
+"""
+
+import asyncio
+import contextlib
+import socket
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Awaitable, Callable, Sequence
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import h11
+import structlog
+
+from footplate.domain.addresses import Address, Reach
+from footplate.domain.networks import Network
+from footplate.domain.running import Egress, EgressDoor
+from footplate.proxy import serving
+from footplate.proxy.relaying import BrokenOff, Client, Refused, Target, tunnel
+
+Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[Address]]]
+
+log = structlog.get_logger(__name__)
+
+_MOST: Final = 256
+_LOOKUPS: Final = 4
+_HEAD_SECONDS: Final = 30.0
+_CONNECT_SECONDS: Final = 10.0
+_MOST_LOGGED: Final = 100
+
+
+async def look_up(host: str, port: int) -> Sequence[Address]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(ip_address(str(entry[4][0])) for entry in found))
+
+
+class AllowListProxy(Egress):
+    """Of one worker; each turn has a door of its own."""
+
+    def __init__(self, reach: Reach, resolve: Resolve = look_up) -> None:
+        self._reach = reach
+        self._resolve = resolve
+
+    def door(self, network: Network) -> EgressDoor:
+        return _Door(network, self._reach, self._resolve)
+
+
+class _Door(EgressDoor):
+    def __init__(self, network: Network, reach: Reach, resolve: Resolve) -> None:
+        self._network = network
+        self._reach = reach
+        self._resolve = resolve
+        self._lookups = asyncio.Semaphore(_LOOKUPS)
+        self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
+        self._told: set[tuple[str, int]] = set()
+
+    async def listen(self, path: Path) -> None:
+        listener = await asyncio.to_thread(serving.at_path, path)
+        self._server = await asyncio.start_unix_server(self._welcome, sock=listener)
+
+    async def aclose(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    def _welcome(self, reader: StreamReader, writer: StreamWriter) -> None:
+        if len(self._serving) >= _MOST:
+            writer.close()
+            return
+        task = asyncio.create_task(self._serve(Client(reader, writer)), name="egress")
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, client: Client) -> None:
+        # Whatever goes wrong is the end of this connection and of nothing else.
+        with contextlib.suppress(OSError, h11.ProtocolError, TimeoutError, BrokenOff):
+            try:
+                async with asyncio.timeout(_HEAD_SECONDS):
+                    target = await client.target()
+                await self._pass(client, target)
+            except Refused as refused:
+                await client.refuse(refused)
+            finally:
+                client.close()
+
+    async def _pass(self, client: Client, target: Target) -> None:
+        addresses = await self._addresses(target)
+        reader, writer = await _connect(target, addresses)
+        try:
+            if target.is_tunnel:
+                await client.accept_tunnel()
+                await tunnel(client, reader, writer)
+            else:
+                await client.relay(target, reader, writer)
+        finally:
+            writer.close()
+
+    async def _addresses(self, target: Target) -> Sequence[Address]:
+        host, port = target.host, target.port
+        if not self._network.permits(host, port):
+            self._tell(target, "not on the list")
+            raise Refused(
+                403,
+                f"{target} is not on the list of hosts that this environment may reach. Whoever runs it can add it to "
+                "the environment's allowed_hosts or to FOOTPLATE_SANDBOX_ALLOWED_HOSTS (80 and 443 unless a port is "
+                "named).",
+            )
+        async with self._lookups:
+            try:
+                addresses = await self._resolve(host, port)
+            except (OSError, UnicodeError) as error:
+                raise Refused(502, f"The host name {host!r} leads to no address.") from error
+        for address in addresses:
+            if not self._reach.permits(host, address):
+                self._tell(target, f"leads to {address}")
+                raise Refused(
+                    403,
+                    f"{host} is at {address}, which is not an address of the public internet. The operator of this "
+                    "server can allow it with FOOTPLATE_WEB_ALLOW.",
+                )
+        return addresses
+
+    def _tell(self, target: Target, why: str) -> None:
+        """Once for each, and not of any number: an agent must not be able to fill the log."""
+        key = (target.host, target.port)
+        if key not in self._told and len(self._told) < _MOST_LOGGED:
+            self._told.add(key)
+            log.warning("egress refused", action="egress.refused", host=target.host, port=target.port, reason=why)
+
+
+async def _connect(target: Target, addresses: Sequence[Address]) -> tuple[StreamReader, StreamWriter]:
+    """One after the other, as any client does."""
+    for address in addresses:
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                return await asyncio.open_connection(str(address), target.port)
+    raise Refused(502, f"{target} does not answer.")

@@ -1,0 +1,63 @@
+"""Who may ask models: a token for each turn, known while the turn lives and holds its lease, and to nobody after."""
+
+import asyncio
+import hmac
+import secrets
+import time
+from typing import Final
+
+PREFIX: Final = "fpt"
+
+
+def clock() -> float:
+    """The clock of leases: it goes on while the machine sleeps or the process is stopped."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Grant:
+    """Made by `Grants.issue`."""
+
+    def __init__(self, name: str, deadline: float) -> None:
+        self.name = name
+        self.token = f"{PREFIX}-{name}-{secrets.token_urlsafe(32)}"
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Whoever works for this turn stops when it is done."""
+        self._deadline = deadline
+
+    def renew(self, deadline: float) -> None:
+        self._deadline = max(self._deadline, deadline)
+
+    def end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    @property
+    def good(self) -> bool:
+        return not self.ended.done() and clock() < self._deadline
+
+    def is_named_by(self, token: str) -> bool:
+        """Takes as long for a wrong one as for the right one."""
+        return hmac.compare_digest(token.encode(), self.token.encode())
+
+
+class Grants:
+    def __init__(self) -> None:
+        self._living: dict[str, Grant] = {}
+
+    def issue(self, deadline: float) -> Grant:
+        grant = Grant(secrets.token_hex(8), deadline)
+        self._living[grant.name] = grant
+        return grant
+
+    def revoke(self, grant: Grant) -> None:
+        self._living.pop(grant.name, None)
+        grant.end()
+
+    def find(self, token: str) -> Grant | None:
+        """Of a turn that lives; whether its lease holds is `good`.
+
+        Looked up by the name in the token, which is no secret; the rest is compared in constant time.
+        """
+        _, _, name = token.partition("-")
+        grant = self._living.get(name.partition("-")[0])
+        return grant if grant is not None and grant.is_named_by(token) else None

@@ -1,0 +1,89 @@
+"""The model proxy of one worker: it holds the providers' credentials, and turns ask models through it.
+
+    harness in the worker ── loopback ─┐
+                                       ├─ token checked ── credential put in ── provider
+    process in a sandbox ── its own ───┘
+                            socket
+
+Both sides get the same token. On a turn's own socket no other turn's token is good.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from footplate.domain.ports import Endpoint
+from footplate.domain.running import ModelAccess, ModelGrant
+from footplate.proxy import serving
+from footplate.proxy.forwarding import GRANT, Forwarder
+from footplate.proxy.grants import Grant, Grants
+from footplate.proxy.serving import Served
+from footplate.proxy.upstream import Upstream
+
+_MOST_OF_A_TURN: Final = 64
+_MOST: Final = 4096
+_NO_TOKEN: Final = "each-turn-brings-its-own"  # noqa: S105 - what stands where a key would
+
+
+class ModelProxy(ModelAccess):
+    """Entered in the worker's event loop, which serves it."""
+
+    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
+        """With the real credentials, by provider."""
+        self._grants = Grants()
+        self._upstream = Upstream(endpoints)
+        self._app = Forwarder(self._grants, self._upstream)
+        self._served = Served(self._app, {}, _MOST)
+        self._url = ""
+
+    async def __aenter__(self) -> Self:
+        listener = serving.on_loopback()
+        self._url = f"http://{serving.LOOPBACK}:{listener.getsockname()[1]}"
+        await self._served.serve(listener)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._served.close()
+        await self._upstream.aclose()
+
+    @property
+    def endpoints(self) -> Mapping[str, Endpoint]:
+        """For clients that are made once: the addresses are good for all turns, the key for none."""
+        return self.endpoints_for(_NO_TOKEN)
+
+    def grant(self, *, deadline: float) -> ModelGrant:
+        return TurnGrant(self, self._app, self._grants, self._grants.issue(deadline))
+
+    def endpoints_for(self, token: str) -> Mapping[str, Endpoint]:
+        return {name: Endpoint(token, f"{self._url}/{name}") for name in sorted(self._upstream.providers)}
+
+
+class TurnGrant(ModelGrant):
+    def __init__(self, proxy: ModelProxy, app: Forwarder, grants: Grants, grant: Grant) -> None:
+        self._proxy = proxy
+        self._app = app
+        self._grants = grants
+        self._grant = grant
+        self._served: list[Served] = []
+
+    @property
+    def endpoints(self) -> Mapping[str, Endpoint]:
+        return self._proxy.endpoints_for(self._grant.token)
+
+    def renew(self, deadline: float) -> None:
+        self._grant.renew(deadline)
+
+    async def listen(self, path: Path) -> None:
+        served = Served(self._app, {GRANT: self._grant}, _MOST_OF_A_TURN)
+        await served.serve(await asyncio.to_thread(serving.at_path, path))
+        self._served.append(served)
+
+    async def aclose(self) -> None:
+        self._grants.revoke(self._grant)
+        for served in self._served:
+            served.close()
+        self._served.clear()

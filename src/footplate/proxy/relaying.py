@@ -1,0 +1,196 @@
+"""One connection of a client that uses us as an HTTP proxy: its request read, its bytes carried. h11 does the parsing.
+
+A client has one request; then the connection is closed. So nothing that follows can ride on what was checked before.
+"""
+
+import asyncio
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+import h11
+
+from footplate.proxy.headers import HOP_BY_HOP, Headers, without
+
+_PIECE: Final = 1 << 16
+_LONGEST_HEAD: Final = 1 << 16
+_NOT_PASSED_ON: Final = HOP_BY_HOP | {b"host", b"expect", b"proxy-authorization"}
+
+
+class Refused(Exception):
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class BrokenOff(Exception):
+    """The other end stopped in the middle of what it had to say, or before it began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    host: str
+    port: int
+    path: str = ""
+    """Empty for a tunnel."""
+
+    @property
+    def is_tunnel(self) -> bool:
+        return not self.path
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == 80 and self.path else f"{host}:{self.port}"  # noqa: PLR2004 - HTTP's own
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def parse(method: str, target: str) -> Target:
+    """Raises `Refused` for what names no host, or two."""
+    tunnel = method == "CONNECT"
+    try:
+        parts = urlsplit(f"//{target}" if tunnel else target)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise Refused(400, f"{target!r} is no address.") from None
+    if not host or parts.username is not None or parts.password is not None or "%" in host:
+        raise Refused(400, f"{target!r} is no address. This is a proxy: name a host, and no user or password.")
+    if tunnel:
+        if port is None or parts.path or parts.query:
+            raise Refused(400, "CONNECT takes a host and a port, and nothing else.")
+        return Target(host, port)
+    if parts.scheme != "http":
+        raise Refused(400, "This is a proxy: it takes whole http:// addresses, and CONNECT for everything else.")
+    query = f"?{parts.query}" if parts.query else ""
+    return Target(host, 80 if port is None else port, (parts.path or "/") + query)
+
+
+class Client:
+    def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
+        self._request: h11.Request | None = None
+
+    async def target(self) -> Target:
+        event = await _next(self._http, self._reader)
+        if not isinstance(event, h11.Request):
+            raise BrokenOff
+        self._request = event
+        return parse(event.method.decode("ascii"), event.target.decode("ascii"))
+
+    async def refuse(self, refused: Refused) -> None:
+        body = f"Footplate: {refused.message}\n".encode()
+        headers = [("content-type", "text/plain; charset=utf-8"), ("content-length", str(len(body)))]
+        self._send(h11.Response(status_code=refused.status, headers=[*headers, ("connection", "close")]))
+        self._send(h11.Data(data=body))
+        self._send(h11.EndOfMessage())
+        await self._writer.drain()
+
+    async def accept_tunnel(self) -> None:
+        self._send(h11.Response(status_code=200, headers=[], reason=b"Connection established"))
+        await self._writer.drain()
+
+    async def relay(self, target: Target, reader: StreamReader, writer: StreamWriter) -> None:
+        """One request there, its answer back."""
+        assert self._request is not None
+        there = h11.Connection(h11.CLIENT)
+        if self._http.they_are_waiting_for_100_continue:
+            self._send(h11.InformationalResponse(status_code=100, headers=[]))
+        headers: Headers = [(b"host", target.authority.encode()), *without(self._request.headers, _NOT_PASSED_ON)]
+        framing = [] if any(name == b"content-length" for name, _ in headers) else self._framing()
+        request = h11.Request(
+            method=self._request.method,
+            target=target.path,
+            headers=[*headers, *framing, (b"connection", b"close")],
+        )
+        writer.write(there.send(request) or b"")
+        asking = asyncio.create_task(self._ask(there, writer))
+        try:
+            await self._answer(there, reader)
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    def _framing(self) -> Headers:
+        assert self._request is not None
+        chunked = any(name == b"transfer-encoding" for name, _ in self._request.headers)
+        return [(b"transfer-encoding", b"chunked")] if chunked else []
+
+    async def _ask(self, there: h11.Connection, writer: StreamWriter) -> None:
+        async for event in _events(self._http, self._reader):
+            if isinstance(event, h11.Data):
+                writer.write(there.send(h11.Data(data=bytes(event.data))) or b"")
+            else:
+                writer.write(there.send(h11.EndOfMessage()) or b"")
+            await writer.drain()
+
+    async def _answer(self, there: h11.Connection, reader: StreamReader) -> None:
+        async for event in _events(there, reader):
+            if isinstance(event, h11.Response):
+                headers = [*without(event.headers), (b"connection", b"close")]
+                self._send(h11.Response(status_code=event.status_code, headers=headers, reason=event.reason))
+            elif isinstance(event, h11.Data):
+                self._send(h11.Data(data=bytes(event.data)))
+            elif isinstance(event, h11.EndOfMessage):
+                self._send(h11.EndOfMessage())
+            await self._writer.drain()
+
+    def close(self) -> None:
+        self._writer.close()
+
+    async def upload(self, writer: StreamWriter) -> None:
+        """Of a tunnel: first what came along with its request."""
+        writer.write(self._http.trailing_data[0])
+        await _copy(self._reader, writer)
+
+    async def download(self, reader: StreamReader) -> None:
+        await _copy(reader, self._writer)
+
+    def _send(self, event: h11.Event) -> None:
+        self._writer.write(self._http.send(event) or b"")
+
+
+async def tunnel(client: Client, reader: StreamReader, writer: StreamWriter) -> None:
+    """Until both sides have said all, or one of them is gone."""
+    async with asyncio.TaskGroup() as both:
+        both.create_task(client.upload(writer))
+        both.create_task(client.download(reader))
+
+
+async def _copy(reader: StreamReader, writer: StreamWriter) -> None:
+    """A side that broke off is closed, which the other way of the tunnel hears of."""
+    try:
+        while piece := await reader.read(_PIECE):
+            writer.write(piece)
+            await writer.drain()
+        writer.write_eof()
+    except OSError:
+        writer.close()
+
+
+async def _events(http: h11.Connection, reader: StreamReader) -> AsyncIterator[h11.Event]:
+    """Of one message, its end included."""
+    while True:
+        event = await _next(http, reader)
+        if isinstance(event, h11.ConnectionClosed):
+            raise BrokenOff
+        yield event
+        if isinstance(event, h11.EndOfMessage):
+            return
+
+
+async def _next(http: h11.Connection, reader: StreamReader) -> h11.Event:
+    while True:
+        event = http.next_event()
+        if event is h11.NEED_DATA:
+            http.receive_data(await reader.read(_PIECE))
+        elif isinstance(event, h11.Event):
+            return event
+        else:
+            raise BrokenOff

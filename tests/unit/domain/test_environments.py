@@ -1,0 +1,70 @@
+"""What an environment may ask of a backend: it narrows what the operator allows, and is refused by name otherwise."""
+
+from dataclasses import replace
+
+import pytest
+
+from footplate.domain.environments import Backend, EnvironmentConfig, check, load, network_of
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import JsonObject
+from footplate.domain.networks import Network
+
+SANDBOX = Backend(name="sandbox", network=Network("open"), cuts_network=True)
+LISTS = replace(SANDBOX, allow_lists=True)
+BUILDS = replace(LISTS, packages=frozenset({"pip"}))
+LISTED = replace(LISTS, network=Network.allow(["*.a.com", "b.com:81", "10.0.0.1"]))
+CLOSED = replace(LISTS, network=Network())
+BARE = Backend(name="unsandboxed", network=Network("open"), cuts_network=False)
+
+
+@pytest.mark.parametrize(
+    ("config", "backend", "field"),
+    [
+        (EnvironmentConfig(), BARE, None),
+        (EnvironmentConfig(limited=True), BARE, "config.networking"),
+        (EnvironmentConfig(limited=True), SANDBOX, None),
+        (EnvironmentConfig(limited=True), CLOSED, None),
+        (EnvironmentConfig(limited=True, hosts=("a.com",)), SANDBOX, "config.networking.allowed_hosts.0"),
+        (EnvironmentConfig(limited=True, hosts=("a.com",)), LISTS, None),
+        (EnvironmentConfig(limited=True, hosts=("a.com",)), CLOSED, "config.networking.allowed_hosts.0"),
+        (EnvironmentConfig(limited=True, registries=True), LISTS, "config.networking.allow_package_managers"),
+        (EnvironmentConfig(limited=True, registries=True), CLOSED, "config.networking.allow_package_managers"),
+        (
+            EnvironmentConfig(limited=True, hosts=("x.a.com", "*.x.a.com", "*.a.com", "b.com:81", "10.0.0.1")),
+            LISTED,
+            None,
+        ),
+        *(
+            (EnvironmentConfig(limited=True, hosts=("x.a.com", host)), LISTED, "config.networking.allowed_hosts.1")
+            for host in ("a.com", "*.com", "*", "b.com", "x.a.com:81", "10.0.0.2", "no host")
+        ),
+        (EnvironmentConfig(packages={"pip": ("x",)}), LISTS, "config.packages.pip"),
+        (EnvironmentConfig(packages={"pip": ("x",)}), BUILDS, None),
+        (EnvironmentConfig(packages={"apt": ("x",)}), BUILDS, "config.packages.apt"),
+        (
+            EnvironmentConfig(limited=True, packages={"pip": ("x",)}),
+            BUILDS,
+            "config.networking.allow_package_managers",
+        ),
+    ],
+)
+def test_what_a_backend_honours(config: EnvironmentConfig, backend: Backend, field: str | None) -> None:
+    if field is None:
+        check(config, backend)
+        return
+    with pytest.raises(InvalidRequest) as refusal:
+        check(config, backend)
+    assert refusal.value.fields["field"] == field
+
+
+def test_a_network_is_what_both_want() -> None:
+    assert network_of(EnvironmentConfig(), LISTED) == LISTED.network
+    assert network_of(EnvironmentConfig(limited=True), LISTED) == Network()
+    assert network_of(EnvironmentConfig(limited=True, hosts=("x.a.com",)), LISTED) == Network.allow(["x.a.com"])
+
+
+def test_what_is_stored_is_read_back() -> None:
+    assert load({}) == load({"networking": {"type": "unrestricted"}}) == EnvironmentConfig()
+    networking: JsonObject = {"type": "limited", "allowed_hosts": ["a.com"], "allow_package_managers": True}
+    config = load({"networking": networking, "packages": {"pip": ["x==1"], "apt": []}})
+    assert config == EnvironmentConfig(limited=True, hosts=("a.com",), registries=True, packages={"pip": ("x==1",)})

@@ -1,0 +1,90 @@
+"""Lists of hosts: what an entry means, and what no entry lets through."""
+
+import pytest
+
+from footplate.config import Settings
+from footplate.domain.networks import Network
+
+LISTED = Network.allow(
+    ["pypi.example.net", "*.Example.com", "git.example.org:8443", "93.184.216.34", "[2606:4700::1111]:443"]
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [
+        ("pypi.example.net", 443),
+        ("PyPI.example.net.", 80),
+        ("a.example.com", 443),
+        ("a.b.example.com", 80),
+        ("git.example.org", 8443),
+        ("93.184.216.34", 80),
+        ("2606:4700:0::1111", 443),
+    ],
+)
+def test_listed(host: str, port: int) -> None:
+    assert LISTED.permits(host, port)
+
+
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [
+        ("pypi.example.net", 22),
+        ("pypi.example.net.evil.test", 443),
+        ("evilpypi.example.net", 443),
+        ("example.com", 443),
+        ("evilexample.com", 443),
+        ("git.example.org", 443),
+        ("pypi.example.net\0.evil.test", 443),
+        ("pypi.example.net%00", 443),
+        ("pypi.example.net/", 443),
+        ("", 443),
+        ("93.184.216.35", 80),
+        ("1572395042", 80),
+        ("2606:4700::1111", 80),
+    ],
+)
+def test_not_listed(host: str, port: int) -> None:
+    assert not LISTED.permits(host, port)
+
+
+def test_every_name_is_no_address() -> None:
+    every = Network.allow(["*"])
+    assert every.permits("anything.test", 443)
+    for address in ("127.0.0.1", "::1", "2130706433", "0x7f.1", "127.1", "0177.0.0.1", "[::ffff:7f00:1]"):
+        assert not every.permits(address, 80)
+
+
+def test_without_a_list_nothing_is_permitted() -> None:
+    assert not Network().permits("pypi.example.net", 443)
+    assert not Network("open").permits("pypi.example.net", 443)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "https://pypi.example.net",
+        "pypi.example.net/simple",
+        "a b",
+        "*.*.org",
+        "*pypi.example.net",
+        "x:0",
+        "x:99999",
+        "é.org",
+    ],
+)
+def test_what_is_no_host_is_told(entry: str) -> None:
+    with pytest.raises(ValueError, match="is no host"):
+        Network.allow([entry])
+
+
+def test_mode_and_list_go_together() -> None:
+    assert Settings(
+        sandbox_network="allow", sandbox_allowed_hosts="pypi.example.net, x.test:81"
+    ).network == Network.allow(["pypi.example.net", "x.test:81"])
+    assert Settings().network == Network("none")
+    for wrong in ({"sandbox_network": "allow"}, {"sandbox_allowed_hosts": "pypi.example.net"}):
+        with pytest.raises(ValueError, match="go together"):
+            Settings(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="is no host"):
+        Settings(sandbox_network="allow", sandbox_allowed_hosts="http://pypi.example.net")
