@@ -15,6 +15,8 @@ from typing import Annotated, Final, Literal
 from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from footplate.domain.networks import Network, NetworkMode
+
 _BRAVE: Final = "https://api.search.brave.com/res/v1/web/search"
 _REST: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms]?)")
 _UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -85,10 +87,13 @@ class Settings(BaseSettings):
 
     named_directories: bool = False
     """Whether a session may work in a directory that it names (`context.directory`): for a developer's own machine."""
-    environment: Literal["sandbox", "unsandboxed"] = "sandbox" if sys.platform == "linux" else "unsandboxed"
-    """Where agents' commands run. A worker that cannot give what this says does not start."""
-    sandbox_network: Literal["none", "open"] = "none"
-    """`open` is the worker's own network, its loopback included."""
+    environment: Literal["sandbox", "docker", "unsandboxed"] = "sandbox" if sys.platform == "linux" else "unsandboxed"
+    """Where agents' commands run. A worker that cannot give what this says does not start. Give it, and the network,
+    to api and workers alike: the api refuses environments that ask for more."""
+    sandbox_network: NetworkMode = "none"
+    """`allow` is a list of hosts; `open` is the worker's own network, its loopback included."""
+    sandbox_allowed_hosts: str = ""
+    """Of the mode `allow`, with commas between: `packages.example.com`, `*.example.org`, `git.example.com:8443`."""
     sandbox_memory: ByteSize = ByteSize(4 << 30)
     sandbox_pids: int = Field(default=1024, ge=16)
     sandbox_cpus: float = Field(default=2.0, gt=0)
@@ -100,6 +105,18 @@ class Settings(BaseSettings):
     """Further paths that commands may read, with commas between."""
     sandbox_uid: int = Field(default=65_520, ge=1)
     """Whom a root worker's commands run as. By default one that neither Debian nor systemd gives to anybody."""
+    docker_host: Annotated[str, Field(validation_alias=_own("docker_host"))] = "unix:///var/run/docker.sock"
+    """Where the docker engine of this machine listens. Limits of containers are those of the sandbox."""
+    docker_image: str | None = None
+    """What a turn's container is made of. The engine has to have it: nothing is pulled."""
+    docker_container: str | None = None
+    """Instead: a container that runs already and that turns share. It is never stopped or removed."""
+    docker_network: str = "none"
+    """Of a turn's container: `none`, or the name of one of the engine's networks."""
+    docker_setup: Path | None = None
+    """A script that prepares the image, as root; its result is kept as long as image and script stay the same."""
+    docker_setup_network: str = "bridge"
+    """Of the setup script: it may have packages to install."""
     default_harness: str = "native"
     max_turns: int = 100
     """Turns that one worker runs at once."""
@@ -140,7 +157,8 @@ class Settings(BaseSettings):
     sentry_dsn: Annotated[SecretStr | None, Field(validation_alias=_own("sentry_dsn"))] = None
 
     web_allow: str = ""
-    """Internal hosts, addresses and networks that web_fetch may reach all the same, with commas between."""
+    """Internal hosts, addresses and networks that web_fetch may reach all the same, and sandboxes with an allow-list
+    that names them; with commas between."""
     web_fetch_bytes: int = Field(default=5_000_000, ge=1)
     """How much of one page is read at most."""
     web_fetch_seconds: float = Field(default=30.0, gt=0)
@@ -158,6 +176,12 @@ class Settings(BaseSettings):
     @property
     def sandbox_readable_paths(self) -> tuple[str, ...]:
         return tuple(entry.strip() for entry in self.sandbox_readable.split(",") if entry.strip())
+
+    @property
+    def network(self) -> Network:
+        """What agents' commands may reach, unless their environment says otherwise."""
+        entries = [entry for entry in self.sandbox_allowed_hosts.split(",") if entry.strip()]
+        return Network.allow(entries) if self.sandbox_network == "allow" else Network(self.sandbox_network)
 
     @property
     def search_address(self) -> str:
@@ -182,6 +206,19 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _network_is_whole(self) -> "Settings":
+        if (self.sandbox_network == "allow") != bool(self.sandbox_allowed_hosts.strip(" ,")):
+            raise ValueError(
+                "FOOTPLATE_SANDBOX_NETWORK=allow and FOOTPLATE_SANDBOX_ALLOWED_HOSTS go together: give both, "
+                "as in FOOTPLATE_SANDBOX_ALLOWED_HOSTS=packages.example.com,*.example.org, or neither."
+            )
+        try:
+            _ = self.network
+        except ValueError as error:
+            raise ValueError(f"FOOTPLATE_SANDBOX_ALLOWED_HOSTS: {error}") from None
+        return self
+
+    @model_validator(mode="after")
     def _readable_are_there(self) -> "Settings":
         for path in self.sandbox_readable_paths:
             if not Path(path).is_absolute() or not Path(path).is_dir():
@@ -189,6 +226,24 @@ class Settings(BaseSettings):
                     f"FOOTPLATE_SANDBOX_READABLE has {path!r}, which is no directory on this machine. "
                     "Write absolute paths with commas between, as in: /opt,/srv/tools."
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _docker_is_whole(self) -> "Settings":
+        if self.environment != "docker":
+            return self
+        if bool(self.docker_image) == bool(self.docker_container):
+            raise ValueError(
+                "FOOTPLATE_ENVIRONMENT=docker needs FOOTPLATE_DOCKER_IMAGE, what a turn's container is made of, "
+                "or FOOTPLATE_DOCKER_CONTAINER, the name of one that runs; not both."
+            )
+        if not self.docker_host.startswith("unix://"):
+            raise ValueError(
+                f"FOOTPLATE_DOCKER_HOST (or DOCKER_HOST) is {self.docker_host!r}. The engine has to be on the worker's "
+                "own machine, where the sessions' files are: write its socket as in unix:///var/run/docker.sock."
+            )
+        if self.docker_setup is not None and not self.docker_setup.is_file():
+            raise ValueError(f"FOOTPLATE_DOCKER_SETUP is {str(self.docker_setup)!r}, which is no file on this machine.")
         return self
 
     @model_validator(mode="after")

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -16,6 +17,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from footplate.config import Settings
+from footplate.domain.errors import FootplateError
 
 State = Literal["ok", "warning", "failed"]
 _TIMEOUT: Final = 5.0
@@ -44,6 +46,7 @@ async def all_findings(settings: Settings) -> Sequence[Finding]:
         bash,
         namespaces,
         environment,
+        leftovers,
         harnesses,
         credentials,
     ]
@@ -139,14 +142,22 @@ async def namespaces(_settings: Settings) -> Finding:
 
 
 async def environment(settings: Settings) -> Finding:
-    """By making a sandbox, as a worker does when it starts."""
+    """By making a sandbox or a container, as a worker does when it starts."""
     from footplate.environments.sandbox import probe
-    from footplate.wiring.environments import find_sandbox
+    from footplate.wiring.environments import find_docker, find_sandbox
 
     name = "Environment"
     if settings.environment == "unsandboxed":
         mend = "Set FOOTPLATE_ENVIRONMENT=sandbox where strangers' prompts, code or pages reach your agents."
         return Finding(name, "warning", "unsandboxed: agents can do whatever the worker's user can", mend)
+    if settings.environment == "docker":
+        from footplate.environments.docker.engine import NoContainer
+
+        try:
+            docker = await find_docker(settings, worker="doctor")
+        except NoContainer as error:
+            return Finding(name, "failed", error.message, error.help_text)
+        return Finding(name, "ok", docker.detail)
     try:
         found = await find_sandbox(settings)
     except probe.NoSandbox as error:
@@ -155,6 +166,30 @@ async def environment(settings: Settings) -> Finding:
         detail = f"sandbox, without control groups ({found.without_cgroups}): memory is limited process by process"
         return Finding(name, "warning", detail, f"{probe.DELEGATE}.")
     return Finding(name, "ok", f"sandbox, limits by {found.host.cgroups.description}")
+
+
+async def leftovers(settings: Settings) -> Finding:
+    """What the reaper would remove here. It only looks: removing is the workers'."""
+    from footplate.environments.reaper.reaping import Reaper
+    from footplate.wiring.environments import count_unknown_sessions, own_groups
+
+    name = "Left behind"
+    if sys.platform != "linux":
+        return Finding(name, "ok", "not looked for on this system")
+    found = await asyncio.to_thread(lambda: Reaper(settings.data_dir, own_groups()).look())
+    try:
+        unknown: int | None = await count_unknown_sessions(settings, found.sessions)
+    except (FootplateError, OSError, asyncpg.PostgresError):
+        unknown = None
+    of_sessions = "not known while the database does not answer" if unknown is None else str(unknown)
+    detail = (
+        f"{len(found.over)} leases, {found.processes} processes, {found.cgroups} control groups, "
+        f"{found.directories - len(found.over)} trial directories; directories of sessions that are no more: "
+        f"{of_sessions} (turns that hold a lease here: {len(found.living)})"
+    )
+    if not found.anything and not unknown:
+        return Finding(name, "ok", detail)
+    return Finding(name, "warning", detail, "A worker on this machine removes it: at its start, and every few seconds.")
 
 
 async def harnesses(settings: Settings) -> Finding:

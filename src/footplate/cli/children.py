@@ -12,7 +12,19 @@ from footplate.stack.ports import LOOPBACK, free_port
 from footplate.stack.program import http_ok
 
 _PASSED: Final = frozenset(
-    {"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SSL_CERT_FILE", "SSL_CERT_DIR", "NO_COLOR"}
+    {
+        "PATH",
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "TZ",
+        "TMPDIR",
+        "USER",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "NO_COLOR",
+        "DOCKER_HOST",
+    }
     | {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
 )
 _PASSED_PREFIXES: Final = ("FOOTPLATE_", "ANTHROPIC_", "OPENAI_", "OTEL_", "SENTRY_")

@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from footplate import failpoints
+from footplate.domain import environments
 from footplate.domain.errors import Fenced, FootplateError, Permanent, Temporary
 from footplate.domain.events import Event, PreviewType, Usage
 from footplate.domain.ports import Entry, Harness, Preview, Printed, SteerMessage, TurnContext
@@ -23,6 +24,8 @@ from footplate.domain.running import (
     Environments,
     LiveTurn,
     LiveTurns,
+    ModelAccess,
+    ModelGrant,
     Nothing,
     Nudges,
     OpenEnvironment,
@@ -69,6 +72,7 @@ class Parts:
     live: LiveTurns
     nudges: Nudges
     environments: Environments
+    models: ModelAccess
     harness: Callable[[str], Harness]
     leases: LeaseKeeper
     conversations: Conversations
@@ -139,15 +143,33 @@ class _Turn:
             return await self._failed("unknown_error", "An internal error; the server's log has the details.", None)
 
     async def _work(self) -> Outcome:
+        models = self._parts.models.grant(deadline=self._held.deadline)
+        try:
+            return await self._work_with(models)
+        finally:
+            await models.aclose()
+
+    async def _work_with(self, models: ModelGrant) -> Outcome:
         parts, claim = self._parts, self._claim
         harness = parts.harness(claim.config.harness)
         environment = await parts.environments.open(
-            claim.organisation, claim.session_id, deadline=self._held.deadline, variables=_variables(claim)
+            claim.organisation,
+            claim.session_id,
+            deadline=self._held.deadline,
+            variables=_variables(claim),
+            config=environments.load(claim.config.environment),
+            models=models,
         )
+
+        def renew(deadline: float) -> None:
+            models.renew(deadline)
+            environment.renew(deadline)
+
         try:
-            context = await self._context(environment)
+            context = await self._context(environment, models)
             task = asyncio.ensure_future(harness.run(context))
-            self._held.on_renew = environment.renew
+            self._held.on_renew = renew
+            renew(self._held.deadline)  # which may have moved meanwhile
             self._held.on_lost = partial(_cancel, task)
             self._held.on_control = self._controlled
             if claim.attempt > 1 or claim.control_seq >= claim.controls_seq:
@@ -162,7 +184,7 @@ class _Turn:
         finally:
             await environment.aclose()
 
-    async def _context(self, environment: OpenEnvironment) -> TurnContext:
+    async def _context(self, environment: OpenEnvironment, models: ModelGrant) -> TurnContext:
         claim = self._claim
         turn_events = await self._parts.turns.turn_events(claim) if claim.attempt > 1 else ()
         self._observed.resumed(turn_events)
@@ -180,6 +202,7 @@ class _Turn:
             interrupt=self._interrupt,
             take_steering=self._take_steering,
             context=claim.context,
+            endpoints=models.endpoints,
         )
 
     async def _result(self, task: "asyncio.Future[Outcome]") -> Outcome:

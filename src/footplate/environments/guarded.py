@@ -5,6 +5,7 @@ A backend says where commands are started (`_spawner`) and how files are read an
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from footplate.domain.errors import Unavailable
@@ -12,7 +13,8 @@ from footplate.domain.ports import CommandResult, Environment
 from footplate.environments import commands
 from footplate.environments.guardian import Guardian, clock
 from footplate.environments.output import DEFAULT_LIMIT, Output
-from footplate.environments.shell import Shell
+from footplate.environments.reaper.leases import Lease
+from footplate.environments.shell import BASH, Dialect, Shell
 from footplate.environments.spawner import Spawner
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -31,9 +33,15 @@ class GuardedEnvironment(Environment):
         env: Mapping[str, str] | None = None,
         grace: float = GRACE,
         output_limit: int = DEFAULT_LIMIT,
+        lease: Lease | None = None,
     ) -> None:
-        """`deadline` is the end of the lease by `guardian.clock`. None of the worker's own variables is passed on."""
+        """`deadline` is the end of the lease by `guardian.clock`. None of the worker's own variables is passed on.
+
+        `lease`: what this host knows of the turn while one of its processes may live. Without one nobody cleans up
+        after a worker that was killed.
+        """
         self._root = root
+        self._lease = lease
         self._deadline = deadline
         self._env = {"PATH": PATH, "HOME": home, "LANG": "C.UTF-8", "TERM": "dumb", **(env or {})}
         self._grace = grace
@@ -52,12 +60,20 @@ class GuardedEnvironment(Environment):
     def renew(self, deadline: float) -> None:
         """The lease was renewed: count from the moment before the database was asked, never from after."""
         self._deadline = max(self._deadline, deadline)
+        if self._lease is not None:
+            self._lease.renew(self._deadline)
         if self._guardian is not None:
             self._guardian.renew(self._deadline)
 
     async def aclose(self) -> None:
         """Kill whatever is left of the turn. Safe to call again."""
         self._closed = True
+        clean = await self._end()
+        if self._lease is not None:
+            self._lease.end(clean=clean)
+
+    async def _end(self) -> bool:
+        """Of all but the lease, which goes when nothing else is left. False: something is."""
         async with self._starting:
             if self._guardian is not None:
                 await self._guardian.close()
@@ -66,6 +82,7 @@ class GuardedEnvironment(Environment):
         for output in self._outputs:
             output.close()
         self._outputs.clear()
+        return True
 
     async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the port's
         if "\0" in command:
@@ -102,19 +119,35 @@ class GuardedEnvironment(Environment):
         finally:
             self._read_on(output)
 
-    async def _start_guardian(self) -> Guardian:
+    async def _leased_guardian(self) -> Guardian:
+        if self._lease is None:
+            return await self._start_guardian("-")
+        self._lease.begin(self._deadline, self._groups())
+        guardian = await self._start_guardian(self._lease.id)
+        self._lease.guard(guardian.pid, self._deadline)
+        return guardian
+
+    def _groups(self) -> Sequence[Path]:
+        """Where the backend makes control groups, if it does."""
+        return ()
+
+    async def _start_guardian(self, lease_id: str) -> Guardian:
         """As the backend wants it."""
-        return await Guardian.start(self._deadline)
+        return await Guardian.start(self._deadline, lease_id=lease_id)
 
     async def _spawner(self, guardian: Guardian) -> Spawner:
         """Who starts the commands. Called under the lock that only one start holds."""
         return guardian
 
+    async def _dialect(self, _spawner: Spawner) -> Dialect:
+        """Which shell there is."""
+        return BASH
+
     async def _living_spawner(self) -> Spawner:
         async with self._starting:
             self._check_lease()
             if self._guardian is None:
-                self._guardian = await self._start_guardian()
+                self._guardian = await self._leased_guardian()
                 self._guardian.renew(self._deadline)  # which may have moved meanwhile
             return await self._spawner(self._guardian)
 
@@ -124,7 +157,13 @@ class GuardedEnvironment(Environment):
             self._read_on(self._shell.retire())
             self._shell = None
         if self._shell is None:
-            self._shell = await Shell.start(spawner, cwd=self._root, env=self._env, output_limit=self._output_limit)
+            self._shell = await Shell.start(
+                spawner,
+                cwd=self._root,
+                env=self._env,
+                output_limit=self._output_limit,
+                dialect=await self._dialect(spawner),
+            )
         return self._shell
 
     def _read_on(self, output: Output) -> None:

@@ -57,8 +57,11 @@ class Guardian(Spawner):
         namespaces: bool = True,
         user: tuple[int, int] | None = None,
         staged: Sequence[str] = (),
+        lease_id: str = "-",
     ) -> Self:
-        """`user`: uid and gid that it becomes before it starts anything. Only root can become another.
+        """`lease_id`: what the reaper knows it by, and whatever it forks.
+
+        `user`: uid and gid that it becomes before it starts anything. Only root can become another.
 
         `staged`: a directory, and others that are to be seen in it by their numbers. Only root can do that.
         """
@@ -68,7 +71,10 @@ class Guardian(Spawner):
         uid, gid = user or (os.geteuid(), os.getegid())
         with theirs:
             process = subprocess.Popen(  # noqa: ASYNC220 - vfork and exec of a small program; waited for by pidfd
-                [sys.executable, "-I", "-S", "-c", _PROGRAM, repr(deadline), mode, str(uid), str(gid), *staged],
+                [
+                    *(sys.executable, "-I", "-S", "-c", _PROGRAM),
+                    *(lease_id, repr(deadline), mode, str(uid), str(gid), *staged),
+                ],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 env={},

@@ -39,13 +39,13 @@ NO_START = 126
 
 
 def main() -> None:
-    deadline, mode = float(sys.argv[1]), sys.argv[2]
-    uid, gid = int(sys.argv[3]), int(sys.argv[4])
+    _lease_id, deadline, mode = sys.argv[1], float(sys.argv[2]), sys.argv[3]
+    uid, gid = int(sys.argv[4]), int(sys.argv[5])
     for ignored in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
         _signal.signal(ignored, _signal.SIG_IGN)  # it lives by its socket and its lease alone
     connection = take_connection()
-    if sys.argv[5:]:
-        tree.stage(sys.argv[5], sys.argv[6:])
+    if sys.argv[6:]:
+        tree.stage(sys.argv[6], sys.argv[7:])
     tree.become(uid, gid)
     init = tree.enter_namespace() if mode == "namespace" else None
     lifeline = tree.leave_to_watcher() if init is None else None
@@ -75,6 +75,7 @@ class Guardian:
         self.commands: dict[int, int] = {}
         self.leaders: dict[int, int] = {}
         self.stops: dict[int, tree.Stop] = {}
+        self.poll = select.poll()
         self.over = False
 
     def serve(self) -> None:
@@ -82,7 +83,7 @@ class Guardian:
         wake, poke = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         _signal.signal(_signal.SIGCHLD, lambda *_: None)
         _signal.set_wakeup_fd(poke, warn_on_full_buffer=False)
-        poll = select.poll()
+        poll = self.poll
         poll.register(wake, select.POLLIN)
         if self.lifeline is not None:
             poll.register(self.lifeline, select.POLLIN)
@@ -97,6 +98,7 @@ class Guardian:
             self.report_ended()
             if self.connection.fileno() in events:
                 self.receive()
+            self.attend(events)
             self.advance_stops()
             self.flush()
 
@@ -113,6 +115,14 @@ class Guardian:
                 self.over = True
             elif pid in self.commands:
                 self.send(b"E", self.commands.pop(pid), code)
+            else:
+                self.other_ended(pid)
+
+    def attend(self, events: dict[int, int]) -> None:
+        """To what else is waited for; the guardian itself has nothing."""
+
+    def other_ended(self, pid: int) -> None:
+        """One that is no command: an orphan that came to us."""
 
     def receive(self) -> None:
         """Take what the worker sent and carry out what is complete; nothing more once worker or lease is gone."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # the C part of `signal`, always loaded
 import errno
 import os
+import select
 import sys
 
 TYPE_CHECKING = False
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
     from footplate.environments import guardian_main as guardian
     from footplate.environments import guardian_tree as tree
-    from footplate.environments import plain_files
+    from footplate.environments import inside_doors, plain_files
 else:
     import guardian_main as guardian
     import guardian_tree as tree
+    import inside_doors
     import plain_files
 
 HIGHEST = 1 << 20
@@ -33,15 +35,65 @@ FIRST_TO_DIE = b"500"
 
 def main() -> None:
     tree.set_dumpable(0)
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # the one signal that Python would let through to process 1
+    deafen()
     close_all_but([0, 1, 2, tree.proc])
-    guardian.set_limits({name: int(number) for name, number in (entry.split("=") for entry in sys.argv[1:])})
-    inside = Inside(guardian.take_connection(), float("inf"), init=None, lifeline=None)
-    inside.serve()
-    os._exit(0)
+    Inside(guardian.take_connection(), float("inf"), init=None, lifeline=None).live(sys.argv[1:])
+
+
+def deafen() -> None:
+    """To the one signal that Python would let through to process 1."""
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
 
 
 class Inside(guardian.Guardian):
+    doors: dict[int, Any]
+    """Listening sockets by their descriptors, with where they lead."""
+    carrier: int | None = None
+    """The child that carries their bytes, once somebody has connected."""
+
+    def live(self, given: list[str]) -> NoReturn:
+        """`given`: limits of processes by their names, doors by the ports that lead to them."""
+        entries = [entry.split("=", 1) for entry in given]
+        guardian.set_limits({name: int(number) for name, number in entries if not name.isdigit()})
+        self.open_doors([(int(port), path) for port, path in entries if port.isdigit()])
+        self.serve()
+        os._exit(0)
+
+    def open_doors(self, doors: list[tuple[int, str]]) -> None:
+        self.doors = inside_doors.listen(doors)
+        self.watch_doors(select.POLLIN)
+
+    def watch_doors(self, events: int) -> None:
+        for fd in self.doors:
+            self.poll.register(fd, events)
+
+    def attend(self, events: dict[int, int]) -> None:
+        knocked = [fd for fd in self.doors if events.get(fd)]
+        if not knocked or self.carrier is not None:
+            return
+        try:
+            self.carrier = os.fork()
+        except OSError:
+            for fd in knocked:  # turned away, or they would be waited for without a pause
+                inside_doors.accept(self.doors[fd][0])
+            return
+        if self.carrier == 0:
+            self.be_carrier()
+        self.watch_doors(0)
+
+    def be_carrier(self) -> NoReturn:
+        try:
+            guardian.clean_start({})
+            close_all_but(sorted(self.doors))
+            inside_doors.carry(self.doors)
+        finally:
+            os._exit(guardian.NO_START)
+
+    def other_ended(self, pid: int) -> None:
+        if pid == self.carrier:
+            self.carrier = None
+            self.watch_doors(select.POLLIN)
+
     def become(self, message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
         try:
             guardian.clean_start(fds)

@@ -2,34 +2,67 @@
 
 import asyncio
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from footplate.domain.running import Environments, OpenEnvironment
+import structlog
+
+from footplate.domain.environments import Backend, EnvironmentConfig, check, network_of
+from footplate.domain.running import Egress, EgressDoor, Environments, ModelGrant, OpenEnvironment
 from footplate.environments.directories import working_directory
+from footplate.environments.doors import Doors
+from footplate.environments.reaper.leases import Lease
+from footplate.environments.reaper.processes import PROC
+from footplate.environments.removal import remove
 from footplate.environments.sandbox.environment import Host, SandboxEnvironment
 from footplate.environments.sandbox.limits import Limits
-from footplate.environments.sandbox.view import STATE, View, check_named
+from footplate.environments.sandbox.view import EGRESS_DOOR, MODEL_DOOR, PORTS, STATE, View, check_named
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
 
+log = structlog.get_logger(__name__)
+
+WORKSPACES: Final = "workspaces"
+"""In the data directory: a directory for each session."""
+
+_PROXY: Final = f"http://127.0.0.1:{PORTS[EGRESS_DOOR]}"
+_BY_NAME: Final = {"http_proxy": _PROXY, "https_proxy": _PROXY, "no_proxy": "localhost,127.0.0.1,::1"}
+PROXY_VARIABLES: Final = {
+    **_BY_NAME,
+    **{name.upper(): value for name, value in _BY_NAME.items()},
+    "NODE_USE_ENV_PROXY": "1",  # without it node looks at none of them
+}
+"""For every command where the network is an allow-list. Who unsets them reaches nothing at all."""
 _STATE_OF: Final = "{}.state"
+_DOORS: Final = "doors"
 
 
 class Unsandboxed(Environments):
     """A directory per session on this machine, or one that the session names."""
 
-    def __init__(self, root: Path, *, may_be_named: bool) -> None:
-        self._root = root
+    def __init__(self, data: Path, backend: Backend, *, may_be_named: bool) -> None:
+        self._data = data
+        self._backend = backend
+        self._root = data / WORKSPACES
         self._may_be_named = may_be_named
 
     async def open(
-        self, organisation: str, session_id: str, *, deadline: float, variables: Mapping[str, str]
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        deadline: float,
+        variables: Mapping[str, str],
+        config: EnvironmentConfig,
+        models: ModelGrant,
     ) -> OpenEnvironment:
+        del models  # reached as from the worker itself
+        check(config, self._backend)
         own = self._root / organisation / session_id
         directory = working_directory(own, variables, may_be_named=self._may_be_named)
-        return UnsandboxedEnvironment(str(directory), deadline=deadline, home=str(own), env=variables)
+        lease = lease_of(self._data, organisation, session_id, variables)
+        return UnsandboxedEnvironment(str(directory), deadline=deadline, home=str(own), env=variables, lease=lease)
 
 
 class Sandboxed(Environments):
@@ -37,57 +70,123 @@ class Sandboxed(Environments):
 
     def __init__(
         self,
-        root: Path,
+        data: Path,
+        backend: Backend,
         host: Host,
         *,
         uid: int,
         may_be_named: bool = False,
         hidden: Sequence[Path] = (),
         readable: Sequence[str] = (),
-        network: bool = False,
         limits: Limits | None = None,
+        egress: Egress | None = None,
     ) -> None:
-        """`uid`: whom a root worker's commands run as; other workers have nobody but themselves."""
-        self._root = root
+        """`uid`: whom a root worker's commands run as; other workers have nobody but themselves.
+
+        `egress`: who lets through what a network of the mode `allow` lists; without one that is nothing.
+        """
+        self._data = data
+        self._backend = backend
+        self._root = data / WORKSPACES
         self._host = host
         self._uid = uid
         self._may_be_named = may_be_named
         self._hidden = [path.resolve() for path in hidden]
         self._readable = readable
-        self._network = network
         self._limits = limits or Limits()
+        self._egress = egress
 
     async def open(
-        self, organisation: str, session_id: str, *, deadline: float, variables: Mapping[str, str]
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        deadline: float,
+        variables: Mapping[str, str],
+        config: EnvironmentConfig,
+        models: ModelGrant,
     ) -> OpenEnvironment:
-        own = self._root / organisation / session_id
-        tree = working_directory(own, variables, may_be_named=self._may_be_named)
-        named = tree != own
-        if named:
-            tree = tree.resolve()
-            check_named(tree, self._hidden)
-        user = self._user(tree if named else None)
-        state = state_of(own)
-        await asyncio.to_thread(_prepare, [state, *(state / name for name in STATE), *([] if named else [tree])], user)
+        check(config, self._backend)
+        found = await places(
+            self._root / organisation / session_id,
+            variables,
+            may_be_named=self._may_be_named,
+            hidden=self._hidden,
+            uid=self._uid,
+        )
+        network = network_of(config, self._backend)
+        way_out = self._egress.door(network) if self._egress and network.mode == "allow" else None
+        lease = lease_of(self._data, organisation, session_id, variables)
+        doors = doors_of(lease, models, way_out) if lease is not None else None
         view = View(
-            tree=tree,
-            state=state,
-            named=named,
+            tree=found.tree,
+            state=found.state,
+            named=found.named,
             readable=self._readable,
             hidden=self._hidden,
-            network=self._network,
+            network=network,
+            doors=doors.directory if doors else None,
+            door_names=doors.names if doors else (),
             limits=self._limits,
         )
-        return SandboxEnvironment(view, self._host, user=user, deadline=deadline, env=variables)
+        return SandboxEnvironment(
+            view,
+            self._host,
+            user=found.user,
+            deadline=deadline,
+            doors=doors,
+            env={**variables, **(PROXY_VARIABLES if way_out else {})},
+            lease=lease,
+        )
 
-    def _user(self, named: Path | None) -> tuple[int, int]:
-        """In a directory that a user named, a root worker's commands act as its owner: files stay theirs."""
-        if os.geteuid() != 0:
-            return os.geteuid(), os.getegid()
-        if named is None:
-            return self._uid, self._uid
-        status = named.stat()
-        return status.st_uid, status.st_gid
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where a session works on this machine, ready to be worked in, and as whom."""
+
+    tree: Path
+    state: Path
+    named: bool
+    user: tuple[int, int]
+
+
+async def places(
+    own: Path, variables: Mapping[str, str], *, may_be_named: bool, hidden: Sequence[Path], uid: int
+) -> Places:
+    tree = working_directory(own, variables, may_be_named=may_be_named)
+    named = tree != own
+    if named:
+        tree = tree.resolve()
+        check_named(tree, hidden)
+    user = _user(uid, tree if named else None)
+    state = state_of(own)
+    await asyncio.to_thread(_prepare, [state, *(state / name for name in STATE), *([] if named else [tree])], user)
+    return Places(tree=tree, state=state, named=named, user=user)
+
+
+def _user(uid: int, named: Path | None) -> tuple[int, int]:
+    """In a directory that a user named, a root worker's commands act as its owner: files stay theirs."""
+    if os.geteuid() != 0:
+        return os.geteuid(), os.getegid()
+    if named is None:
+        return uid, uid
+    status = named.stat()
+    return status.st_uid, status.st_gid
+
+
+def doors_of(lease: Lease, models: ModelGrant, way_out: EgressDoor | None) -> Doors:
+    """With the lease, so that whatever a killed worker leaves of them goes with it."""
+    listeners = {MODEL_DOOR: models.listen}
+    if way_out is None:
+        return Doors(lease.directory / _DOORS, listeners)
+    return Doors(lease.directory / _DOORS, {**listeners, EGRESS_DOOR: way_out.listen}, way_out.aclose)
+
+
+def lease_of(data: Path, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
+    """Where there is a `/proc` to prove anything by."""
+    if not PROC.is_dir():
+        return None
+    return Lease.in_data(data, organisation, session_id, variables.get("FOOTPLATE_TURN_ID", ""))
 
 
 def state_of(own: Path) -> Path:
@@ -95,11 +194,17 @@ def state_of(own: Path) -> Path:
     return own.with_name(_STATE_OF.format(own.name))
 
 
+def session_of(name: str) -> str:
+    """Whose a directory of this name is."""
+    return name.removesuffix(_STATE_OF.format(""))
+
+
 def forget(root: Path, organisation: str, session_id: str) -> None:
     """All that a session left on this machine."""
     own = root / organisation / session_id
-    # By a program that needs neither a descriptor nor a stack frame for each level: agents nest as deep as they like.
-    subprocess.run(["rm", "-rf", "--one-file-system", "--", own, state_of(own)], check=False, capture_output=True)
+    for directory in (own, state_of(own)):
+        if directory.exists() and not remove(directory):
+            log.warning("not removed", action="session.directory_left", directory=str(directory))
 
 
 def _prepare(directories: Sequence[Path], user: tuple[int, int]) -> None:

@@ -1,8 +1,9 @@
-r"""The turn's persistent shell: one bash whose directory, variables and functions last from command to command.
+r"""The turn's persistent shell: one whose directory, variables and functions last from command to command.
 
-bash reads a script that never ends from its standard input: for each command an `eval` of the quoted text and a line
-that reports the status on a descriptor of its own. There is no loop in bash, because a `break` or `continue` in a
-command would act on it. A command sees neither the script (its standard input is empty) nor the status descriptor.
+It is bash, or in a container whose image has none the image's `sh`. It reads a script that never ends from its standard
+input: for each command an `eval` of the quoted text and a line that reports the status on a descriptor of its own.
+There is no loop in it, because a `break` or `continue` in a command would act on it. A command sees neither the script
+(its standard input is empty) nor the status descriptor.
 
 What a command printed is in the pipes before its status is; so all that is in them when the status arrives is the
 result. What a background job prints later belongs to the next command, as in a terminal.
@@ -13,6 +14,7 @@ import os
 import shlex
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, Self
 
 from footplate import failpoints
@@ -21,15 +23,28 @@ from footplate.environments.commands import result_of
 from footplate.environments.output import Output, Reader, write_all
 from footplate.environments.spawner import Spawned, Spawner
 
-_STATUS: Final = 250
 _LONGEST_STATUS: Final = len("255")
-_ARGV: Final = ("bash", "--noprofile", "--norc", "-s")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    argv: tuple[str, ...]
+    status: int
+    """The descriptor on which it reports. In a plain `sh` none has more than one digit."""
+    evaluate: str
+    report: str
+
+
+BASH: Final = Dialect(("bash", "--noprofile", "--norc", "-s"), 250, "builtin eval", "builtin printf")
+SH: Final = Dialect(("sh", "-s"), 9, "command eval", "printf")
+"""Without `command`, an error of syntax would end it."""
 
 
 class Shell:
     """Made by `start`. Not for two commands at once."""
 
-    def __init__(self, output_limit: int) -> None:
+    def __init__(self, dialect: Dialect, output_limit: int) -> None:
+        self._dialect = dialect
         self._output = Output(output_limit)
         self._status = Reader(self._heard)
         self._inbox = bytearray()
@@ -40,14 +55,16 @@ class Shell:
         self._ending: asyncio.Future[None] | None = None
 
     @classmethod
-    async def start(cls, spawner: Spawner, *, cwd: str, env: Mapping[str, str], output_limit: int) -> Self:
-        shell = cls(output_limit)
+    async def start(
+        cls, spawner: Spawner, *, cwd: str, env: Mapping[str, str], output_limit: int, dialect: Dialect = BASH
+    ) -> Self:
+        shell = cls(dialect, output_limit)
         stdin, shell._script = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(shell._script, False)
         stdout, stderr = (reader.writer for reader in shell._output.readers)
         try:
-            fds = {0: stdin, 1: stdout, 2: stderr, _STATUS: shell._status.writer}
-            shell._bash = await spawner.spawn(_ARGV, cwd=cwd, env=env, fds=fds)
+            fds = {0: stdin, 1: stdout, 2: stderr, dialect.status: shell._status.writer}
+            shell._bash = await spawner.spawn(dialect.argv, cwd=cwd, env=env, fds=fds)
         except BaseException:
             shell.close()
             raise
@@ -99,8 +116,9 @@ class Shell:
         self._close_script()
 
     async def _hand_over(self, command: str) -> None:
+        how, status = self._dialect, self._dialect.status
         lines = (
-            f"builtin eval {shlex.quote(command)} </dev/null {_STATUS}>&-\nbuiltin printf '%s\\0' \"$?\" >&{_STATUS}\n"
+            f"{how.evaluate} {shlex.quote(command)} </dev/null {status}>&-\n{how.report} '%s\\0' \"$?\" >&{status}\n"
         )
         try:
             await write_all(self._script, lines.encode(errors="surrogateescape"))

@@ -13,6 +13,8 @@ from footplate.environments import files
 from footplate.environments.guarded import GRACE, GuardedEnvironment
 from footplate.environments.guardian import Guardian
 from footplate.environments.output import DEFAULT_LIMIT
+from footplate.environments.reaper.leases import Lease
+from footplate.environments.reaper.processes import VARIABLE
 
 
 class UnsandboxedEnvironment(GuardedEnvironment):
@@ -26,9 +28,18 @@ class UnsandboxedEnvironment(GuardedEnvironment):
         grace: float = GRACE,
         output_limit: int = DEFAULT_LIMIT,
         namespaces: bool = True,
+        lease: Lease | None = None,
     ) -> None:
         place = str(Path(root).absolute())
-        super().__init__(place, deadline=deadline, home=home or place, env=env, grace=grace, output_limit=output_limit)
+        super().__init__(
+            place,
+            deadline=deadline,
+            home=home or place,
+            env={**(env or {}), **({VARIABLE: lease.id} if lease is not None else {})},
+            grace=grace,
+            output_limit=output_limit,
+            lease=lease,
+        )
         self._namespaces = namespaces
 
     async def read(self, path: str) -> bytes:
@@ -41,8 +52,8 @@ class UnsandboxedEnvironment(GuardedEnvironment):
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
         return await asyncio.to_thread(files.list_files, self._resolve(path))
 
-    async def _start_guardian(self) -> Guardian:
-        return await Guardian.start(self._deadline, namespaces=self._namespaces)
+    async def _start_guardian(self, lease_id: str) -> Guardian:
+        return await Guardian.start(self._deadline, namespaces=self._namespaces, lease_id=lease_id)
 
     def _resolve(self, path: str) -> str:
         return str(Path(self._root, path))

@@ -29,7 +29,7 @@ from footplate.stream.nudges import Nudger
 from footplate.stream.publisher import Live
 from footplate.telemetry import metrics
 from footplate.wiring.observing import observed
-from footplate.wiring.parts import connect_temporal, keep_what_is_loaded, open_database
+from footplate.wiring.parts import backend_of, connect_temporal, keep_what_is_loaded, open_database
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +61,7 @@ async def run(settings: Settings) -> None:
             usage=UsageReader(database),
             harnesses=frozenset(registry.installed()),
             search=settings.search_provider is not None,
+            backend=backend_of(settings),
             ignore_unknown_fields=settings.ignore_unknown_fields,
         )
         config = uvicorn.Config(

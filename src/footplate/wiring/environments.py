@@ -1,49 +1,134 @@
 """Which backend runs the commands of a worker: what the operator says, or no worker at all."""
 
 import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
 from footplate.config import Settings, private_dirs
+from footplate.domain.addresses import Reach
 from footplate.domain.running import Environments
-from footplate.environments.opening import Sandboxed, Unsandboxed
+from footplate.environments.opening import WORKSPACES, Sandboxed, Unsandboxed
+from footplate.environments.reaper.patrol import Sweep
+from footplate.environments.reaper.workspaces import Workspaces
 from footplate.environments.sandbox import probe
+from footplate.environments.sandbox.cgroups import Cgroups, NoCgroups
 from footplate.environments.sandbox.limits import Limits
+from footplate.proxy.egress import AllowListProxy
+from footplate.store.session_log import SessionLog
+from footplate.wiring.parts import backend_of, open_database
+
+if TYPE_CHECKING:
+    from footplate.environments.docker import probe as docker_probe
 
 log = structlog.get_logger(__name__)
 
 
-async def choose_environments(settings: Settings, workspaces: Path) -> Environments:
-    """Raises `NoSandbox` where the operator wants a sandbox and this machine cannot give one."""
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    environments: Environments
+    groups: Sequence[Path] = ()
+    """Where it makes control groups: the reaper looks there."""
+    sweeps: Sequence[Sweep] = ()
+    """What else the reaper has to look at."""
+
+
+async def choose_environments(settings: Settings, *, worker: str) -> Chosen:
+    """Raises `NoSandbox` or `NoContainer` where the operator wants one and this machine cannot give it."""
     if settings.environment == "unsandboxed":
         log.warning("commands run without a boundary", action="environment.unsandboxed")
-        return Unsandboxed(workspaces, may_be_named=settings.named_directories)
+        return Chosen(Unsandboxed(settings.data_dir, backend_of(settings), may_be_named=settings.named_directories))
+    if settings.environment == "docker":
+        return await _choose_docker(settings, worker)
     found = await find_sandbox(settings)
     if found.host.cgroups is not None:
-        removed = await asyncio.to_thread(found.host.cgroups.sweep)
-        log.info("commands run in a sandbox", action="environment.sandbox", old_cgroups_removed=removed)
+        log.info("commands run in a sandbox", action="environment.sandbox")
     else:
         log.warning(
             "no control groups: memory is limited process by process",
             action="environment.sandbox",
             reason=found.without_cgroups,
         )
-    return Sandboxed(
-        workspaces,
+    environments = Sandboxed(
+        settings.data_dir,
+        backend_of(settings),
         found.host,
         uid=settings.sandbox_uid,
         may_be_named=settings.named_directories,
         hidden=[settings.data_dir, *private_dirs()],
         readable=settings.sandbox_readable_paths,
-        network=settings.sandbox_network == "open",
-        limits=Limits(
-            memory=settings.sandbox_memory,
-            pids=settings.sandbox_pids,
-            cpus=settings.sandbox_cpus,
-            disk=settings.sandbox_disk,
-        ),
+        limits=_limits(settings),
+        egress=AllowListProxy(Reach(settings.web_allowed)),
     )
+    return Chosen(environments, found.host.cgroups.places if found.host.cgroups else ())
+
+
+def own_groups() -> Sequence[Path]:
+    """Where a worker in our place makes control groups, if it may."""
+    try:
+        return Cgroups.find().places
+    except (NoCgroups, OSError):
+        return ()
+
+
+async def count_unknown_sessions(settings: Settings, in_use: Collection[str]) -> int:
+    """Sessions that have a directory here and are not in the log."""
+    async with open_database(settings, patience=0) as database:
+        return len(await Workspaces(settings.data_dir, SessionLog(database)).unknown(in_use))
+
+
+async def _choose_docker(settings: Settings, worker: str) -> Chosen:
+    from footplate.environments.docker.sweep import sweep
+
+    found = await find_docker(settings, worker=worker)
+
+    async def swept() -> int:
+        return len(await sweep(found.host.engine, sockets=found.host.sockets))
+
+    log.info("commands run in containers", action="environment.docker", engine=found.detail)
+    return Chosen(found.environments, sweeps=[swept])
+
+
+async def find_docker(settings: Settings, *, worker: str) -> "docker_probe.Found":
+    """Where the setup script has not run yet, it does now. Who needs no docker does not load its library."""
+    from footplate.environments.docker import probe as docker_probe
+    from footplate.environments.docker.images import Recipe
+    from footplate.environments.docker.opening import Ground
+
+    def wanted() -> Recipe | str:
+        return settings.docker_container or Recipe(
+            image=settings.docker_image or "",
+            setup=settings.docker_setup.read_text() if settings.docker_setup else "",
+            setup_network=settings.docker_setup_network,
+        )
+
+    ground = Ground(
+        root=_absolute(settings.data_dir) / WORKSPACES,
+        data=_absolute(settings.data_dir),
+        backend=backend_of(settings),
+        egress=AllowListProxy(Reach(settings.web_allowed)),
+        uid=settings.sandbox_uid,
+        may_be_named=settings.named_directories,
+        hidden=[settings.data_dir, *private_dirs()],
+        readable=settings.sandbox_readable_paths,
+        limits=_limits(settings),
+        worker=worker,
+    )
+    return await docker_probe.find(
+        settings.docker_host,
+        ground,
+        _absolute(settings.data_dir) / "docker",
+        wanted=await asyncio.to_thread(wanted),
+        network=settings.docker_network,
+    )
+
+
+def _absolute(path: Path) -> Path:
+    """As the engine has to be told it."""
+    return path.resolve()
 
 
 async def find_sandbox(settings: Settings) -> probe.Found:
@@ -54,3 +139,12 @@ async def find_sandbox(settings: Settings) -> probe.Found:
             help_text=f"{probe.DELEGATE}, or set it to `wanted`: memory is then limited process by process.",
         )
     return found
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        memory=settings.sandbox_memory,
+        pids=settings.sandbox_pids,
+        cpus=settings.sandbox_cpus,
+        disk=settings.sandbox_disk,
+    )

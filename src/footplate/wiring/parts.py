@@ -11,8 +11,21 @@ from temporalio.client import Client
 from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
 from footplate.config import Settings
+from footplate.domain.environments import Backend
 from footplate.domain.errors import Unavailable
+from footplate.domain.networks import Network
 from footplate.store.database import Database, Plans
+
+
+def backend_of(settings: Settings) -> Backend:
+    """What environments may ask for: the api refuses what the workers could not hold to."""
+    if settings.environment == "unsandboxed":
+        return Backend(name="unsandboxed", network=Network("open"), cuts_network=False)
+    if settings.environment == "docker":
+        network = Network("none" if settings.docker_network == "none" else "open")
+        own = settings.docker_container is None  # one that is named has the network that it has
+        return Backend(name="docker", network=network if own else Network("open"), cuts_network=own, allow_lists=own)
+    return Backend(name="sandbox", network=settings.network, cuts_network=True, allow_lists=True)
 
 
 @asynccontextmanager

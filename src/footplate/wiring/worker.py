@@ -20,13 +20,17 @@ from footplate.engine.leases import LeaseKeeper
 from footplate.engine.turn import Limits, Parts, TurnRunner
 from footplate.engine.wake import TemporalWaker
 from footplate.engine.worker import run_worker
-from footplate.environments.opening import forget
+from footplate.environments.opening import WORKSPACES, forget
+from footplate.environments.reaper.patrol import Patrol
+from footplate.environments.reaper.workspaces import Workspaces
 from footplate.harness import registry
+from footplate.proxy.models import ModelProxy
 from footplate.store.claims import Claims
 from footplate.store.leases import Leases
 from footplate.store.objects import Objects
 from footplate.store.retention import Retention
 from footplate.store.retention_deletions import Deletions
+from footplate.store.session_log import SessionLog
 from footplate.store.turns import Turns
 from footplate.stream.forgetting import Forgetter
 from footplate.stream.nudges import NudgeListener
@@ -46,14 +50,17 @@ async def run(settings: Settings) -> None:
         await exits.enter_async_context(observed(settings, "worker"))
         database = await exits.enter_async_context(open_database(settings, patience=30, plans="force_generic_plan"))
         objects = Objects.open(settings.objects_url, settings.data_dir)
-        workspaces = settings.data_dir / "workspaces"
-        environments = await choose_environments(settings, workspaces)
+        worker = ids.new_id(ids.WORKER)
+        chosen = await choose_environments(settings, worker=worker)
+        workspaces = Workspaces(settings.data_dir, SessionLog(database))
+        patrol = Patrol(settings.data_dir, chosen.groups, workspaces, chosen.sweeps)
         leases = Leases(database)
-        keeper = LeaseKeeper(leases, worker=ids.new_id(ids.WORKER), host=socket.gethostname(), lease=settings.lease)
+        keeper = LeaseKeeper(leases, worker=worker, host=socket.gethostname(), lease=settings.lease)
         structlog.contextvars.bind_contextvars(worker=keeper.worker)
         turns = Turns(database, objects)
         client = await connect_temporal(settings)
-        harnesses = registry.Harnesses(HarnessServices(_endpoints(settings), _web(settings)))
+        models = await exits.enter_async_context(ModelProxy(_endpoints(settings)))
+        harnesses = registry.Harnesses(HarnessServices(models.endpoints, _web(settings)))
         harnesses.get(settings.default_harness)
         runner = TurnRunner(
             Parts(
@@ -61,7 +68,8 @@ async def run(settings: Settings) -> None:
                 turns=turns,
                 live=_LiveTurns(await exits.enter_async_context(Live(settings.redis_url))),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
-                environments=environments,
+                environments=chosen.environments,
+                models=models,
                 harness=harnesses.get,
                 leases=keeper,
                 conversations=Conversations(turns, entries=settings.kept_entries),
@@ -74,10 +82,11 @@ async def run(settings: Settings) -> None:
                 ),
             )
         )
+        await exits.enter_async_context(patrol.running())
         await exits.enter_async_context(keeper.running())
         forgetter = Forgetter(settings.redis_url)
         exits.push_async_callback(forgetter.aclose)
-        deletions = Deletions(database, objects, _Forget(forgetter, workspaces))
+        deletions = Deletions(database, objects, _Forget(forgetter, settings.data_dir / WORKSPACES))
         retention = Retention(database, objects, settings.retention)
         sweep = SweepActivities(leases, TemporalWaker(client, settings), (deletions, retention))
         exits.push_async_callback(sweep.aclose)
@@ -94,6 +103,7 @@ def _take_all_descriptors() -> None:
 
 
 def _endpoints(settings: Settings) -> dict[str, Endpoint]:
+    """With the providers' own keys: for the model proxy, and for nobody else."""
     found: dict[str, tuple[SecretStr | None, str | None]] = {
         "anthropic": (settings.anthropic_api_key, settings.anthropic_base_url),
         "openai": (settings.openai_api_key, settings.openai_base_url),

@@ -11,9 +11,10 @@ from tests.integration.store.cell import Cell
 
 from footplate.config import Settings
 from footplate.domain import events, ids
+from footplate.domain.environments import EnvironmentConfig
 from footplate.domain.ports import TurnContext
 from footplate.domain.principals import Principal
-from footplate.domain.running import LiveTurn, OpenEnvironment
+from footplate.domain.running import LiveTurn, ModelGrant, OpenEnvironment
 from footplate.domain.services import Input
 from footplate.domain.turns import Outcome, Turn, TurnStatus
 from footplate.engine.activities import SweepActivities, TurnActivities
@@ -23,6 +24,7 @@ from footplate.engine.turn import Limits, Parts, TurnRunner
 from footplate.engine.wake import TemporalWaker, workflow_id
 from footplate.engine.worker import run_worker
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
+from footplate.proxy.models import ModelProxy
 from footplate.stack.leftovers import wait_until
 from footplate.store.leases import Leases
 from footplate.stream.nudges import NudgeListener, Nudger
@@ -72,6 +74,7 @@ class Engine:
                 live=_LiveTurns(live),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
                 environments=_Folders(self.folder),
+                models=await exits.enter_async_context(ModelProxy({})),
                 harness=lambda _: self.harness,
                 leases=keeper,
                 conversations=Conversations(self.cell.turns, entries=1000),
@@ -162,9 +165,16 @@ class _Folders:
         self._root = root
 
     async def open(
-        self, organisation: str, session_id: str, *, deadline: float, variables: Mapping[str, str]
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        deadline: float,
+        variables: Mapping[str, str],
+        config: EnvironmentConfig,
+        models: ModelGrant,
     ) -> OpenEnvironment:
-        del organisation
+        del organisation, config, models
         directory = self._root / session_id
         directory.mkdir(exist_ok=True)
         return UnsandboxedEnvironment(str(directory), deadline=deadline, env=variables)

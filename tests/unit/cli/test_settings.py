@@ -4,8 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
+
+from footplate.config import Settings
 
 
 @pytest.mark.parametrize(
@@ -32,3 +36,18 @@ def test_it_is_named(tmp_path: Path, variable: str, value: str, command: str) ->
     assert value not in done.stderr
     assert "Traceback" not in done.stderr
     assert "mend or unset" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, "needs FOOTPLATE_DOCKER_IMAGE"),
+        ({"docker_image": "one", "docker_container": "other"}, "not both"),
+        ({"docker_image": "one", "docker_host": "tcp://elsewhere:2375"}, "own machine"),
+        ({"docker_image": "one", "docker_setup": Path("/no/such/script")}, "no file on this machine"),
+    ],
+)
+def test_docker_settings_that_make_no_whole(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        Settings(environment="docker", **given)
+    assert Settings(environment="docker", docker_image="one").docker_network == "none"

@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import io
 import os
+import shutil
+import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,6 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from footplate.environments.docker.engine import connected
+from footplate.environments.docker.images import Recipe
+from footplate.environments.docker.opening import Ground, InContainers
+from footplate.environments.docker.probe import find as find_docker
 from footplate.environments.guarded import GuardedEnvironment
 from footplate.environments.guardian import clock
 from footplate.environments.output import DEFAULT_LIMIT
@@ -18,9 +25,19 @@ from footplate.environments.sandbox.environment import SandboxEnvironment
 from footplate.environments.sandbox.probe import Found, NoSandbox, find
 from footplate.environments.sandbox.view import STATE, View
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
+from footplate.stack.dockerd import Dockerd, missing
+from footplate.stack.part import PartFailed
+from footplate.testing.scratch import context
 
 Open = Callable[..., GuardedEnvironment]
 UID = 65_520
+FULL, BARE = "footplate-test:full", "footplate-test:bare"
+IMAGES: dict[str, Callable[[], bytes]] = {
+    FULL: context,
+    BARE: lambda: context(["sh", "cat", "sleep"], instructions=["ENV OF_THE_IMAGE=yes", "VOLUME /data"]),
+}
+NOT_OURS: set[int] = set()
+NO_ENGINE: list[str] = []
 
 
 def alive(process: psutil.Process) -> bool:
@@ -28,6 +45,12 @@ def alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def own_children() -> list[psutil.Process]:
+    """All below this process, but for the docker engine that the tests share."""
+    mine = [child for child in psutil.Process().children() if child.pid not in NOT_OURS]
+    return [process for child in mine for process in (child, *child.children(recursive=True))]
 
 
 def count_descriptors() -> int:
@@ -83,11 +106,60 @@ async def sandbox_host() -> Found | None:
         return None
 
 
-EVERY_WAY = pytest.mark.parametrize("backend", ["unsandboxed", "descendants", "sandbox"], indirect=True)
+@pytest.fixture(scope="session")
+async def engine() -> AsyncIterator[Dockerd | None]:
+    """None where a private one cannot be started, and `NO_ENGINE` says why; in CI that must not be."""
+    directory = Path(tempfile.mkdtemp(prefix="footplate-docker-"))
+    engine = Dockerd(directory / "engine", log_file=directory / "log")
+    try:
+        if reason := missing():
+            raise PartFailed(reason)  # noqa: TRY301 - both are the same to the tests
+        await engine.start()
+    except PartFailed as error:
+        shutil.rmtree(directory)
+        if os.environ.get("FOOTPLATE_TESTS_NEED_DOCKER"):
+            raise
+        NO_ENGINE.append(error.message)
+        yield None
+        return
+    assert engine.pid is not None
+    NOT_OURS.add(engine.pid)
+    async with connected(engine.address) as docker:
+        for name, content in IMAGES.items():
+            await docker.images.build(fileobj=io.BytesIO(content()), encoding="identity", tag=name)
+    yield engine
+    left = await left_after(engine, 5)
+    await engine.remove()
+    shutil.rmtree(directory)
+    assert left == []
+
+
+async def left_after(engine: Dockerd, seconds: float) -> list[str]:
+    """Containers that are there, running or not. The engine removes by itself, some moments after the last process."""
+    end = time.monotonic() + seconds
+    async with connected(engine.address) as docker:
+        while (listed := await docker.containers.list(all=1)) and time.monotonic() < end:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    return [str(entry["Names"]) for entry in listed]
+
+
+async def containers(engine: Dockerd, directory: Path, image: str) -> InContainers:
+    ground = Ground(root=directory / "workspaces", uid=UID, worker="worker_test")
+    found = await find_docker(engine.address, ground, directory / "docker", wanted=Recipe(image=image))
+    assert isinstance(found.environments, InContainers)
+    return found.environments
+
+
+@pytest.fixture(scope="session")
+async def docker(engine: Dockerd | None) -> InContainers | None:
+    return None if engine is None else await containers(engine, engine.directory.parent, FULL)
+
+
+EVERY_WAY = pytest.mark.parametrize("backend", ["unsandboxed", "descendants", "sandbox", "docker"], indirect=True)
 """Also without namespaces, where the guardian ends a turn's processes one by one."""
 
 
-@pytest.fixture(params=["unsandboxed", "sandbox"])
+@pytest.fixture(params=["unsandboxed", "sandbox", "docker"])
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -107,11 +179,18 @@ def sandbox_view(tree: Path, state: Path) -> View:
 
 @pytest.fixture
 async def open_environment(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, mark: Mark, backend: str, sandbox_host: Found | None
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    mark: Mark,
+    backend: str,
+    sandbox_host: Found | None,
+    docker: InContainers | None,
 ) -> AsyncIterator[Open]:
     """Environments that the test opens are closed after it, and closing one is all that it takes."""
     if backend == "sandbox" and sandbox_host is None:
         pytest.skip("no sandbox can be made on this machine")
+    if backend == "docker" and docker is None:
+        pytest.skip(f"no private dockerd: {NO_ENGINE[0]}")
     opened: list[GuardedEnvironment] = []
 
     def open_one(*, lease: float = 60, **options: float) -> GuardedEnvironment:
@@ -123,6 +202,16 @@ async def open_environment(
                 sandbox_view(tmp_path, tmp_path_factory.mktemp("state")),
                 sandbox_host.host,
                 user=sandboxed_user(),
+                deadline=deadline,
+                env={**mark.env, "HOME": str(tmp_path)},
+                grace=grace,
+                output_limit=limit,
+            )
+        elif backend == "docker" and docker is not None:
+            environment = docker.around(
+                sandbox_view(tmp_path, tmp_path_factory.mktemp("state")),
+                sandboxed_user(),
+                {},
                 deadline=deadline,
                 env={**mark.env, "HOME": str(tmp_path)},
                 grace=grace,
@@ -144,7 +233,7 @@ async def open_environment(
     yield open_one
     for environment in opened:
         await environment.aclose()
-    assert psutil.Process().children(recursive=True) == []
+    assert own_children() == []
     assert count_descriptors() == descriptors
 
 
@@ -153,7 +242,7 @@ def environment(open_environment: Open) -> GuardedEnvironment:
     return open_environment()
 
 
-async def until(condition: Callable[[], object], *, limit: float = 5) -> float:
+async def until(condition: Callable[[], object], *, limit: float = 15) -> float:
     """How long it took, in seconds."""
     began = time.monotonic()
     while not condition():
@@ -161,6 +250,11 @@ async def until(condition: Callable[[], object], *, limit: float = 5) -> float:
             pytest.fail(f"not within {limit} s")
         await asyncio.sleep(0.005)
     return time.monotonic() - began
+
+
+@pytest.fixture
+def children() -> Callable[[], list[psutil.Process]]:
+    return lambda: [child for child in psutil.Process().children() if child.pid not in NOT_OURS]
 
 
 @pytest.fixture(name="until")

@@ -84,11 +84,13 @@ async def test_no_guardian_without_a_command(environment: GuardedEnvironment) ->
     assert environment._guardian is None
 
 
-async def test_first_commands_share_one_guardian(environment: GuardedEnvironment) -> None:
+async def test_first_commands_share_one_guardian(
+    environment: GuardedEnvironment, children: Callable[[], list[psutil.Process]]
+) -> None:
     results = await asyncio.gather(*(environment.run(["readlink", "/proc/self/ns/pid"]) for _ in range(5)))
     assert len({result.stdout for result in results}) == 1
     assert {result.exit_code for result in results} == {0}
-    assert len([child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]) == 1
+    assert len([child for child in children() if child.status() != psutil.STATUS_ZOMBIE]) == 1
 
 
 async def test_closed_is_closed(open_environment: Open) -> None:

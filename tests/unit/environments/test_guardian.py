@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import psutil
 import pytest
@@ -105,7 +105,7 @@ async def test_close_is_quick_and_reaps(namespaces: bool) -> None:  # noqa: FBT0
         await output_of(guardian, "true")
 
 
-async def test_expired_before_it_began() -> None:
+async def test_expired_before_it_began(children: Callable[[], list[psutil.Process]]) -> None:
     with pytest.raises(Unavailable):
         await Guardian.start(clock() - 1)
-    assert psutil.Process().children() == []
+    assert children() == []

@@ -3,6 +3,8 @@
 import asyncio
 import errno
 import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -12,6 +14,10 @@ from hypothesis import strategies as st
 from footplate.environments.guarded import GuardedEnvironment
 from footplate.environments.kept import Kept
 
+if TYPE_CHECKING:
+    from tests.unit.environments.conftest import Mark
+
+Until = Callable[..., Awaitable[float]]
 MIB = 1 << 20
 
 
@@ -53,9 +59,11 @@ async def test_a_result_has_a_status(environment: GuardedEnvironment, command: s
     assert (await environment.shell(command, timeout=10)).status == status
 
 
-async def test_a_command_that_ended_with_its_shell_says_so(environment: GuardedEnvironment) -> None:
-    command = asyncio.create_task(environment.shell("sleep 30", timeout=60))
-    await asyncio.sleep(0.3)
+async def test_a_command_that_ended_with_its_shell_says_so(
+    environment: GuardedEnvironment, mark: "Mark", until: Until
+) -> None:
+    command = asyncio.create_task(environment.shell("sleep 3311", timeout=60))
+    await until(lambda: "sleep 3311" in mark.command_lines())
     await environment.restart_shell()
     assert (await command).status == "ended"
 

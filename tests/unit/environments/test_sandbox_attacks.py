@@ -11,20 +11,24 @@ from pathlib import Path
 import psutil
 import pytest
 
+from footplate.domain.environments import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest
+from footplate.domain.networks import Network
 from footplate.environments.guarded import GuardedEnvironment
 from footplate.environments.guardian import clock
-from footplate.environments.opening import Sandboxed, forget
+from footplate.environments.opening import WORKSPACES, Sandboxed, forget
 from footplate.environments.sandbox import disk
 from footplate.environments.sandbox.limits import Limits
 from footplate.environments.sandbox.probe import Found
 from footplate.environments.sandbox.view import check_named
 from footplate.environments.sandbox.watch import DiskWatch
+from footplate.proxy.models import ModelProxy
 
 from .conftest import UID
 
 MIB = 1 << 20
 PATTERN = Path("/proc/sys/kernel/core_pattern")
+BACKEND = Backend(name="sandbox", network=Network(), cuts_network=True)
 FILE_MAX = Path("/proc/sys/fs/file-max")
 
 
@@ -41,16 +45,23 @@ async def opened(
     if sandbox_host is None:
         pytest.skip("no sandbox can be made on this machine")
     context = json.dumps({"directory": str(directory)} if directory else {})
-    (root / "org").mkdir(exist_ok=True)
-    environments = Sandboxed(root, sandbox_host.host, uid=UID, may_be_named=True, limits=limits)
-    environment = await environments.open(
-        "org", "session", deadline=clock() + 100, variables={"FOOTPLATE_CONTEXT": context}
-    )
-    assert isinstance(environment, GuardedEnvironment)
-    try:
-        yield environment
-    finally:
-        await environment.aclose()
+    environments = Sandboxed(root, BACKEND, sandbox_host.host, uid=UID, may_be_named=True, limits=limits)
+    async with ModelProxy({}) as proxy:
+        models = proxy.grant(deadline=clock() + 100)
+        environment = await environments.open(
+            "org",
+            "session",
+            deadline=clock() + 100,
+            variables={"FOOTPLATE_CONTEXT": context},
+            config=EnvironmentConfig(),
+            models=models,
+        )
+        assert isinstance(environment, GuardedEnvironment)
+        try:
+            yield environment
+        finally:
+            await environment.aclose()
+            await models.aclose()
 
 
 async def test_no_signal_reaches_the_first_process(environment: GuardedEnvironment) -> None:
@@ -148,7 +159,7 @@ async def test_too_much_on_disk_ends_the_sandbox_and_lets_nothing_grow(
         refused = await environment.shell("echo more > more; head -c 1M /dev/zero >> 0", timeout=10)
         assert refused.exit_code != 0
         assert "delete some" in refused.error
-    tree = tmp_path / "org" / "session"
+    tree = tmp_path / WORKSPACES / "org" / "session"
     full = sum(file.stat().st_size for file in tree.iterdir())
     async with opened(sandbox_host, tmp_path, limits=limits) as environment:  # the next turn
         assert (await environment.shell("echo more > more", timeout=10)).exit_code != 0
@@ -165,9 +176,9 @@ async def test_background_jobs_fill_no_disk_while_nobody_waits(sandbox_host: Fou
         script = "while :; do head -c 1M /dev/zero > $RANDOM$RANDOM; sleep 0.02; done"
         await environment.shell(f"setsid bash -c '{script}' >/dev/null 2>&1 & disown", timeout=10)
         await asyncio.sleep(6)
-        size = disk.used(str(tmp_path / "org" / "session"))
+        size = disk.used(str(tmp_path / WORKSPACES / "org" / "session"))
         await asyncio.sleep(1)
-        assert 20 * MIB < size == disk.used(str(tmp_path / "org" / "session"))
+        assert 20 * MIB < size == disk.used(str(tmp_path / WORKSPACES / "org" / "session"))
         assert "was ended" in (await environment.shell("true", timeout=10)).error
 
 
@@ -206,8 +217,8 @@ async def test_a_tree_as_deep_as_one_likes_is_deleted(sandbox_host: Found | None
     script = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')"
     async with opened(sandbox_host, tmp_path) as environment:
         assert (await environment.run(["python3", "-c", script], timeout=30)).exit_code == 0
-    forget(tmp_path, "org", "session")
-    assert list((tmp_path / "org").iterdir()) == []
+    forget(tmp_path / WORKSPACES, "org", "session")
+    assert list((tmp_path / WORKSPACES / "org").iterdir()) == []
 
 
 async def test_open_files_of_one_sandbox_leave_some_to_the_machine(environment: GuardedEnvironment) -> None:

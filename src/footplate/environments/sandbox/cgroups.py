@@ -1,25 +1,23 @@
 """Limits of a sandbox as a whole, by control groups: version 1, version 2, or some of each.
 
-Every sandbox has a group of its own below the worker's own group. Where the worker may not make one, `find` says why,
-and the sandbox has the weaker limits that a process can be given (see `limits`).
+Every sandbox has a group of its own, named by its lease, below the worker's own group. Where the worker may not make
+one, `find` says why, and the sandbox has the weaker limits that a process can be given (see `limits`).
 """
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
+from footplate.environments.reaper.leases import new_id
 from footplate.environments.sandbox.limits import Limits
 
 CONTROLLERS: Final = ("memory", "pids", "cpu")
 PARENT: Final = "footplate"
 _PERIOD: Final = 100_000
 _SHARE_OF_SOCKETS: Final = 16
-_ABANDONED: Final = 60.0
-"""A group without a process for so long is nobody's: a living sandbox has a process in it from its first moments."""
 _V2: Final = "cgroup2"
 
 
@@ -42,6 +40,11 @@ class Cgroup:
     def __init__(self, places: Sequence[Hierarchy]) -> None:
         self._places = places
 
+    @classmethod
+    def of(cls, pid: int) -> Self:
+        """Where a process is already, as far as that can be seen from here."""
+        return cls(_hierarchies(Path("/proc/self/mountinfo"), Path(f"/proc/{pid}/cgroup")))
+
     def attach(self, pid: int) -> None:
         for hierarchy in self._places:
             (hierarchy.place / "cgroup.procs").write_text(str(pid))
@@ -59,7 +62,7 @@ class Cgroup:
     def remove(self, *, patience: float = 5.0) -> bool:
         """When its processes are gone, which the kernel may need a moment to notice."""
         end = time.monotonic() + patience
-        return all(_removed(hierarchy.place, end) for hierarchy in self._places)
+        return all(removed(hierarchy.place, end) for hierarchy in self._places)
 
 
 class Cgroups:
@@ -74,13 +77,13 @@ class Cgroups:
         return "cgroup " + " and ".join(f"v{version}" for version in versions)
 
     @classmethod
-    def find(cls, *, proc: Path = Path("/proc/self")) -> "Cgroups":
+    def find(cls, *, proc: Path = Path("/proc/self")) -> Self:
         """Raises `NoCgroups`. Proves that it works by making a group and removing it."""
-        found = cls([_prepared(hierarchy) for hierarchy in _hierarchies(proc)])
+        found = cls([_prepared(hierarchy) for hierarchy in _hierarchies(proc / "mountinfo", proc / "cgroup")])
         missing = set(CONTROLLERS) - {name for hierarchy in found._hierarchies for name in hierarchy.controllers}
         if missing:
             raise NoCgroups(f"no cgroup hierarchy has {', '.join(sorted(missing))}")
-        found.make(f"try-{os.getpid()}", Limits()).remove()
+        found.make(new_id(), Limits()).remove()
         return found
 
     def make(self, name: str, limits: Limits) -> Cgroup:
@@ -97,25 +100,19 @@ class Cgroups:
             raise NoCgroups(f"{error.filename}: {error.strerror}") from error
         return Cgroup(places)
 
-    def sweep(self) -> int:
-        """Remove what workers that are gone left behind. A group with a process in it cannot be removed."""
-        removed = 0
-        for hierarchy in self._hierarchies:
-            for place in hierarchy.place.iterdir():
-                with suppress(OSError):
-                    if place.is_dir() and time.time() - place.stat().st_mtime > _ABANDONED:
-                        place.rmdir()
-                        removed += 1
-        return removed
+    @property
+    def places(self) -> list[Path]:
+        """Where the groups are, for the reaper, who removes what workers that were killed left there."""
+        return [hierarchy.place for hierarchy in self._hierarchies]
 
 
-def _hierarchies(proc: Path) -> list[Hierarchy]:
+def _hierarchies(mounts: Path, places: Path) -> list[Hierarchy]:
     own: dict[str, str] = {}
-    for line in (proc / "cgroup").read_text().splitlines():
+    for line in places.read_text().splitlines():
         _, names, path = line.split(":", 2)
         own.update(dict.fromkeys(names.split(",") if names else [_V2], path))
     found = []
-    for line in (proc / "mountinfo").read_text().splitlines():
+    for line in mounts.read_text().splitlines():
         mounted, _, rest = line.partition(" - ")
         kind, _, options = rest.split(" ", 2)
         root, point = mounted.split(" ")[3:5]
@@ -156,7 +153,8 @@ def _hand_down(place: Path, controllers: Sequence[str]) -> None:
         control.write_text(" ".join(f"+{name}" for name in sorted(missing)))
 
 
-def _removed(place: Path, end: float) -> bool:
+def removed(place: Path, end: float) -> bool:
+    """Try until then, by the monotonic clock: a group can be removed when its last process is gone."""
     while True:
         try:
             place.rmdir()

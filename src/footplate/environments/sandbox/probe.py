@@ -10,6 +10,7 @@ from typing import Final
 
 from footplate.domain.errors import FootplateError, Permanent
 from footplate.environments.guardian import clock
+from footplate.environments.reaper.reaping import trial_name
 from footplate.environments.sandbox import seccomp
 from footplate.environments.sandbox.cgroups import Cgroups, NoCgroups
 from footplate.environments.sandbox.environment import Host, SandboxEnvironment
@@ -74,7 +75,7 @@ def _try_filters() -> None:
 
 async def _try(host: Host, uid: int) -> None:
     user = (uid, uid) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
-    with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
+    with tempfile.TemporaryDirectory(prefix=f"{trial_name()}-") as directory:
         tree, state = Path(directory, "tree"), Path(directory, "state")
         for place in (tree, state, *(state / name for name in STATE)):
             place.mkdir()

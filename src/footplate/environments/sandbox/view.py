@@ -9,20 +9,26 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from footplate.domain.errors import InvalidRequest
+from footplate.domain.networks import Network
 from footplate.environments.sandbox.limits import Limits
 
 WORKSPACE: Final = "/workspace"
 HOME: Final = "/home/agent"
 SESSION: Final = "/mnt/session"
 CODE: Final = "/run/footplate"
+DOORS: Final = "/run/footplate-proxy"
+MODEL_DOOR: Final = "model.sock"
+EGRESS_DOOR: Final = "egress.sock"
+PORTS: Final = {EGRESS_DOOR: 3128, MODEL_DOOR: 3129}
+"""Of a sandbox's own loopback, by the door that they lead to."""
 STAGE: Final = "/tmp"  # noqa: S108 - as the guardian alone sees it: every machine has one
 UID: Final = 1000
 STATE: Final = {"home": HOME, "outputs": f"{SESSION}/outputs", "uploads": f"{SESSION}/uploads"}
 """Directories that a session keeps from turn to turn beside its tree, and where they are seen."""
-_READ_ONLY_STATE: Final = frozenset({"uploads"})
+READ_ONLY_STATE: Final = frozenset({"uploads"})
 _FIRST_DESCRIPTOR: Final = 10
 
 _TOP: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -64,11 +70,30 @@ class View:
     """Further paths that may be read, chosen by the operator."""
     hidden: Sequence[Path] = ()
     """Ours; empty if they lie inside the tree."""
-    network: bool = False
+    network: Network = field(default_factory=Network)
+    doors: Path | None = None
+    """On the host: where the sockets are that may be connected to from inside (`Doors.directory`)."""
+    door_names: Sequence[str] = ()
+    """Each is a port of the sandbox's own loopback as well, if it has one of its own (`PORTS`)."""
     limits: Limits = field(default_factory=Limits)
+    seen_as: str | None = None
+    """Where the tree is seen in a container that others made."""
+
+    @property
+    def shares_network(self) -> bool:
+        """With the worker. Otherwise it has a loopback of its own and nothing else."""
+        return self.network.mode == "open"
+
+    @property
+    def ports(self) -> Sequence[str]:
+        """For our first process inside: which port of its own loopback leads to which door."""
+        names = () if self.shares_network else self.door_names
+        return [f"{PORTS[name]}={DOORS}/{name}" for name in names]
 
     @property
     def root(self) -> str:
+        if self.seen_as is not None:
+            return self.seen_as
         return str(self.tree) if self.named else WORKSPACE
 
 
@@ -113,7 +138,7 @@ class Plan:
 def mount(view: View, plan: Plan) -> None:
     _system(view, plan)
     for name, target in STATE.items():
-        plan.bind(view.state / name, target, read_only=name in _READ_ONLY_STATE)
+        plan.bind(view.state / name, target, read_only=name in READ_ONLY_STATE)
     for path in view.readable:
         plan.bind(Path(path), path, read_only=True)
     plan.bind(view.tree, view.root)
@@ -122,6 +147,8 @@ def mount(view: View, plan: Plan) -> None:
     if Path("/usr") not in prefix.parents and prefix != Path("/usr"):
         plan.bind(prefix, str(prefix), read_only=True)
     plan.bind(Path(__file__).parents[1], CODE, read_only=True)
+    if view.doors is not None:
+        plan.bind(view.doors, DOORS, read_only=True)
     if view.root != WORKSPACE:
         plan.add("--symlink", view.root, WORKSPACE)
     plan.add("--remount-ro", "/")
@@ -145,9 +172,9 @@ def _system(view: View, plan: Plan) -> None:
     plan.add("--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm")  # noqa: S108
     plan.add("--remount-ro", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/tmp")  # noqa: S108
     plan.add("--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--dir", "/run", "--dir", "/etc")  # noqa: S108
-    for name in (*_ETC, *(_ETC_OF_THE_NETWORK if view.network else ())):
+    for name in (*_ETC, *(_ETC_OF_THE_NETWORK if view.shares_network else ())):
         plan.add("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
-    for path, content in (_USERS if view.network else {**_USERS, **_HOSTS}).items():
+    for path, content in (_USERS if view.shares_network else {**_USERS, **_HOSTS}).items():
         plan.add("--ro-bind-data", plan.descriptor(content.encode()), path)
 
 
@@ -162,7 +189,7 @@ def _proc(plan: Plan) -> None:
             plan.add("--ro-bind", "/dev/null", f"/proc/{name}")
 
 
-def _protect(view: View, plan: Plan) -> None:
+def protected(view: View) -> Iterator[tuple[Path, Literal["pinned", "hidden", "read_only"]]]:
     """A tree of the user's choice may have Footplate itself in it: its data is hidden, its code is not to be written.
 
     The directories above are mounted on themselves: a mount point cannot be renamed, so nothing can take its place.
@@ -174,11 +201,17 @@ def _protect(view: View, plan: Plan) -> None:
         for above in reversed(path.parents[: path.parents.index(view.tree)]):
             if above not in pinned:
                 pinned.add(above)
-                plan.bind(above, _inside(view, above))
-        if hide:
-            plan.add("--size", "4096", "--tmpfs", _inside(view, path), "--remount-ro", _inside(view, path))
+                yield above, "pinned"
+        yield path, "hidden" if hide else "read_only"
+
+
+def _protect(view: View, plan: Plan) -> None:
+    for path, how in protected(view):
+        inside = seen_at(view, path)
+        if how == "hidden":
+            plan.add("--size", "4096", "--tmpfs", inside, "--remount-ro", inside)
         else:
-            plan.bind(path, _inside(view, path), read_only=True)
+            plan.bind(path, inside, read_only=how == "read_only")
 
 
 def _ours(view: View) -> Iterator[tuple[Path, bool]]:
@@ -190,5 +223,5 @@ def _ours(view: View) -> Iterator[tuple[Path, bool]]:
         yield path.resolve(), True
 
 
-def _inside(view: View, path: Path) -> str:
+def seen_at(view: View, path: Path) -> str:
     return str(Path(view.root, path.relative_to(view.tree)))

@@ -1,0 +1,112 @@
+"""What the engine is asked for: a container that can do nothing but what its turn needs. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from footplate.environments.docker.runtime import TARGET
+from footplate.environments.sandbox.view import DOORS, READ_ONLY_STATE, STATE, View, protected, seen_at
+
+SOCKET: Final = "/run/footplate.socket"
+_TEMPORARY: Final = ("/tmp", "/var/tmp")  # noqa: S108 - of the container
+_RESOURCES: Final = ("RLIMIT_CORE", "RLIMIT_FSIZE", "RLIMIT_NOFILE")
+"""The number of processes is the control group's: the kernel would count those of one user in all containers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    image: str
+    volumes: Sequence[str]
+    """Directories that the image declares to be written to: on disk they would have no limit."""
+    view: View
+    user: tuple[int, int]
+    network: str
+    """One of the engine's, where the view shares a network."""
+    runtime: Path
+    files: Mapping[str, Path]
+    """Single files of ours, by where they are seen: who the users are."""
+    labels: Mapping[str, str]
+
+
+def process_limits(view: View, *, may_write: bool) -> list[str]:
+    limits = view.limits.of_a_process(grouped=True, may_write=may_write)
+    return [f"{name}={limits[name]}" for name in _RESOURCES]
+
+
+def container(wanted: Wanted, socket: Path, command: Sequence[str]) -> dict[str, Any]:
+    limits = wanted.view.limits
+    return {
+        "Image": wanted.image,
+        "Entrypoint": list(command),
+        "Cmd": [],
+        "User": ":".join(map(str, wanted.user)),
+        "WorkingDir": "/",
+        "Hostname": "footplate",
+        # Of the image's own variables, what would change our first process. Commands get the image's.
+        "Env": ["LD_PRELOAD=", "LD_LIBRARY_PATH="],
+        "Labels": dict(wanted.labels),
+        "Healthcheck": {"Test": ["NONE"]},
+        "Tty": False,
+        "OpenStdin": False,
+        "HostConfig": {
+            "AutoRemove": True,
+            "Init": False,
+            "Privileged": False,
+            "ReadonlyRootfs": True,
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges"],
+            "NetworkMode": wanted.network if wanted.view.shares_network else "none",
+            "IpcMode": "private",
+            "CgroupnsMode": "private",
+            "LogConfig": {"Type": "none"},
+            "Memory": limits.memory,
+            "MemorySwap": limits.memory,
+            "NanoCpus": int(limits.cpus * 1_000_000_000),
+            "PidsLimit": limits.pids,
+            "ShmSize": limits.memory,
+            "Tmpfs": dict(_in_memory(wanted)),
+            "Mounts": [
+                {
+                    "Type": "bind",
+                    "Source": str(source),
+                    "Target": target,
+                    "ReadOnly": read_only,
+                    "BindOptions": {"Propagation": "rprivate"},
+                }
+                for source, target, read_only in _binds(wanted, socket)
+            ],
+        },
+    }
+
+
+def sources(wanted: Wanted) -> list[Path]:
+    """All of the host's that can be seen."""
+    return [source for source, _, _ in _binds(wanted, Path(SOCKET))]
+
+
+def _binds(wanted: Wanted, socket: Path) -> Iterator[tuple[Path, str, bool]]:
+    view = wanted.view
+    yield wanted.runtime, TARGET, True
+    yield socket, SOCKET, False
+    for target, path in wanted.files.items():
+        yield path, target, True
+    if view.doors is not None:
+        yield view.doors, DOORS, True
+    for name, target in STATE.items():
+        yield view.state / name, target, name in READ_ONLY_STATE
+    for readable in view.readable:
+        yield Path(readable), readable, True
+    yield view.tree, view.root, False
+    for path, how in protected(view):
+        if how != "hidden":
+            yield path, seen_at(view, path), how == "read_only"
+
+
+def _in_memory(wanted: Wanted) -> Iterator[tuple[str, str]]:
+    """Counted as memory of the container."""
+    for place in (*_TEMPORARY, *wanted.volumes):
+        yield place, f"rw,exec,nosuid,nodev,mode=1777,size={wanted.view.limits.memory}"
+    for path, how in protected(wanted.view):
+        if how == "hidden":
+            yield seen_at(wanted.view, path), "ro,nosuid,nodev,noexec,size=4096"

@@ -1,0 +1,149 @@
+"""One container around all that a turn runs: made by the engine, held by the guardian, spoken to through a socket.
+
+The engine, not the guardian, is the parent of what runs there; so the guardian's end would end nothing. What does is
+the line: a connection whose one end is held by a child of the guardian, the other by process 1 of the container. When
+that child is gone, by whatever death of worker, lease or guardian, process 1 ends, the kernel kills everything beside
+it, and the engine removes the container. Nobody of ours has to be alive for it.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator, Coroutine
+from typing import Final, Protocol, Self
+
+import aiodocker
+import structlog
+from aiodocker.stream import Stream
+
+from footplate.domain.errors import Unavailable
+from footplate.environments.docker import meeting
+from footplate.environments.docker.engine import connected
+from footplate.environments.docker.meeting import Meeting
+from footplate.environments.enclosed import Enclosure
+from footplate.environments.guarded import PATH
+from footplate.environments.guardian import Guardian
+
+log = structlog.get_logger(__name__)
+
+_START_LIMIT: Final = 30.0
+_END_LIMIT: Final = 2.0
+_SAID_AT_MOST: Final = 2000
+_KEEPER: Final = (shutil.which("sleep", path=PATH) or "/bin/sleep", "infinity")
+"""By its path: as another user, the guardian can no longer import what it takes to search."""
+
+
+class Launch(Protocol):
+    """How our first process gets into a container."""
+
+    def launched(self, docker: aiodocker.Docker, place: Meeting) -> contextlib.AbstractAsyncContextManager[Stream]:
+        """What it prints. If it is left by an exception, nothing stays behind."""
+
+    async def end(self, docker: aiodocker.Docker) -> None:
+        """From outside, if it does not end by itself."""
+
+
+class Container(Enclosure):
+    """Made by `start`."""
+
+    noun = "container"
+
+    def __init__(self, connection: socket.socket, host: str, launch: Launch) -> None:
+        super().__init__(connection)
+        self.process = 0
+        """The process whose end is the end of all of it, seen from here; 0 if it cannot be seen."""
+        self._host = host
+        self._launch = launch
+        self._pidfd = -1
+
+    @classmethod
+    async def start(cls, guardian: Guardian, host: str, launch: Launch, place: Meeting) -> Self:
+        container: Self | None = None
+        async with connected(host) as docker:
+            try:
+                async with asyncio.timeout(_START_LIMIT):
+                    with place:
+                        async with launch.launched(docker, place) as printed, _all_of(printed) as said:
+                            with await _unless_over(place.accept(), said) as line:
+                                container = cls(await _unless_over(place.accept(), said), host, launch)
+                                await container._hold(guardian, line)
+                            await asyncio.shield(container.ready)
+            except BaseException as error:
+                if container is not None:
+                    container._abandon()
+                if isinstance(error, TimeoutError):
+                    text = "The container did not start in time."
+                    raise Unavailable(text, help_text="Run `footplate doctor`.") from None
+                raise
+        return container
+
+    async def gone(self) -> None:
+        """Wait until nothing runs in it any more; if that takes too long, the engine is asked to end it."""
+        self.disconnect()
+        if self._pidfd < 0:
+            await self._ask_to_end()
+            return
+        dead = asyncio.Event()
+        self._loop.add_reader(self._pidfd, dead.set)
+        try:
+            async with asyncio.timeout(_END_LIMIT):
+                await dead.wait()
+        except TimeoutError:
+            log.error("container did not end by itself", action="container.stuck", pid=self.process)  # noqa: TRY400
+            await self._ask_to_end()
+        finally:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+    async def _hold(self, guardian: Guardian, line: socket.socket) -> None:
+        process = meeting.peer(line)
+        with contextlib.suppress(OSError):
+            self._pidfd = os.pidfd_open(process)
+            self.process = process
+        self.kept_by(await guardian.spawn(_KEEPER, cwd="/", env={}, fds={0: line.fileno()}))
+
+    def _abandon(self) -> None:
+        self.disconnect()
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+    async def _ask_to_end(self) -> None:
+        """An engine that does not answer is no reason to fail a turn that is over: the sweep comes back to it."""
+        try:
+            async with connected(self._host) as docker:
+                await self._launch.end(docker)
+        except Unavailable as error:
+            log.error("container left to the sweep", action="container.left", reason=error.message)  # noqa: TRY400
+
+
+async def _unless_over(accepting: Coroutine[None, None, socket.socket], said: "asyncio.Task[str]") -> socket.socket:
+    """Our first process says nothing while all is well; one that ended without connecting says why."""
+    accepted = asyncio.create_task(accepting)
+    try:
+        await asyncio.wait({accepted, said}, return_when=asyncio.FIRST_COMPLETED)
+        if accepted.done():
+            return accepted.result()
+    finally:
+        accepted.cancel()
+    text = said.result().strip() or "it ended without a word"
+    raise Unavailable(f"The container did not start: {text}", help_text="Run `footplate doctor`.")
+
+
+@contextlib.asynccontextmanager
+async def _all_of(printed: Stream) -> AsyncIterator["asyncio.Task[str]"]:
+    async def read() -> str:
+        text = b""
+        while (message := await printed.read_out()) is not None:
+            text = (text + message.data)[-_SAID_AT_MOST:]
+        return text.decode(errors="replace")
+
+    task = asyncio.create_task(read())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,111 @@
+"""The `docker` environment of one turn: everything that the agent does happens inside one container."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from footplate.environments import commands
+from footplate.environments.docker import body, holders
+from footplate.environments.docker.container import Container, Launch
+from footplate.environments.docker.meeting import Meeting
+from footplate.environments.docker.runtime import Runtime
+from footplate.environments.doors import Doors
+from footplate.environments.enclosed import EnclosedEnvironment
+from footplate.environments.guarded import GRACE
+from footplate.environments.guardian import Guardian
+from footplate.environments.output import DEFAULT_LIMIT, Output
+from footplate.environments.reaper.leases import Lease
+from footplate.environments.sandbox.cgroups import Cgroup
+from footplate.environments.sandbox.view import View
+from footplate.environments.shell import BASH, SH, Dialect
+from footplate.environments.spawner import Spawner
+
+_LOOK_LIMIT = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What a worker has ready on its machine."""
+
+    engine: str
+    """Where it listens: `unix://…`."""
+    runtime: Runtime
+    sockets: Path
+    users: Path
+    dialects: dict[str, Dialect] = field(default_factory=dict)
+    """Which shell there is, by image or container, once somebody has looked."""
+
+
+class DockerEnvironment(EnclosedEnvironment):
+    noun = "container"
+
+    def __init__(
+        self,
+        view: View,
+        host: Host,
+        launch: Callable[[str, list[str]], Launch],
+        *,
+        image: str,
+        user: tuple[int, int],
+        deadline: float,
+        doors: Doors | None = None,
+        env: Mapping[str, str] | None = None,
+        grace: float = GRACE,
+        output_limit: int = DEFAULT_LIMIT,
+        lease: Lease | None = None,
+    ) -> None:
+        """`launch` is given who holds the container and the limits of its processes. `image`: what its shell is
+        remembered by.
+        """
+        super().__init__(
+            view, deadline=deadline, doors=doors, env=env, grace=grace, output_limit=output_limit, lease=lease
+        )
+        self._host = host
+        self._launch = launch
+        self._image = image
+        self._user = user
+        self._container: Container | None = None
+
+    async def _end(self) -> bool:
+        clean = await super()._end()
+        await self._see_it_gone()
+        return clean
+
+    async def _guard(self, lease_id: str) -> Guardian:
+        return await Guardian.start(self._deadline, user=self._user, lease_id=lease_id)
+
+    async def _enclose(self, guardian: Guardian, *, may_write: bool) -> Container:
+        await self._see_it_gone()
+        try:
+            holder = holders.name(guardian.pid)
+        except ProcessLookupError:
+            raise guardian.loss() from None
+        place = Meeting(self._host.sockets, holder)
+        launch = self._launch(holder, body.process_limits(self._view, may_write=may_write))
+        self._container = await Container.start(guardian, self._host.engine, launch, place)
+        return self._container
+
+    async def _see_it_gone(self) -> None:
+        if self._container is not None:
+            container, self._container = self._container, None
+            await container.gone()
+
+    def _killed_for_memory(self) -> int:
+        if self._container is None or not self._container.process:
+            return 0
+        try:
+            return Cgroup.of(self._container.process).memory_kills()
+        except OSError:  # it is gone, or its control groups cannot be seen from here
+            return 0
+
+    async def _dialect(self, spawner: Spawner) -> Dialect:
+        known = self._host.dialects.get(self._image)
+        if known is None:
+            output = Output(4096)
+            result = await commands.run(
+                spawner, ["bash", "-c", ":"], cwd="/", env=self._env, stdin=b"",
+                time_limit=_LOOK_LIMIT, grace=0, output=output,
+            )  # fmt: skip
+            output.close()
+            known = self._host.dialects[self._image] = BASH if result.exit_code == 0 else SH
+        return known

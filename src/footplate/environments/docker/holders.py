@@ -1,0 +1,51 @@
+"""Who holds a container: a process of this machine, by a name that is never given to another one.
+
+A process id alone is used again, after a reboot or without one. In another pid namespace it means somebody else: of a
+holder there, nothing can be told from here.
+"""
+
+import os
+from pathlib import Path
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def name(pid: int) -> str:
+    """Raises ProcessLookupError."""
+    return f"{_boot()}-{_namespace()}-{pid}-{_started(pid)}"
+
+
+def lives(holder: str) -> bool | None:
+    """None where that cannot be told."""
+    try:
+        boot, namespace, pid, started = holder.split("-")
+        number = int(pid)
+    except ValueError:
+        return None
+    if boot != _boot():
+        return False
+    if namespace != _namespace():
+        return None
+    try:
+        return _started(number) == started
+    except ProcessLookupError:
+        return False
+
+
+def _boot() -> str:
+    return _BOOT.read_text().strip().replace("-", "")[:16]
+
+
+def _namespace() -> str:
+    return str(os.stat("/proc/self/ns/pid").st_ino)  # noqa: PTH116 - what the link stands for
+
+
+def _started(pid: int) -> str:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        raise ProcessLookupError(pid) from None
+    state, *rest = stat[stat.rindex(")") + 2 :].split()
+    if state in {"Z", "X"}:
+        raise ProcessLookupError(pid)
+    return rest[18]

@@ -1,0 +1,66 @@
+"""Where the worker and the first process in a container find each other: a socket that is there for one start.
+
+It is mounted into the container before anything of the agent's runs, and nobody listens any more once the two
+connections are made: nothing inside can reach the worker by it.
+"""
+
+import asyncio
+import os
+import secrets
+import socket
+import struct
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from footplate.environments.docker import holders
+
+_CREDENTIALS: Final = struct.Struct("3i")
+
+
+class Meeting:
+    def __init__(self, directory: Path, holder: str) -> None:
+        self.path = directory / f"{holder}-{secrets.token_hex(4)}"
+        self._directory = directory
+        self._listener = socket.socket(socket.AF_UNIX)
+
+    def __enter__(self) -> Self:
+        self._listener.setblocking(False)
+        # By the directory's descriptor: a socket's path may have a hundred characters, and this one has more.
+        directory = os.open(self._directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._listener.bind(f"/proc/self/fd/{directory}/{self.path.name}")
+        finally:
+            os.close(directory)
+        self.path.chmod(0o666)
+        self._listener.listen(2)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._listener.close()
+        self.path.unlink(missing_ok=True)
+
+    async def accept(self) -> socket.socket:
+        connection, _ = await asyncio.get_running_loop().sock_accept(self._listener)
+        connection.setblocking(False)
+        return connection
+
+
+def peer(connection: socket.socket) -> int:
+    """The process id of who connected; 0 if it is nobody whom this worker can see."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(credentials)[0])
+
+
+def sweep(directory: Path) -> int:
+    """Remove the sockets of those who died while they waited. How many there were."""
+    removed = 0
+    with suppress(FileNotFoundError):
+        for path in directory.iterdir():
+            if holders.lives(path.name.rpartition("-")[0]) is False:
+                path.unlink(missing_ok=True)
+                removed += 1
+    return removed

@@ -1,0 +1,219 @@
+"""Opens a turn's environment in a container: one that is made for it, or one that the operator named."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from footplate.domain.environments import Backend, EnvironmentConfig, check, network_of
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.networks import Network
+from footplate.domain.running import Egress, Environments, ModelGrant, OpenEnvironment
+from footplate.environments.docker import body, labels, users
+from footplate.environments.docker.engine import UNIX, NoContainer, connected, container
+from footplate.environments.docker.environment import DockerEnvironment, Host
+from footplate.environments.docker.images import Image, variables_of
+from footplate.environments.docker.launches import Beside, Fresh, seen_in
+from footplate.environments.doors import Doors
+from footplate.environments.guarded import GRACE
+from footplate.environments.opening import PROXY_VARIABLES, Places, doors_of, lease_of, places
+from footplate.environments.output import DEFAULT_LIMIT
+from footplate.environments.reaper.leases import Lease
+from footplate.environments.sandbox.limits import Limits
+from footplate.environments.sandbox.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Where sessions work on this machine, and how much they may use."""
+
+    root: Path
+    data: Path | None = None
+    """Where turns have their leases. None for a trial: nothing is noted, and nothing of ours reached from inside."""
+    backend: Backend = field(default_factory=lambda: Backend(name="docker", network=Network(), cuts_network=True))
+    egress: Egress | None = None
+    uid: int
+    """Whom a root worker's commands run as; other workers have nobody but themselves."""
+    may_be_named: bool = False
+    hidden: Sequence[Path] = ()
+    readable: Sequence[str] = ()
+    limits: Limits = field(default_factory=Limits)
+    worker: str = ""
+
+    async def places(self, organisation: str, session_id: str, variables: Mapping[str, str]) -> Places:
+        own = self.root / organisation / session_id
+        hidden = [path.resolve() for path in self.hidden]
+        return await places(own, variables, may_be_named=self.may_be_named, hidden=hidden, uid=self.uid)
+
+    def lease(self, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
+        return lease_of(self.data, organisation, session_id, variables) if self.data is not None else None
+
+
+class InContainers(Environments):
+    """A container for each turn."""
+
+    def __init__(self, ground: Ground, host: Host, image: Image, *, network: str = "none") -> None:
+        self._ground = ground
+        self._host = host
+        self._image = image
+        self._network = network
+
+    @property
+    def engine(self) -> str:
+        return self._host.engine
+
+    async def open(
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        deadline: float,
+        variables: Mapping[str, str],
+        config: EnvironmentConfig,
+        models: ModelGrant | None,
+    ) -> OpenEnvironment:
+        ground = self._ground
+        check(config, ground.backend)
+        found = await ground.places(organisation, session_id, variables)
+        network = network_of(config, ground.backend)
+        way_out = ground.egress.door(network) if ground.egress and network.mode == "allow" else None
+        lease = ground.lease(organisation, session_id, variables)
+        doors = doors_of(lease, models, way_out) if lease is not None and models is not None else None
+        view = View(
+            tree=found.tree,
+            state=found.state,
+            named=found.named,
+            readable=ground.readable,
+            hidden=[path.resolve() for path in ground.hidden],
+            network=network,
+            doors=doors.directory if doors else None,
+            door_names=doors.names if doors else (),
+            limits=ground.limits,
+        )
+        marks = {
+            labels.ORGANISATION: organisation,
+            labels.SESSION: session_id,
+            labels.TURN: variables.get("FOOTPLATE_TURN_ID", ""),
+        }
+        return await asyncio.to_thread(
+            self.around,
+            view,
+            found.user,
+            marks,
+            deadline=deadline,
+            doors=doors,
+            env={**variables, **(PROXY_VARIABLES if way_out else {})},
+            lease=lease,
+        )
+
+    def around(
+        self,
+        view: View,
+        user: tuple[int, int],
+        marks: Mapping[str, str],
+        *,
+        deadline: float,
+        env: Mapping[str, str],
+        doors: Doors | None = None,
+        grace: float = GRACE,
+        output_limit: int = DEFAULT_LIMIT,
+        lease: Lease | None = None,
+    ) -> DockerEnvironment:
+        host, image = self._host, self._image
+        wanted = body.Wanted(
+            image=image.id,
+            volumes=image.volumes,
+            view=view,
+            user=user,
+            network=self._network,
+            runtime=host.runtime.place,
+            files=users.files(host.users, image.id, image.users, user),
+            labels={**marks, labels.WORKER: self._ground.worker},
+        )
+        check_sources(body.sources(wanted), host.engine)
+        return DockerEnvironment(
+            view,
+            host,
+            partial(_fresh, host, wanted),
+            image=image.id,
+            user=user,
+            deadline=deadline,
+            doors=doors,
+            env={**own_variables(image.env), **env},
+            grace=grace,
+            output_limit=output_limit,
+            lease=lease,
+        )
+
+
+class InNamedContainer(Environments):
+    """In one that runs already, beside all else that runs there: sessions are not kept apart, nor limited."""
+
+    def __init__(self, ground: Ground, host: Host, name: str) -> None:
+        self._ground = ground
+        self._host = host
+        self._name = name
+
+    async def open(
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        deadline: float,
+        variables: Mapping[str, str],
+        config: EnvironmentConfig,
+        models: ModelGrant | None,
+    ) -> OpenEnvironment:
+        del models  # a socket of a turn's own cannot be mounted into what runs already
+        ground, host = self._ground, self._host
+        check(config, ground.backend)
+        found = await ground.places(organisation, session_id, variables)
+        async with connected(host.engine) as docker:
+            there = await container(docker, self._name)
+            if there is None or not there["State"]["Running"]:
+                raise NoContainer(
+                    f"No container {self._name!r} runs.",
+                    help_text="Start it, or name another one in FOOTPLATE_DOCKER_CONTAINER.",
+                )
+        seen = partial(seen_in, there["Mounts"], container=self._name)
+        view = View(
+            tree=found.tree, state=found.state, named=found.named, limits=ground.limits, seen_as=seen(str(found.tree))
+        )
+        seen_places = {str(place): seen(str(place)) for place in (host.sockets, host.runtime.place.parent)}
+
+        def beside(_holder: str, limits: list[str]) -> Beside:
+            return Beside(container=there["Id"], user=found.user, limits=limits, runtime=host.runtime, seen=seen_places)
+
+        return DockerEnvironment(
+            view,
+            host,
+            beside,
+            image=there["Id"],
+            user=found.user,
+            deadline=deadline,
+            env={**own_variables(variables_of(there["Config"])), "HOME": seen(str(found.state / "home")), **variables},
+            lease=ground.lease(organisation, session_id, variables),
+        )
+
+
+def own_variables(env: Mapping[str, str]) -> dict[str, str]:
+    """An image's, PATH above all; but not who and where its own user was."""
+    return {**{name: value for name, value in env.items() if name != "HOME"}, "USER": users.NAME}
+
+
+def check_sources(sources: Sequence[Path], engine: str) -> None:
+    """Whoever reaches the engine's socket is root on this machine: no container sees it."""
+    socket = Path(engine.removeprefix(UNIX)).resolve()
+    for source in sources:
+        resolved = source.resolve()
+        if resolved == socket or resolved in socket.parents:
+            raise InvalidRequest(
+                f"A container would see {source}, and in it the docker engine's own socket {socket}.",
+                field="context.directory",
+                help_text="Name a directory without it; see FOOTPLATE_SANDBOX_READABLE too.",
+            )
+
+
+def _fresh(host: Host, wanted: body.Wanted, holder: str, limits: list[str]) -> Fresh:
+    return Fresh(replace(wanted, labels={**wanted.labels, labels.HOLDER: holder}), limits, host.runtime)

@@ -1,0 +1,106 @@
+"""Can this machine give containers? Found out by making one, not by asking what might be missing."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from footplate.domain.environments import EnvironmentConfig
+from footplate.domain.errors import Unavailable
+from footplate.environments.docker import images
+from footplate.environments.docker.engine import NoContainer, connected
+from footplate.environments.docker.environment import Host
+from footplate.environments.docker.images import Recipe
+from footplate.environments.docker.opening import Ground, InContainers, InNamedContainer
+from footplate.environments.docker.runtime import prepare
+from footplate.environments.guardian import clock
+
+INSTALL: Final = (
+    "Install docker (Debian and Ubuntu: apt install docker.io), start it, and let the worker's user write to its "
+    "socket; FOOTPLATE_DOCKER_HOST says where it listens. See docs/environments.md."
+)
+SAME_FILES: Final = (
+    "The engine has to see FOOTPLATE_DATA_DIR under the same path as the worker, and not through another user's eyes: "
+    "a worker that is not root needs an engine that is (neither rootless nor with userns-remap)."
+)
+_LEASE: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    environments: InContainers | InNamedContainer
+    host: Host
+    detail: str
+
+
+async def find(engine: str, ground: Ground, directory: Path, *, wanted: Recipe | str, network: str = "none") -> Found:
+    """`wanted`: what containers are made of, or the name of one that runs. `directory`: ours, below the data directory.
+
+    Raises `NoContainer`.
+    """
+    host = await asyncio.to_thread(_prepared, engine, directory)
+    try:
+        async with connected(engine) as docker:
+            version = (await docker.version())["Version"]
+            image = None
+            if isinstance(wanted, Recipe):
+                image = await images.prepare(docker, wanted, worker=ground.worker, limits=ground.limits)
+    except Unavailable as error:
+        raise NoContainer(error.message, help_text=INSTALL) from error
+
+    def environments(ground: Ground) -> InContainers | InNamedContainer:
+        if image is None:
+            return InNamedContainer(ground, host, str(wanted))
+        return InContainers(ground, host, image, network=network)
+
+    await _try(environments, ground)
+    where = f"image {wanted.image}" if isinstance(wanted, Recipe) else f"container {wanted}"
+    return Found(environments=environments(ground), host=host, detail=f"docker {version}, {where}")
+
+
+def _prepared(engine: str, directory: Path) -> Host:
+    host = Host(
+        engine=engine,
+        runtime=prepare(directory / "runtime"),
+        sockets=directory / "sockets",
+        users=directory / "users",
+    )
+    for place in (host.sockets, host.users):
+        place.mkdir(parents=True, exist_ok=True)
+    return host
+
+
+async def _try(environments: Callable[[Ground], InContainers | InNamedContainer], ground: Ground) -> None:
+    """In a directory of its own beside those of the sessions; a file that is written inside has to appear here."""
+    place = await asyncio.to_thread(_make_place, ground.root)
+    try:
+        opened = await environments(replace(ground, root=place, data=None)).open(
+            "probe", "probe", deadline=clock() + _LEASE, variables={}, config=EnvironmentConfig(), models=None
+        )
+        try:
+            await opened.write("probe", b"written inside")
+            result = await opened.run(["sh", "-c", ":"], timeout=_LEASE)
+        finally:
+            await opened.aclose()
+        if (place / "probe" / "probe" / "probe").read_bytes() != b"written inside":
+            raise NoContainer("A file that was written in a container is another one here.", help_text=SAME_FILES)
+        if result.exit_code != 0:
+            said = result.stderr.decode(errors="replace").strip()
+            raise NoContainer(f"There is no `sh` in the container: {said}", help_text="Use an image that has one.")
+    except OSError as error:
+        text = f"A container can be made, but the session's files cannot be used in it: {error}."
+        raise NoContainer(text, help_text=SAME_FILES) from error
+    except Unavailable as error:
+        raise NoContainer(f"No container can be made. {error.message}", help_text=INSTALL) from error
+    finally:
+        await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+
+
+def _make_place(root: Path) -> Path:
+    root.mkdir(parents=True, exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix=".probe-", dir=root))
+    place.chmod(0o755)  # in a named container, the agent's user passes through it
+    return place

@@ -1,0 +1,59 @@
+"""Removes containers that belong to no living turn: of a worker and a guardian that both died, or of another boot."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from footplate.environments.docker import holders, labels, meeting
+from footplate.environments.docker.engine import connected, remove
+
+log = structlog.get_logger(__name__)
+
+Lapsed = Callable[[str], Awaitable[bool]]
+"""Whether the lease of a worker has run out, or is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A container that was found."""
+
+    id: str
+    name: str
+    labels: Mapping[str, str]
+    state: str
+
+
+async def abandoned(host: str, *, lapsed: Lapsed | None = None) -> Sequence[Left]:
+    """Those of ours whom nobody holds. A holder that cannot be seen from here, in another pid namespace, is judged by
+    its worker's lease; without anybody to ask it is let be.
+    """
+    async with connected(host) as docker:
+        listed = await docker.containers.list(all=1, filters=json.dumps({"label": [labels.HOLDER]}))
+    found = [
+        Left(entry["Id"], entry["Names"][0].removeprefix("/"), entry["Labels"], entry["State"]) for entry in listed
+    ]
+    return [left for left in found if await _is_nobodys(left.labels, lapsed)]
+
+
+async def sweep(host: str, *, sockets: Path | None = None, lapsed: Lapsed | None = None) -> Sequence[Left]:
+    """Remove what `abandoned` finds, and what was left in the directory of sockets. Raises `Unavailable`."""
+    found = await abandoned(host, lapsed=lapsed)
+    async with connected(host) as docker:
+        for left in found:
+            await remove(docker, left.id)
+            log.info(
+                "container removed", action="docker.swept", container=left.name, session=left.labels.get(labels.SESSION)
+            )
+    if sockets is not None:
+        meeting.sweep(sockets)
+    return found
+
+
+async def _is_nobodys(marks: Mapping[str, str], lapsed: Lapsed | None) -> bool:
+    lives = holders.lives(marks[labels.HOLDER])
+    if lives is None and lapsed is not None:
+        return await lapsed(marks.get(labels.WORKER, ""))
+    return lives is False

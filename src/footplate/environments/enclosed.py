@@ -1,0 +1,233 @@
+"""What the backends with a boundary have in common: one enclosure around all that a turn does, limits, explanations.
+
+    worker ── guardian (lease) ── keeper ── process 1 (`inside_main`) ── shell, programs, file access
+       └───────────── socket ─────────────────┘
+
+The keeper is a child of the guardian: bubblewrap, or who holds the line to a container. Whatever ends the guardian ends
+the keeper, and with it everything inside.
+"""
+
+import abc
+import asyncio
+import contextlib
+import dataclasses
+import errno
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Final
+
+import structlog
+
+from footplate.domain.errors import FootplateError, Unavailable
+from footplate.domain.ports import CommandResult, FileInfo
+from footplate.environments.doors import Doors
+from footplate.environments.guarded import GRACE, GuardedEnvironment
+from footplate.environments.guardian import Guardian
+from footplate.environments.output import DEFAULT_LIMIT
+from footplate.environments.reaper.leases import Lease
+from footplate.environments.sandbox import calls
+from footplate.environments.sandbox.view import HOME, View
+from footplate.environments.sandbox.watch import DiskWatch
+from footplate.environments.spawner import Spawned, Spawner
+
+log = structlog.get_logger(__name__)
+
+_KILLED: Final = 137
+
+
+class Ended(Unavailable):
+    """It ended under a command that was just being started: all of it, by itself or because memory ran out."""
+
+
+class Enclosure(Spawner):
+    """Its end is the guardian's business; `over` tells that it has come."""
+
+    noun: ClassVar[str]
+    stop_patience = 3.0
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection)
+        self.over = False
+        self._keeper: Spawned | None = None
+        self._ending: asyncio.Task[None] | None = None
+
+    async def end_all(self) -> None:
+        """From outside, whatever those inside do."""
+        if self._keeper is not None:
+            with contextlib.suppress(Unavailable):
+                await self._keeper.kill()
+        self.disconnect()
+
+    def loss(self) -> FootplateError:
+        return Ended(f"The {self.noun} ended.", help_text="The next command gets a fresh one.")
+
+    def hung_up(self) -> None:
+        """How it ended, the guardian will say: by itself, or with the guardian. One that lives on is ended."""
+        if self._ending is None and self._keeper is not None:
+            self._loop.remove_reader(self._connection)
+            self._ending = asyncio.create_task(self._keeper.kill())
+
+    def kept_by(self, keeper: Spawned) -> None:
+        self._keeper = keeper
+        keeper.exited.add_done_callback(self._keeper_ended)
+
+    def _keeper_ended(self, exited: "asyncio.Future[int]") -> None:
+        """The guardian's loss is the turn's; its own end is a result: whatever ran was killed."""
+        self.over = True
+        error = exited.exception()
+        if isinstance(error, FootplateError):
+            self.fail_all(error)
+        else:
+            log.warning("enclosure ended", action=f"{self.noun}.ended", code=exited.result())
+            self.settle_all(_KILLED)
+        self.disconnect()
+
+
+class EnclosedEnvironment(GuardedEnvironment):
+    """A backend says how an enclosure is made, and how often memory ran out in it."""
+
+    noun: ClassVar[str]
+
+    def __init__(
+        self,
+        view: View,
+        *,
+        deadline: float,
+        doors: Doors | None = None,
+        env: Mapping[str, str] | None = None,
+        grace: float = GRACE,
+        output_limit: int = DEFAULT_LIMIT,
+        lease: Lease | None = None,
+    ) -> None:
+        """`doors`: those that the view shows."""
+        super().__init__(
+            view.root, deadline=deadline, home=HOME, env=env, grace=grace, output_limit=output_limit, lease=lease
+        )
+        self._view = view
+        self._doors = doors
+        self._enclosure: Enclosure | None = None
+        self._memory_kills = 0
+        # A directory that the user named is theirs to fill; the session's own are ours to keep small.
+        places = [view.state] if view.named else [view.state, view.tree]
+        self._disk = DiskWatch(view.state, places, view.limits.disk)
+        self._watcher: asyncio.Task[None] | None = None
+        self._may_write = True
+        self._overfull = False
+
+    async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the port's
+        began = time.monotonic()
+        try:
+            result = await super().shell(command, timeout=timeout)
+        except Ended:
+            result = _ended(began)
+        return await self._explained(result)
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        timeout: float = 60,  # noqa: ASYNC109 - the port's
+    ) -> CommandResult:
+        began = time.monotonic()
+        try:
+            result = await super().run(argv, stdin=stdin, timeout=timeout)
+        except Ended:
+            result = _ended(began)
+        return await self._explained(result)
+
+    async def read(self, path: str) -> bytes:
+        with _told(path):
+            return await calls.read(await self._living_spawner(), self._root, path)
+
+    async def write(self, path: str, content: bytes) -> None:
+        with _told(path):
+            await calls.write(await self._living_spawner(), self._root, path, content)
+
+    async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
+        with _told(path):
+            return await calls.list_files(await self._living_spawner(), self._root, path)
+
+    async def _end(self) -> bool:
+        await self._stop_watching()
+        clean = await super()._end()
+        if self._enclosure is not None:
+            self._enclosure.disconnect()
+        if self._doors is not None:
+            await self._doors.close()
+        return clean
+
+    @abc.abstractmethod
+    async def _guard(self, lease_id: str) -> Guardian:
+        """As the backend wants it."""
+
+    @abc.abstractmethod
+    async def _enclose(self, guardian: Guardian, *, may_write: bool) -> Enclosure:
+        """A fresh one: the first, or one in the place of one that ended. `may_write`: whether files may grow in it."""
+
+    @abc.abstractmethod
+    def _killed_for_memory(self) -> int:
+        """How many processes so far, in the enclosures of this environment. Called in a thread."""
+
+    async def _start_guardian(self, lease_id: str) -> Guardian:
+        if self._doors is not None:
+            await self._doors.open()
+        return await self._guard(lease_id)
+
+    async def _spawner(self, guardian: Guardian) -> Spawner:
+        if self._enclosure is not None and not self._enclosure.over:
+            if self._may_write != self._disk.full:
+                return self._enclosure
+            await self._enclosure.end_all()  # what it may write can only be said when it starts
+        await self._stop_watching()
+        self._may_write = not self._disk.full
+        self._enclosure = await self._enclose(guardian, may_write=self._may_write)
+        self._watcher = asyncio.create_task(self._disk.watch(self._end_overfull))
+        return self._enclosure
+
+    async def _end_overfull(self) -> None:
+        if self._enclosure is not None:
+            self._overfull = True
+            await self._enclosure.end_all()
+
+    async def _stop_watching(self) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
+            self._watcher = None
+
+    async def _explained(self, result: CommandResult) -> CommandResult:
+        """Why a limit of the enclosure ended it, if one did."""
+        reasons = []
+        if self._overfull:
+            self._overfull = False
+            reasons.append(f"what ran in the {self.noun} was ended, because the session's files became too large")
+        if self._disk.full:
+            limit = _size(self._view.limits.disk)
+            reasons.append(f"the session's files take more than {limit} of disk: delete some, until then none can grow")
+        if result.exit_code != 0:
+            kills = await asyncio.to_thread(self._killed_for_memory)
+            if kills > self._memory_kills:
+                reasons.append(f"processes were killed: a {self.noun} has {_size(self._view.limits.memory)} of memory")
+            self._memory_kills = kills
+        if self._enclosure is not None and self._enclosure.over:
+            reasons.append(f"the {self.noun} ended with all that ran in it; the next command gets a fresh one")
+        return dataclasses.replace(result, error="; ".join(reasons)) if reasons else result
+
+
+@contextlib.contextmanager
+def _told(path: str) -> Iterator[None]:
+    """An enclosure that ends under a file access fails the access, not the turn."""
+    try:
+        yield
+    except Ended as ended:
+        raise OSError(errno.EIO, ended.message, path) from ended
+
+
+def _ended(began: float) -> CommandResult:
+    return CommandResult(exit_code=None, stdout=b"", stderr=b"", duration=time.monotonic() - began)
+
+
+def _size(number: int) -> str:
+    return f"{number / (1 << 30):g} GiB" if number >= 1 << 30 else f"{number / (1 << 20):g} MiB"

@@ -1,0 +1,99 @@
+"""Sockets of ours inside a sandbox that has no network: reached by path and by port, closed with the turn."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from footplate.domain.environments import Backend, EnvironmentConfig
+from footplate.domain.networks import Network
+from footplate.domain.ports import Endpoint
+from footplate.domain.running import ModelGrant, OpenEnvironment
+from footplate.environments.guardian import clock
+from footplate.environments.opening import Sandboxed
+from footplate.environments.sandbox.probe import Found
+from footplate.proxy.models import ModelProxy
+from footplate.testing import ScriptedModel, replies, reply, text
+
+UID = 65_520
+KEY = "the-real-key-of-the-account"
+ASK = """
+import http.client, json, socket, sys
+where, token, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
+if where.startswith("/"):
+    connection = http.client.HTTPConnection("model")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(where)
+else:
+    connection = http.client.HTTPConnection(where)
+body = {"model": "claude-x", "max_tokens": 9, "messages": [{"role": "user", "content": "[[script:hi]]" + "x" * 300000}]}
+for _ in range(times):
+    connection.request("POST", "/anthropic/v1/messages", json.dumps(body), {"x-api-key": token})
+    answer = connection.getresponse()
+    print(answer.status, json.loads(answer.read()).get("content"))
+"""
+
+
+@asynccontextmanager
+async def turn(
+    tmp_path: Path, host: Found | None, *, network: Network | None = None
+) -> AsyncIterator[tuple[OpenEnvironment, ModelGrant, ScriptedModel]]:
+    if host is None:
+        pytest.skip("no sandbox can be made on this machine")
+    backend = Backend(name="sandbox", network=network or Network(), cuts_network=True)
+    environments = Sandboxed(tmp_path, backend, host.host, uid=UID)
+    hi = replies(reply(text("hi"), repeat=True))
+    async with ScriptedModel({"hi": hi}) as model, ModelProxy({"anthropic": Endpoint(KEY, model.url)}) as proxy:
+        deadline = clock() + 60
+        grant = proxy.grant(deadline=deadline)
+        environment = await environments.open(
+            "org", "s", deadline=deadline, variables={}, config=EnvironmentConfig(), models=grant
+        )
+        try:
+            yield environment, grant, model
+        finally:
+            await environment.aclose()
+            await grant.aclose()
+            assert [*(tmp_path / "leases").iterdir()] == []
+
+
+async def ask(environment: OpenEnvironment, where: str, token: str, times: int = 1) -> list[str]:
+    result = await environment.run(["python3", "-c", ASK, where, token, str(times)])
+    return (result.stdout + result.stderr).decode().splitlines()
+
+
+async def test_models_are_asked_from_a_sandbox_without_a_network(tmp_path: Path, sandbox_host: Found | None) -> None:
+    async with turn(tmp_path, sandbox_host) as (environment, grant, model):
+        token = grant.endpoints["anthropic"].api_key
+        said = ["200 [{'type': 'text', 'text': 'hi'}]"] * 3
+        assert await ask(environment, "/run/footplate-proxy/model.sock", token, 3) == said
+        assert await ask(environment, "127.0.0.1:3129", token, 3) == said
+        assert await ask(environment, "127.0.0.1:3129", "guessed") == ["401 None"]
+        assert {record.headers["x-api-key"] for record in model.requests()} == {KEY}
+
+
+async def test_whoever_kills_the_carrier_gets_another(tmp_path: Path, sandbox_host: Found | None) -> None:
+    async with turn(tmp_path, sandbox_host) as (environment, grant, _):
+        token = grant.endpoints["anthropic"].api_key
+        for _ in range(3):
+            assert await ask(environment, "127.0.0.1:3129", token) == ["200 [{'type': 'text', 'text': 'hi'}]"]
+            await environment.run(["bash", "-c", "trap '' TERM; kill -9 -1"])
+
+
+async def test_the_doors_cannot_be_changed_from_inside(tmp_path: Path, sandbox_host: Found | None) -> None:
+    async with turn(tmp_path, sandbox_host) as (environment, grant, _):
+        tried = "cd /run/footplate-proxy; rm model.sock; mv model.sock x; chmod 777 .; test -S model.sock && echo there"
+        result = await environment.shell(tried, timeout=10)
+        assert result.stdout == b"there\n"
+        token = grant.endpoints["anthropic"].api_key
+        assert await ask(environment, "/run/footplate-proxy/model.sock", token) == [
+            "200 [{'type': 'text', 'text': 'hi'}]"
+        ]
+
+
+async def test_with_the_worker_s_network_no_port_of_it_is_taken(tmp_path: Path, sandbox_host: Found | None) -> None:
+    async with turn(tmp_path, sandbox_host, network=Network("open")) as (environment, grant, _):
+        token = grant.endpoints["anthropic"].api_key
+        assert "Connection refused" in "\n".join(await ask(environment, "127.0.0.1:3129", token))
+        assert (await ask(environment, "/run/footplate-proxy/model.sock", token))[0].startswith("200")
