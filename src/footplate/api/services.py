@@ -5,6 +5,7 @@ from typing import Final
 
 from starlette.requests import HTTPConnection
 
+from footplate.domain.environments import Backend
 from footplate.domain.services import Health, Keys, Notifier, Reads, Tails, Units
 from footplate.domain.usage import UsageReads
 
@@ -20,6 +21,8 @@ class ApiServices:
     keys: Keys
     health: Health
     usage: UsageReads
+    backend: Backend
+    """What the workers run commands in, as far as an environment may ask something of it."""
     harnesses: frozenset[str]
     """Names that an agent may choose from."""
     search: bool = False

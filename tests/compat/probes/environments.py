@@ -8,11 +8,17 @@ from bench.prove.sdk.door import Door
 from tests.compat.checks import equal, walked
 from tests.compat.registry import different, refused, supported
 
+_NARROWS = "It narrows what the operator lets commands reach: `unrestricted` is all of that, `limited` less."
+_WITHIN = "Within what the operator lets commands reach; what is not, which is all by default, is refused by name."
 _MANAGERS = ("apt", "cargo", "gem", "go", "npm", "pip")
 
 
 def _name() -> str:
     return f"probe-{secrets.token_hex(6)}"
+
+
+def _limited(**fields: object) -> dict[str, object]:
+    return {"type": "cloud", "networking": {"type": "limited", **fields}}
 
 
 @supported("environments.create")
@@ -22,7 +28,7 @@ def _name() -> str:
 @different("environments.create", "scope", note="`organization` alone; `account` is refused.")
 @supported("environments.retrieve")
 @supported("environments.retrieve", "environment_id")
-@different("CloudConfigParams", "networking", note="`unrestricted` alone.")
+@different("CloudConfigParams", "networking", note=_NARROWS)
 @supported("CloudConfigParams", "packages")
 @supported("UnrestrictedNetworkParam")
 @supported("Environment", "id", "type", "name", "description", "config", "metadata")
@@ -48,13 +54,26 @@ async def an_environment_is_what_was_asked_for(door: Door) -> None:
     await door.refused(anthropic.NotFoundError, "environments.retrieve", "env_none")
 
 
-@refused("LimitedNetworkParams", note="Nothing enforces it yet.")
+@supported("LimitedNetworkParams", "allow_mcp_servers", note="There is none to reach: agents have no MCP servers here.")
+async def a_network_that_reaches_nothing(door: Door) -> None:
+    networking = {"type": "limited", "allow_mcp_servers": True}
+    made = await door.call("environments.create", name=_name(), config={"type": "cloud", "networking": networking})
+    kept = (await door.call("environments.update", made.id, config={"type": "cloud"})).config.networking
+    equal((kept.type, kept.allowed_hosts), ("limited", []))
+    equal((kept.allow_mcp_servers, kept.allow_package_managers), (True, False))
+
+
+@different("LimitedNetworkParams", "allowed_hosts", note=_WITHIN)
+@refused(
+    "LimitedNetworkParams", "allow_package_managers", note="Name the registries in `allowed_hosts`. False is accepted."
+)
 @refused("SelfHostedConfigParams", note="There is no work queue for workers elsewhere.")
 @refused("PackagesParams", "apt", "cargo", "gem", "go", "npm", "pip", note="An empty list is accepted.")
 async def what_no_backend_enforces(door: Door) -> None:
     for config, field in (
         ({"type": "self_hosted"}, "config"),
-        ({"type": "cloud", "networking": {"type": "limited", "allowed_hosts": ["example.com"]}}, "config.networking"),
+        (_limited(allowed_hosts=["example.com"]), "config.networking.allowed_hosts.0"),
+        (_limited(allow_package_managers=True), "config.networking.allow_package_managers"),
         *(({"type": "cloud", "packages": {manager: ["x"]}}, f"config.packages.{manager}") for manager in _MANAGERS),
     ):
         await door.refused(anthropic.BadRequestError, "environments.create", name=_name(), config=config, field=field)

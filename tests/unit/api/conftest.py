@@ -10,6 +10,8 @@ from fastapi import FastAPI
 
 from footplate.api.app import create_app
 from footplate.api.services import ApiServices
+from footplate.domain.environments import Backend
+from footplate.domain.networks import Network
 
 from .twins import TwinHealth, TwinKeys, TwinNotifier, TwinReads, TwinTails, TwinUnits, TwinUsage, World
 
@@ -23,6 +25,9 @@ class Api:
     health: TwinHealth = field(default_factory=TwinHealth)
     keys: TwinKeys = field(default_factory=TwinKeys)
     usage: TwinUsage = field(default_factory=TwinUsage)
+    backend: Backend = field(
+        default_factory=lambda: Backend(name="sandbox", network=Network("open"), cuts_network=True)
+    )
 
     def __post_init__(self) -> None:
         self.notifier = TwinNotifier(self.world)
@@ -38,6 +43,7 @@ class Api:
                 keys=self.keys,
                 health=self.health,
                 usage=self.usage,
+                backend=self.backend,
                 harnesses=frozenset({"native"}),
                 ignore_unknown_fields=ignore_unknown_fields,
                 max_body=max_body,

@@ -1,4 +1,4 @@
-"""Environments: the quickstart's cloud, patches, and what no backend enforces yet."""
+"""Environments: the quickstart's cloud, patches, and what the operator's backend cannot hold to."""
 
 from typing import Any
 
@@ -10,8 +10,15 @@ from anthropic.types.beta import BetaEnvironment, BetaEnvironmentDeleteResponse
 from inline_snapshot import snapshot
 
 from footplate.api.wire.answers import Environment
+from footplate.domain.environments import Backend
+from footplate.domain.networks import Network
 
+from .conftest import Api, client_of
 from .strict import strictly
+
+
+def _limited(**fields: Any) -> dict[str, Any]:
+    return {"config": {"type": "cloud", "networking": {"type": "limited", **fields}}}
 
 
 async def test_quickstart_environment(sdk: AsyncAnthropic, http: httpx2.AsyncClient) -> None:
@@ -52,12 +59,47 @@ async def test_names_are_unique(sdk: AsyncAnthropic) -> None:
         await sdk.beta.environments.create(name="one")
 
 
+async def test_a_limited_network_that_reaches_nothing_is_kept(sdk: AsyncAnthropic, http: httpx2.AsyncClient) -> None:
+    made = await sdk.beta.environments.create(
+        name="quiet", config={"type": "cloud", "networking": {"type": "limited", "allow_mcp_servers": True}}
+    )
+    body = (await http.get(f"/v1/environments/{made.id}")).json()
+    strictly(BetaEnvironment, body)
+    limited = {
+        "type": "limited",
+        "allowed_hosts": [],
+        "allow_mcp_servers": True,
+        "allow_package_managers": False,
+    }
+    assert body["config"]["networking"] == limited
+    kept = await sdk.beta.environments.update(made.id, config={"type": "cloud"})
+    assert kept.config == made.config
+    partly = {"type": "cloud", "networking": {"type": "limited", "allowed_hosts": []}}
+    body = (await http.post(f"/v1/environments/{made.id}", json={"config": partly})).json()
+    assert body["config"]["networking"] == limited
+    opened = {"type": "cloud", "networking": {"type": "unrestricted"}}
+    body = (await http.post(f"/v1/environments/{made.id}", json={"config": opened})).json()
+    assert body["config"]["networking"] == {"type": "unrestricted"}
+    refused = await http.post(f"/v1/environments/{made.id}", json=_limited(allowed_hosts=["example.com"]))
+    assert refused.json()["error"]["field"] == "config.networking.allowed_hosts.0"
+
+
+async def test_without_a_boundary_no_network_can_be_limited(api: Api) -> None:
+    api.backend = Backend(name="unsandboxed", network=Network("open"), cuts_network=False)
+    async with client_of(api.build()) as http:
+        answer = await http.post("/v1/environments", json={"name": "e", **_limited()})
+        assert (answer.status_code, answer.json()["error"]["field"]) == (400, "config.networking")
+        assert (await http.post("/v1/environments", json={"name": "e"})).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
         ({"config": {"type": "self_hosted"}}, "config"),
         ({"config": {"type": "moon"}}, "config.type"),
-        ({"config": {"type": "cloud", "networking": {"type": "limited", "allowed_hosts": []}}}, "config.networking"),
+        (_limited(allowed_hosts=["example.com"]), "config.networking.allowed_hosts.0"),
+        (_limited(allowed_hosts=["https://example.com/x"]), "config.networking.allowed_hosts.0"),
+        (_limited(allow_package_managers=True), "config.networking.allow_package_managers"),
         ({"config": {"type": "cloud", "packages": {"pip": ["requests"]}}}, "config.packages.pip"),
         ({"config": {"type": "cloud", "gpu": 1}}, "config.gpu"),
         ({"scope": "account"}, "scope"),

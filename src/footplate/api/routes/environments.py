@@ -22,13 +22,14 @@ router = router_of("/v1/environments", "environments")
 @router.post("", response_model=answers.Environment, openapi_extra=takes(body=EnvironmentCreate))
 async def create_environment(request: Request, principal: Asking) -> Response:
     body, raw = await read_body(request, EnvironmentCreate)
+    config = environments.configuration(body.config, services_of(request).backend)
 
     async def work(unit: Unit) -> Changed:
         record = await unit.create_environment(
             principal,
             name=body.name,
             description=body.description,
-            config=environments.configuration(),
+            config=config,
             metadata=body.metadata,
         )
         return environments.answer(record), None
@@ -61,9 +62,10 @@ async def retrieve_environment(request: Request, environment_id: str, principal:
 @router.post("/{environment_id}", response_model=answers.Environment, openapi_extra=takes(body=EnvironmentUpdate))
 async def update_environment(request: Request, environment_id: str, principal: Asking) -> Response:
     body, raw = await read_body(request, EnvironmentUpdate)
+    backend = services_of(request).backend
 
     async def work(unit: Unit) -> Changed:
-        record = await unit.update_environment(principal, environment_id, environments.change_of(body))
+        record = await unit.update_environment(principal, environment_id, environments.change_of(body, backend))
         return environments.answer(record), None
 
     return await change(request, principal, raw, work)

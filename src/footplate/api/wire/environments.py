@@ -1,4 +1,4 @@
-"""Environments on the wire. `cloud` is the operator's own backend; what that cannot enforce yet is refused."""
+"""Environments on the wire. `cloud` is the operator's own backend; what that cannot hold to is refused by name."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,47 +13,63 @@ from footplate.api.wire.base import (
     Metadata,
     MetadataPatch,
     Name,
-    OnlyEmpty,
+    Text,
     optional_timestamp,
     patched,
     timestamp,
 )
+from footplate.domain import environments
 from footplate.domain.agents import EnvironmentRecord
-from footplate.domain.json import JsonObject
+from footplate.domain.environments import PACKAGE_MANAGERS, Backend
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.networks import AllowedHost
 
-PACKAGE_MANAGERS: Final = ("apt", "cargo", "gem", "go", "npm", "pip")
+_MOST: Final = 256
+_NOTHING_ALLOWED: Final[JsonObject] = {
+    "allowed_hosts": [],
+    "allow_mcp_servers": False,
+    "allow_package_managers": False,
+}
+
+
+def _host(name: str) -> str:
+    AllowedHost.parse(name)
+    return name
+
+
+Host = Annotated[str, StringConstraints(min_length=1, max_length=253), AfterValidator(_host)]
+Package = Annotated[Text, StringConstraints(min_length=1, max_length=256)]
+PackageList = Annotated[list[Package], Field(max_length=_MOST)]
 
 
 class Networking(Body):
+    """A field of a limited network that is left out keeps its value, or is empty or false."""
+
     type: Literal["unrestricted", "limited"]
-    allowed_hosts: list[str] | None = None
+    allowed_hosts: Annotated[list[Host], Field(max_length=_MOST)] | None = None
     allow_mcp_servers: bool | None = None
     allow_package_managers: bool | None = None
 
 
-def _unrestricted(networking: Networking | None) -> Networking | None:
-    if networking is None:
-        return None
-    if networking.type == "limited":
-        raise PydanticCustomError(UNSUPPORTED, "`limited` cannot be enforced by this server; only `unrestricted` is")
-    if len(networking.model_fields_set) > 1:
+def _of_its_type(networking: Networking | None) -> Networking | None:
+    if networking is not None and networking.type == "unrestricted" and len(networking.model_fields_set) > 1:
         raise ValueError("`unrestricted` takes no further fields")
     return networking
 
 
 class Packages(Body):
     type: Literal["packages"] | None = None
-    apt: OnlyEmpty = None
-    cargo: OnlyEmpty = None
-    gem: OnlyEmpty = None
-    go: OnlyEmpty = None
-    npm: OnlyEmpty = None
-    pip: OnlyEmpty = None
+    apt: PackageList | None = None
+    cargo: PackageList | None = None
+    gem: PackageList | None = None
+    go: PackageList | None = None
+    npm: PackageList | None = None
+    pip: PackageList | None = None
 
 
 class CloudConfig(Body):
     type: Literal["cloud"]
-    networking: Annotated[Networking | None, AfterValidator(_unrestricted)] = None
+    networking: Annotated[Networking | None, AfterValidator(_of_its_type)] = None
     packages: Packages | None = None
 
 
@@ -104,22 +120,49 @@ class EnvironmentUpdate(Body):
     scope: Scope = None
 
 
-def configuration() -> JsonObject:
-    """The one configuration that can be asked for today, with every field that clients expect."""
-    return {
+def configuration(
+    config: CloudConfig | SelfHostedConfig | None, backend: Backend, *, before: JsonObject | None = None
+) -> JsonObject:
+    """With every field that clients expect. What is left out stays as it was `before`.
+
+    Raises `InvalidRequest` for what the backend cannot hold to.
+    """
+    asked = config if isinstance(config, CloudConfig) else CloudConfig(type="cloud")
+    before = before or {}
+    made: JsonObject = {
         "type": "cloud",
-        "networking": {"type": "unrestricted"},
-        "packages": {"type": "packages", **{manager: [] for manager in PACKAGE_MANAGERS}},
+        "networking": _networking(asked.networking, before.get("networking")),
+        "packages": _packages(asked.packages) if asked.packages or not before else before["packages"],
     }
+    environments.check(environments.load(made), backend)
+    return made
 
 
-def change_of(body: EnvironmentUpdate) -> Callable[[EnvironmentRecord], EnvironmentRecord]:
+def _networking(asked: Networking | None, before: Json) -> JsonObject:
+    old: JsonObject = before if isinstance(before, dict) else {"type": "unrestricted"}
+    if asked is None:
+        return old
+    if asked.type == "unrestricted":
+        return {"type": "unrestricted"}
+    given = {name: value for name, value in asked.model_dump(exclude={"type"}).items() if value is not None}
+    kept = old if old.get("type") == "limited" else {}
+    return {"type": "limited", **_NOTHING_ALLOWED, **kept, **given}
+
+
+def _packages(asked: Packages | None) -> JsonObject:
+    given = asked.model_dump() if asked else {}
+    return {"type": "packages", **{manager: given.get(manager) or [] for manager in PACKAGE_MANAGERS}}
+
+
+def change_of(body: EnvironmentUpdate, backend: Backend) -> Callable[[EnvironmentRecord], EnvironmentRecord]:
     def change(record: EnvironmentRecord) -> EnvironmentRecord:
         patch = {key: value or None for key, value in (body.metadata or {}).items()}
+        config = record.config if body.config is None else configuration(body.config, backend, before=record.config)
         return replace(
             record,
             name=body.name or record.name,
             description=body.description if "description" in body.model_fields_set else record.description,
+            config=config,
             metadata=patched(record.metadata, patch),
         )
 
