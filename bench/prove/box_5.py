@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from bench.prove.box import settings
+from bench.prove import backends
 from bench.prove.box.sleepers import Sleepers
 from bench.prove.clients import Client
 from bench.prove.cluster import Cluster, open_cluster
@@ -36,8 +36,12 @@ class Times:
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     interrupts, deaf = (3, 1) if quick else (60, 5)
     found = []
-    for backend in settings.backends():
-        async with open_cluster(environment=settings.environment(backend)) as cluster, Client(cluster) as client:
+    for backend in backends.present()[: 1 if quick else None]:
+        async with (
+            backends.settings(backend) as settings,
+            open_cluster(environment=settings) as cluster,
+            Client(cluster) as client,
+        ):
             found.append(
                 Times(
                     backend,

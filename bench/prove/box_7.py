@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import psutil
 
-from bench.prove.box import settings
+from bench.prove import backends
 from bench.prove.clients import Client
 from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.figure import Figure, require
@@ -71,8 +71,12 @@ FLOODS: Final = (
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     rounds = 1 if quick else 5
     grown: dict[str, dict[str, int]] = {}
-    for backend in settings.backends():
-        async with open_cluster(environment=settings.environment(backend)) as cluster, Client(cluster) as client:
+    for backend in backends.present()[: 1 if quick else None]:
+        async with (
+            backends.settings(backend) as settings,
+            open_cluster(environment=settings) as cluster,
+            Client(cluster) as client,
+        ):
             await _flood(cluster, client, Flood("warm", "seq 1 100000", lambda *_: True))
             grown[backend] = {
                 flood.name: max([await _flood(cluster, client, flood) for _ in range(rounds)]) for flood in FLOODS

@@ -11,16 +11,20 @@ import os
 import shutil
 import statistics
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
-from bench.prove.escape.backends import LEASE, UID
+from bench.prove.escape.backends import LEASE, SANDBOX, UID
 from bench.prove.escape.ground import new_directory
 from bench.prove.figure import Figure, require
+from footplate.domain.environments import EnvironmentConfig
 from footplate.environments.commands import content_of
 from footplate.environments.guardian import clock
 from footplate.environments.opening import Sandboxed
 from footplate.environments.sandbox import probe
 from footplate.environments.sandbox.environment import SandboxEnvironment
+from footplate.proxy.models import ModelProxy
 
 _START: Final = 1.6
 _SHELL: Final = 1.5
@@ -29,12 +33,12 @@ _SHELL: Final = 1.5
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     rounds = 20 if quick else 300
     root = new_directory("footplate-start-")
-    (root / "org").mkdir()
     try:
         found = await probe.find(UID)
-        sandboxed = Sandboxed(root, found.host, uid=UID)
-        first, start, bare = await _starts(sandboxed, rounds)
-        shell, plain = await _shells(sandboxed, rounds)
+        sandboxed = Sandboxed(root, SANDBOX, found.host, uid=UID)
+        async with ModelProxy({}) as proxy:
+            first, start, bare = await _starts(sandboxed, proxy, rounds)
+            shell, plain = await _shells(sandboxed, proxy, rounds)
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
     started, ran = start / bare, shell / plain
@@ -48,14 +52,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
-async def _starts(sandboxed: Sandboxed, rounds: int) -> tuple[float, float, float]:
+async def _starts(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple[float, float, float]:
     """Of a command in a sandbox of its own, beside the guardian that a turn has anyway; and of bubblewrap alone."""
     first, ours, bare = [], [], []
     for number in range(rounds):
-        environment = await _open(sandboxed, f"start-{number}")
-        try:
+        async with _opened(sandboxed, proxy, f"start-{number}") as environment:
             async with environment._starting:
-                environment._guardian = await environment._start_guardian()
+                environment._guardian = await environment._leased_guardian()
             began = time.monotonic()
             await environment.run(["true"], timeout=60)
             first.append(time.monotonic() - began)
@@ -63,8 +66,6 @@ async def _starts(sandboxed: Sandboxed, rounds: int) -> tuple[float, float, floa
             await environment.run(["true"], timeout=60)
             ours.append(time.monotonic() - began)
             bare.append(await asyncio.to_thread(_bare, environment))
-        finally:
-            await environment.aclose()
     return statistics.median(first), statistics.median(ours), statistics.median(bare)
 
 
@@ -88,10 +89,9 @@ def _bare(environment: SandboxEnvironment) -> float:
     return took
 
 
-async def _shells(sandboxed: Sandboxed, rounds: int) -> tuple[float, float]:
+async def _shells(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple[float, float]:
     ours, plain = [], []
-    environment = await _open(sandboxed, "shell")
-    try:
+    async with _opened(sandboxed, proxy, "shell") as environment:
         await environment.shell("true", timeout=60)
         for _ in range(rounds):
             began = time.monotonic()
@@ -101,12 +101,19 @@ async def _shells(sandboxed: Sandboxed, rounds: int) -> tuple[float, float]:
             process = await asyncio.create_subprocess_exec("sh", "-c", "/bin/true; exit 0")
             await process.wait()
             plain.append(time.monotonic() - began)
-    finally:
-        await environment.aclose()
     return statistics.median(ours), statistics.median(plain)
 
 
-async def _open(sandboxed: Sandboxed, session: str) -> SandboxEnvironment:
-    environment = await sandboxed.open("org", session, deadline=clock() + LEASE, variables={})
+@asynccontextmanager
+async def _opened(sandboxed: Sandboxed, proxy: ModelProxy, session: str) -> AsyncIterator[SandboxEnvironment]:
+    deadline = clock() + LEASE
+    models = proxy.grant(deadline=deadline)
+    environment = await sandboxed.open(
+        "org", session, deadline=deadline, variables={}, config=EnvironmentConfig(), models=models
+    )
     assert isinstance(environment, SandboxEnvironment)
-    return environment
+    try:
+        yield environment
+    finally:
+        await environment.aclose()
+        await models.aclose()

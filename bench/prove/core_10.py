@@ -28,13 +28,14 @@ DOMAIN: Final = ROOT / "src" / "footplate" / "domain"
 _CONTRACT: Final = "The domain does no I/O"
 _MAY_IMPORT: Final = frozenset(
     {
-        *("asyncio", "collections", "contextlib", "dataclasses", "datetime", "enum", "footplate", "json", "secrets"),
-        *("time", "typing"),
+        *("asyncio", "collections", "contextlib", "dataclasses", "datetime", "enum", "footplate", "ipaddress", "json"),
+        *("pathlib", "re", "secrets", "time", "typing"),
     }
 )
-"""`asyncio` and `contextlib` for the types of ports: to run something would take more than these."""
+"""`asyncio`, `contextlib` and `pathlib` for the types of ports: to run something would take more than these."""
 _MAY_NOT_CALL: Final = frozenset({"open", "print", "input", "exec", "eval", "__import__"})
-_CI_LIMIT: Final = 15 * 60
+_CI_LIMIT: Final = 40 * 60
+"""Of the whole product. While the core stood alone it was 15 minutes, and took 13.5."""
 _PASSED: Final = re.compile(r"(?i)(PATH|HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy)")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from bench.prove import backends
 from bench.prove.clients import Client
 from bench.prove.cluster import open_cluster
 from bench.prove.crash import work
@@ -40,7 +41,7 @@ class Size:
     redis: int
 
 
-_FULL: Final = Size(
+FULL: Final = Size(
     measured=5,
     anywhere=100,
     at_points=[point for point in POINTS for _ in range(10)],
@@ -49,31 +50,33 @@ _FULL: Final = Size(
     postgres=10,
     redis=20,
 )
-_QUICK: Final = Size(measured=1, anywhere=1, at_points=["in_tool"], apis=1, temporal=1, postgres=1, redis=1)
+QUICK: Final = Size(measured=1, anywhere=1, at_points=["in_tool"], apis=1, temporal=1, postgres=1, redis=1)
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    return await prove_at(_QUICK if quick else _FULL)
+    return await prove_at(QUICK if quick else FULL)
 
 
-async def prove_at(size: Size) -> Figure:
+async def prove_at(size: Size, backend: str = backends.default()) -> Figure:
     seed = secrets.randbits(32)
     print(f"  seed {seed}", flush=True)
     async with (
-        open_cluster(apis=1, workers=2, environment=SETTINGS) as cluster,
+        backends.settings(backend) as settings,
+        open_cluster(apis=1, workers=2, environment={**SETTINGS, **settings}) as cluster,
         Client(cluster, max_retries=_PATIENT) as client,
     ):
         await cluster.model.install(work.SCRIPT_NAME, work.script())
         cell = Cell(cluster, client, await client.agent())
         await cell.measure(size.measured)
         await _break_everything(cell, size, random.Random(seed))
-    return _figure(cell)
+    return _figure(cell, backend)
 
 
 async def _break_everything(cell: Cell, size: Size, chance: random.Random) -> None:
     killing = kill_workers(cell, anywhere=size.anywhere, at_points=size.at_points, chance=chance)
     await _timed("SIGKILL of the busy worker", killing)
-    await _timed("SIGKILL of the api", kill_api(cell, kills=size.apis, chance=chance))
+    if size.apis:
+        await _timed("SIGKILL of the api", kill_api(cell, kills=size.apis, chance=chance))
     await _timed("restart of Temporal", restart_temporal(cell, times=size.temporal, chance=chance))
     await _timed("restart of PostgreSQL", restart_postgres(cell, times=size.postgres, chance=chance))
     await _timed("FLUSHALL and restart of Redis", wipe_redis(cell, times=size.redis, chance=chance))
@@ -85,9 +88,10 @@ async def _timed(title: str, part: Awaitable[None]) -> None:
     print(f"  {title}: {time.monotonic() - began:.0f} s", flush=True)
 
 
-def _figure(cell: Cell) -> Figure:
+def _figure(cell: Cell, backend: str) -> Figure:
     found, tally = cell.findings, cell.findings.tallies
     text = (
+        f"in `{backend}`: "
         f"{tally['worker_kills']} SIGKILLs of the busy worker ({tally['worker_kills_anywhere']} uniform over a turn of "
         f"{cell.turn_time:.1f} s, {tally['worker_kills_at_failpoints']} at {len(POINTS)} failpoints), "
         f"{tally['api_kills']} of the api ({tally['messages']} messages, {tally['posts_retried']} retries), "

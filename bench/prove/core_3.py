@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from typing import Final
 
+from bench.prove import backends
 from bench.prove.clients import Client
 from bench.prove.cluster import open_cluster
 from bench.prove.crash import fencing
@@ -20,12 +21,17 @@ _QUICK_POINTS: Final = ("in_tool",)
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    return await prove_in(backends.default(), quick=quick)
+
+
+async def prove_in(backend: str, *, quick: bool) -> Figure:
     late = list(_QUICK_POINTS) if quick else list(POINTS) * (_TRIALS // len(POINTS))
     early = [] if quick else list(POINTS)
     plan = [*((point, False) for point in late), *((point, True) for point in early)]
     random.shuffle(plan)
     async with (
-        open_cluster(apis=1, workers=2 if quick else _WORKERS, environment=SETTINGS) as cluster,
+        backends.settings(backend) as settings,
+        open_cluster(apis=1, workers=2 if quick else _WORKERS, environment={**SETTINGS, **settings}) as cluster,
         Client(cluster) as client,
     ):
         for name, script in fencing.scripts().items():
@@ -37,15 +43,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             for fault in trial.faults:
                 print(f"  FAULT at {point}: {fault}", flush=True)
             trials.append((wake_early, trial))
-    return _figure([t for early, t in trials if not early], [t for early, t in trials if early])
+    return _figure(backend, [t for early, t in trials if not early], [t for early, t in trials if early])
 
 
-def _figure(late: list[Trial], early: list[Trial]) -> Figure:
+def _figure(backend: str, late: list[Trial], early: list[Trial]) -> Figure:
     trials = [*late, *early]
     histogram("workers stopped at", Counter({point: sum(t.point == point for t in trials) for point in POINTS}))
     good = sum(not trial.faults for trial in late)
     faults = [fault for trial in trials for fault in trial.faults]
     text = (
+        f"in `{backend}`: "
         f"{good} of {len(late)} workers that were stopped past their heartbeat and woken later appended and executed "
         f"nothing; their tools were dead at least {min(trial.dead_before for trial in trials):.2f} s before the next "
         f"attempt began"

@@ -1,4 +1,4 @@
-"""Is anything of a cluster still alive? Found by a mark in its environment, its place, or what its sandbox shows it."""
+"""Is anything of a cluster still alive? Found by a mark in its environment, its place, or what it is told or shown."""
 
 import os
 from pathlib import Path
@@ -8,16 +8,17 @@ MARK: Final = "FOOTPLATE_CLUSTER"
 
 
 def of(cluster_id: str, directory: Path) -> dict[int, str]:
-    """Pid and command line of every process that carries the mark or works below the cluster's directory.
+    """Pid and command line of every process that carries the mark, or works below the cluster's directory or names it.
 
     The mark reaches what our processes start unless they scrub it; servers overwrite their environment, but work in
-    the directory. So it takes both to find all. Zombies have neither, and need neither memory nor a second look.
+    the directory; a worker's last watch does neither, but is told of it. So it takes all to find all. Zombies have
+    none, and need neither memory nor a second look.
     """
     found = {}
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             process = Path(entry.path)
-            if _is_marked(process, cluster_id) or works_below(process, directory):
+            if _is_marked(process, cluster_id) or _names(process, directory) or works_below(process, directory):
                 found[int(entry.name)] = _command(process)
     return found
 
@@ -27,6 +28,14 @@ def _is_marked(process: Path, cluster_id: str) -> bool:
         return f"{MARK}={cluster_id}".encode() in (process / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
+
+
+def _names(process: Path, directory: Path) -> bool:
+    try:
+        words = (process / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return any(word == bytes(directory) or word.startswith(bytes(directory) + b"/") for word in words)
 
 
 def works_below(process: Path, directory: Path) -> bool:

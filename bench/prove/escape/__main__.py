@@ -30,7 +30,7 @@ async def main(wanted: list[str]) -> None:
             places = {backends.CONTROL: backends.unsandboxed, **backends.attacked()}
             for name, opened in places.items():
                 place = root / name.replace(" ", "-")
-                (place / "org").mkdir(parents=True)
+                place.mkdir()
                 attempts = suite.controlled(chosen) if name == backends.CONTROL else chosen
                 if quick:
                     attempts = suite.sample(attempts, every=1 if name == "sandbox" else 8)

@@ -4,21 +4,26 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from bench.prove.escape.scene import LIMITS
-from footplate.domain.running import Environments
-from footplate.environments.opening import Sandboxed, state_of
+from footplate.domain import environments as domain
+from footplate.domain.networks import Network
+from footplate.domain.running import Environments, ModelGrant, OpenEnvironment
+from footplate.environments.guardian import clock
+from footplate.environments.opening import WORKSPACES, Sandboxed, state_of
 from footplate.environments.sandbox import probe, view
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
+from footplate.proxy.models import ModelProxy
 
 UID: Final = 65_520
 LEASE: Final = 3600.0
 CONTROL: Final = "unsandboxed"
+SANDBOX: Final = domain.Backend(name="sandbox", network=Network(), cuts_network=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +43,24 @@ class Backend:
         own = self.root / "org" / session
         return own if self.name == CONTROL else state_of(own) / "home"
 
-    def variables(self, session: str) -> dict[str, str]:
-        if not self.named:
-            return {}
-        self.tree(session).mkdir(parents=True, exist_ok=True)
-        return {"FOOTPLATE_CONTEXT": json.dumps({"directory": str(self.tree(session))})}
+    @contextlib.asynccontextmanager
+    async def open(self, session: str, variables: Mapping[str, str] | None = None) -> AsyncIterator[OpenEnvironment]:
+        """As a worker does for a turn."""
+        given = dict(variables or {})
+        if self.named:
+            self.tree(session).mkdir(parents=True, exist_ok=True)
+            given["FOOTPLATE_CONTEXT"] = json.dumps({"directory": str(self.tree(session))})
+        async with ModelProxy({}) as proxy:
+            deadline = clock() + LEASE
+            models = proxy.grant(deadline=deadline)
+            environment = await self.environments.open(
+                "org", session, deadline=deadline, variables=given, config=domain.EnvironmentConfig(), models=models
+            )
+            try:
+                yield environment
+            finally:
+                await environment.aclose()
+                await models.aclose()
 
 
 class _Bare(Environments):
@@ -52,12 +70,19 @@ class _Bare(Environments):
         self._root = root
 
     async def open(
-        self, organisation: str, session_id: str, *, deadline: float, variables: object
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        deadline: float,
+        variables: Mapping[str, str],
+        config: domain.EnvironmentConfig,
+        models: ModelGrant,
     ) -> UnsandboxedEnvironment:
+        del config, models
         tree = self._root / organisation / session_id
         tree.mkdir(parents=True, exist_ok=True)
-        given = {str(name): str(value) for name, value in dict(variables).items()}  # type: ignore[call-overload]
-        return UnsandboxedEnvironment(str(tree), deadline=deadline, env=given, namespaces=False)
+        return UnsandboxedEnvironment(str(tree), deadline=deadline, env=variables, namespaces=False)
 
 
 @contextlib.asynccontextmanager
@@ -69,17 +94,18 @@ async def unsandboxed(root: Path) -> AsyncIterator[Backend]:
 @contextlib.asynccontextmanager
 async def sandbox(root: Path) -> AsyncIterator[Backend]:
     found = await probe.find(UID)
-    environments = Sandboxed(root, found.host, uid=UID, limits=LIMITS)
-    yield Backend(name="sandbox", environments=environments, root=root, python=(view.python(), "-I", "-S", "-c"))
+    environments = Sandboxed(root, SANDBOX, found.host, uid=UID, limits=LIMITS)
+    python = (view.python(), "-I", "-S", "-c")
+    yield Backend(name="sandbox", environments=environments, root=root / WORKSPACES, python=python)
 
 
 @contextlib.asynccontextmanager
 async def sandbox_of_root(root: Path) -> AsyncIterator[Backend]:
     """In a directory that root owns and names, a root worker's commands are root to the kernel."""
     found = await probe.find(UID)
-    environments = Sandboxed(root, found.host, uid=UID, may_be_named=True, limits=LIMITS)
+    environments = Sandboxed(root, SANDBOX, found.host, uid=UID, may_be_named=True, limits=LIMITS)
     python = (view.python(), "-I", "-S", "-c")
-    yield Backend(name="sandbox of root", environments=environments, root=root, python=python, named=True)
+    yield Backend(name="sandbox of root", environments=environments, root=root / WORKSPACES, python=python, named=True)
 
 
 Open = Callable[[Path], AbstractAsyncContextManager[Backend]]

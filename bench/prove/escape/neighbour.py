@@ -5,15 +5,12 @@ import itertools
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.prove.escape.backends import LEASE, Backend
+from bench.prove.escape.backends import Backend
 from footplate.domain.running import OpenEnvironment
-from footplate.environments.guardian import clock
 
 KINDS: Final = {
     "computing": "for n in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait",
@@ -39,13 +36,13 @@ class Slowdown:
 async def measure(backend: Backend, rounds: int) -> list[Slowdown]:
     """Paired: each turn beside an attacker follows one that was alone, so that the machine's own moods cancel out."""
     found = []
-    async with _opened(backend, "working") as working:
+    async with backend.open("working") as working:
         await _turn(working)
         for kind, attack in KINDS.items():
             alone, beside = [], []
             for _ in range(rounds):
                 alone.append(await _turn(working))
-                async with _opened(backend, f"attacker-{next(_NUMBERS)}") as attacker:
+                async with backend.open(f"attacker-{next(_NUMBERS)}") as attacker:
                     attacking = asyncio.create_task(attacker.run(["bash", "-c", attack], timeout=600))
                     await asyncio.sleep(0.3)
                     beside.append(await _turn(working))
@@ -56,17 +53,6 @@ async def measure(backend: Backend, rounds: int) -> list[Slowdown]:
 
 
 _NUMBERS = itertools.count()
-
-
-@asynccontextmanager
-async def _opened(backend: Backend, session: str) -> AsyncIterator[OpenEnvironment]:
-    environment = await backend.environments.open(
-        "org", session, deadline=clock() + LEASE, variables=backend.variables(session)
-    )
-    try:
-        yield environment
-    finally:
-        await environment.aclose()
 
 
 async def _turn(environment: OpenEnvironment) -> float:
@@ -83,5 +69,4 @@ async def _turn(environment: OpenEnvironment) -> float:
 def new_root() -> Path:
     root = Path(tempfile.mkdtemp(prefix="footplate-neighbour-"))
     root.chmod(0o755)
-    (root / "org").mkdir()
     return root

@@ -10,10 +10,9 @@ from typing import Final
 
 from bench.prove.escape import files, kernel, network, processes, resources
 from bench.prove.escape.attempt import PRELUDE, Attempt, Template
-from bench.prove.escape.backends import CONTROL, LEASE, Backend
+from bench.prove.escape.backends import CONTROL, Backend
 from bench.prove.escape.ground import Ground
 from bench.prove.escape.scene import MARK, Scene
-from footplate.environments.guardian import clock
 
 ATTEMPTS: Final = (
     *files.ATTEMPTS, *network.ATTEMPTS, *processes.ATTEMPTS, *kernel.ATTEMPTS, *resources.ATTEMPTS,
@@ -55,8 +54,6 @@ def sample(attempts: Sequence[Attempt], *, every: int) -> list[Attempt]:
 @contextlib.asynccontextmanager
 async def _neighbour(backend: Backend, ground: Ground) -> AsyncIterator[None]:
     """Another session on the same machine, with something to steal."""
-    variables = {"VICTIM_KEY": ground.token("variable"), **backend.variables("neighbour")}
-    environment = await backend.environments.open("org", "neighbour", deadline=clock() + LEASE, variables=variables)
     shared = ground.token("shared name")
     ground.fields |= {
         "shared": f"footplate-{shared}",
@@ -70,34 +67,30 @@ async def _neighbour(backend: Backend, ground: Ground) -> AsyncIterator[None]:
         f"echo {ground.token('other tmp')} > /tmp/footplate-{shared}; touch {ground.token('listed tree')};"
         f"echo {ground.token('other shm')} > /dev/shm/footplate-{shared}; (sleep 100000 &) >/dev/null 2>&1"
     )
-    try:
+    async with backend.open("neighbour", {"VICTIM_KEY": ground.token("variable")}) as environment:
         await environment.shell(hold, timeout=20)
         yield
         await environment.shell(f"rm -f /tmp/footplate-{shared} /dev/shm/footplate-{shared}", timeout=20)
-    finally:
-        await environment.aclose()
 
 
 async def _run(backend: Backend, ground: Ground, attempt: Attempt) -> Outcome:
     session, mark = f"attempt-{secrets.token_hex(4)}", secrets.token_hex(8)
     ground.fields["token"] = secrets.token_hex(8)
-    variables = {MARK: mark, **backend.variables(session)}
-    environment = await backend.environments.open("org", session, deadline=clock() + LEASE, variables=variables)
-    scene = Scene(
-        ground=ground, environment=environment, mark=mark, tree=backend.tree(session), counted=dict(ground.heard)
-    )
-    watching = asyncio.create_task(_watch(scene, attempt))
-    try:
-        attempt.before(scene)
-        scene.said = await _perform(backend, scene, attempt)
-        if attempt.watch is not None:
-            await asyncio.sleep(2 * _LOOK_EVERY)
-        if "behind-the-back" in attempt.name:
-            await asyncio.sleep(attempt.seconds)
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
-        await environment.aclose()
+    async with backend.open(session, {MARK: mark}) as environment:
+        scene = Scene(
+            ground=ground, environment=environment, mark=mark, tree=backend.tree(session), counted=dict(ground.heard)
+        )
+        watching = asyncio.create_task(_watch(scene, attempt))
+        try:
+            attempt.before(scene)
+            scene.said = await _perform(backend, scene, attempt)
+            if attempt.watch is not None:
+                await asyncio.sleep(2 * _LOOK_EVERY)
+            if "behind-the-back" in attempt.name:
+                await asyncio.sleep(attempt.seconds)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
     end = asyncio.get_running_loop().time() + _GONE_WITHIN
     while (left := scene.processes()) and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - of the host
         await asyncio.sleep(0.05)

@@ -1,0 +1,56 @@
+"""Which backends this machine has, so that a claim about every one of them says which it was shown in."""
+
+import io
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, get_args
+
+from footplate.config import Settings
+from footplate.environments.docker.engine import connected
+from footplate.stack import dockerd
+from footplate.testing import scratch
+
+_CAN: Final[Mapping[str, Callable[[], bool]]] = {
+    "sandbox": lambda: shutil.which("bwrap") is not None,
+    "docker": lambda: not dockerd.missing(),
+}
+_IMAGE: Final = "footplate-proof:usual"
+
+
+def known() -> list[str]:
+    """As `FOOTPLATE_ENVIRONMENT` takes them."""
+    return list(get_args(Settings.model_fields["environment"].annotation))
+
+
+def present() -> list[str]:
+    return [name for name in known() if name not in _CAN or _CAN[name]()]
+
+
+def default() -> str:
+    """Where commands run if nobody says anything."""
+    return str(Settings.model_fields["environment"].default)
+
+
+@asynccontextmanager
+async def settings(backend: str) -> AsyncIterator[dict[str, str]]:
+    """Of a cluster. Containers are made by an engine of the proof's own, of an image from scratch."""
+    if backend != "docker":
+        yield {"FOOTPLATE_ENVIRONMENT": backend}
+        return
+    directory = Path(tempfile.mkdtemp(prefix="footplate-engine-"))
+    engine = dockerd.Dockerd(directory / "engine", log_file=directory / "log")
+    try:
+        await engine.start()
+        async with connected(engine.address) as docker:
+            await docker.images.build(fileobj=io.BytesIO(scratch.context()), encoding="identity", tag=_IMAGE)
+        yield {
+            "FOOTPLATE_ENVIRONMENT": backend,
+            "FOOTPLATE_DOCKER_HOST": engine.address,
+            "FOOTPLATE_DOCKER_IMAGE": _IMAGE,
+        }
+    finally:
+        await engine.remove()
+        shutil.rmtree(directory)

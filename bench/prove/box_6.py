@@ -1,0 +1,26 @@
+"""A boundary costs nothing of the promise: the crash suite (core-2, core-3) holds inside every backend that has one."""
+
+from dataclasses import replace
+from typing import Final
+
+from bench.prove import backends, core_2, core_3
+from bench.prove.figure import Figure
+
+_WITHOUT: Final = "unsandboxed"
+# What core-2 breaks besides workers has nothing to do with where commands run: a small sample leaves it out.
+_SMALL: Final = replace(core_2.QUICK, apis=0, temporal=0, postgres=0, redis=0)
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    figures = []
+    bounded = [name for name in backends.present() if name != _WITHOUT]
+    for backend in bounded[: 1 if quick else None]:
+        figures.append(await core_2.prove_at(_SMALL if quick else core_2.FULL, backend))
+        figures.append(await core_3.prove_in(backend, quick=quick))
+    absent = sorted(set(backends.known()) - {_WITHOUT, *backends.present()})
+    texts = [figure.text for figure in figures] + ([f"not on this machine: {', '.join(absent)}"] if absent else [])
+    return Figure(
+        text="; ".join(texts) or "this machine has no backend with a boundary",
+        holds=bool(figures) and all(figure.holds for figure in figures),
+        details={str(number): figure.details for number, figure in enumerate(figures)},
+    )

@@ -1,0 +1,70 @@
+"""Would the search find something? One survivor of each kind is planted, and has to be found."""
+
+import asyncio
+import os
+import shutil
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench.prove.crash import work
+from bench.prove.figure import require
+from bench.prove.nothing_left import commands
+from bench.prove.nothing_left.ends import Site
+from footplate.environments.reaper import leases
+from footplate.stack.leftovers import wait_until
+
+
+async def found(site: Site) -> list[str]:
+    """The kinds that were planted; raises unless exactly these are found."""
+    search, data = site.search, site.cluster.directory / "data"
+    session_id = await site.client.session(site.agent, title="planted")
+    await site.client.send_text(session_id, "Stay. [[script:stays]]")
+
+    async def ready() -> bool:
+        return (work.workspace(site.cluster, session_id) / commands.READY).exists()
+
+    require(holds=await wait_until(ready, 180), otherwise="the command did not start")
+    search.learn()
+    (lease_id,) = search.living()
+    groups = sorted(group for group in search.groups if group.name == lease_id)
+    with ExitStack() as planted:
+        namespace = os.open(f"/proc/{_inner(lease_id, search.guardians[lease_id])}/ns/mnt", os.O_RDONLY)
+        planted.callback(os.close, namespace)
+        bound = planted.enter_context(socket.socket(socket.AF_UNIX))
+        bound.bind(str(data / "s"))
+        planted.callback((data / "s").unlink)
+        await site.client.interrupt(session_id)
+
+        async def over() -> bool:
+            return not search.living()
+
+        require(holds=await wait_until(over, 180), otherwise="the turn did not end")
+        mark = commands.marker(site.cluster)
+        survivor = await asyncio.create_subprocess_exec("bash", "-c", f"exec -a {mark} sleep 60", env={}, cwd="/")
+        planted.callback(survivor.kill)
+        directory = data / leases.DIRECTORY / lease_id
+        directory.mkdir()
+        planted.callback(shutil.rmtree, directory)
+        for group in groups[:1]:
+            group.mkdir()
+            planted.callback(group.rmdir)
+        kinds = search.left().kinds
+    await survivor.wait()
+    expected = {"processes", "namespaces", "sockets", "directories", *(["cgroups"] if groups else [])}
+    require(holds=set(kinds) == expected, otherwise=f"planted were {sorted(expected)}, the search found {kinds}")
+    return sorted(expected)
+
+
+def _inner(lease_id: str, guardian: int) -> int:
+    """A process of the turn that is in namespaces of its own."""
+    own = Path("/proc/self/ns/mnt").readlink()
+    for stat in Path("/proc").glob("[0-9]*/ns/mnt"):
+        pid = int(stat.parts[2])
+        try:
+            words = Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0")
+            if lease_id.encode() in words and stat.readlink() != own:
+                return pid
+        except OSError:
+            continue
+    return guardian
