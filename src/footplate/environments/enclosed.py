@@ -27,8 +27,10 @@ from footplate.environments.guardian import Guardian
 from footplate.environments.output import DEFAULT_LIMIT
 from footplate.environments.reaper.leases import Lease
 from footplate.environments.sandbox import calls
+from footplate.environments.sandbox.cgroups import Cgroup
 from footplate.environments.sandbox.view import HOME, View
 from footplate.environments.sandbox.watch import DiskWatch
+from footplate.environments.sandbox.yielding import give_way
 from footplate.environments.spawner import Spawned, Spawner
 
 log = structlog.get_logger(__name__)
@@ -85,7 +87,7 @@ class Enclosure(Spawner):
 
 
 class EnclosedEnvironment(GuardedEnvironment):
-    """A backend says how an enclosure is made, and how often memory ran out in it."""
+    """A backend says how an enclosure is made, and which control group holds it."""
 
     noun: ClassVar[str]
 
@@ -111,7 +113,7 @@ class EnclosedEnvironment(GuardedEnvironment):
         # A directory that the user named is theirs to fill; the session's own are ours to keep small.
         places = [view.state] if view.named else [view.state, view.tree]
         self._disk = DiskWatch(view.state, places, view.limits.disk)
-        self._watcher: asyncio.Task[None] | None = None
+        self._watchers: list[asyncio.Task[None]] = []
         self._may_write = True
         self._overfull = False
 
@@ -167,8 +169,8 @@ class EnclosedEnvironment(GuardedEnvironment):
         """A fresh one: the first, or one in the place of one that ended. `may_write`: whether files may grow in it."""
 
     @abc.abstractmethod
-    def _killed_for_memory(self) -> int:
-        """How many processes so far, in the enclosures of this environment. Called in a thread."""
+    def _group(self) -> Cgroup | None:
+        """Of the enclosures of this environment, if it has one that can be seen."""
 
     async def _start_guardian(self, lease_id: str) -> Guardian:
         if self._doors is not None:
@@ -183,7 +185,9 @@ class EnclosedEnvironment(GuardedEnvironment):
         await self._stop_watching()
         self._may_write = not self._disk.full
         self._enclosure = await self._enclose(guardian, may_write=self._may_write)
-        self._watcher = asyncio.create_task(self._disk.watch(self._end_overfull))
+        self._watchers.append(asyncio.create_task(self._disk.watch(self._end_overfull)))
+        if (group := self._group()) is not None:
+            self._watchers.append(asyncio.create_task(give_way(group)))
         return self._enclosure
 
     async def _end_overfull(self) -> None:
@@ -192,10 +196,10 @@ class EnclosedEnvironment(GuardedEnvironment):
             await self._enclosure.end_all()
 
     async def _stop_watching(self) -> None:
-        if self._watcher is not None:
-            self._watcher.cancel()
-            await asyncio.gather(self._watcher, return_exceptions=True)
-            self._watcher = None
+        watchers, self._watchers = self._watchers, []
+        for watcher in watchers:
+            watcher.cancel()
+        await asyncio.gather(*watchers, return_exceptions=True)
 
     async def _explained(self, result: CommandResult) -> CommandResult:
         """Why a limit of the enclosure ended it, if one did."""
@@ -207,7 +211,8 @@ class EnclosedEnvironment(GuardedEnvironment):
             limit = _size(self._view.limits.disk)
             reasons.append(f"the session's files take more than {limit} of disk: delete some, until then none can grow")
         if result.exit_code != 0:
-            kills = await asyncio.to_thread(self._killed_for_memory)
+            group = self._group()
+            kills = await asyncio.to_thread(group.memory_kills) if group is not None else 0
             if kills > self._memory_kills:
                 reasons.append(f"processes were killed: a {self.noun} has {_size(self._view.limits.memory)} of memory")
             self._memory_kills = kills

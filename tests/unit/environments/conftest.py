@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -22,6 +22,7 @@ from footplate.environments.guarded import GuardedEnvironment
 from footplate.environments.guardian import clock
 from footplate.environments.output import DEFAULT_LIMIT
 from footplate.environments.sandbox.environment import SandboxEnvironment
+from footplate.environments.sandbox.limits import Limits
 from footplate.environments.sandbox.probe import Found, NoSandbox, find
 from footplate.environments.sandbox.view import STATE, View
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
@@ -30,6 +31,7 @@ from footplate.stack.part import PartFailed
 from footplate.testing.scratch import context
 
 Open = Callable[..., GuardedEnvironment]
+Until = Callable[..., Awaitable[float]]
 UID = 65_520
 FULL, BARE = "footplate-test:full", "footplate-test:bare"
 IMAGES: dict[str, Callable[[], bytes]] = {
@@ -168,13 +170,13 @@ def sandboxed_user() -> tuple[int, int]:
     return (UID, UID) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
 
 
-def sandbox_view(tree: Path, state: Path) -> View:
+def sandbox_view(tree: Path, state: Path, limits: Limits | None = None) -> View:
     """The tree keeps its path, as one that a user named: so the same test fits every backend."""
     for place in (state, *(state / name for name in STATE)):
         place.mkdir(exist_ok=True)
     for place in (tree, *state.rglob("*")):
         os.chown(place, *sandboxed_user())
-    return View(tree=tree, state=state, named=True)
+    return View(tree=tree, state=state, named=True, limits=limits or Limits())
 
 
 @pytest.fixture
@@ -196,10 +198,11 @@ async def open_environment(
     def open_one(*, lease: float = 60, **options: float) -> GuardedEnvironment:
         deadline, grace = clock() + lease, options.get("grace", 0.3)
         limit = int(options.get("output_limit", DEFAULT_LIMIT))
+        limits = Limits(cpus=options.get("cpus", Limits().cpus))
         environment: GuardedEnvironment
         if backend == "sandbox" and sandbox_host is not None:
             environment = SandboxEnvironment(
-                sandbox_view(tmp_path, tmp_path_factory.mktemp("state")),
+                sandbox_view(tmp_path, tmp_path_factory.mktemp("state"), limits),
                 sandbox_host.host,
                 user=sandboxed_user(),
                 deadline=deadline,
@@ -209,7 +212,7 @@ async def open_environment(
             )
         elif backend == "docker" and docker is not None:
             environment = docker.around(
-                sandbox_view(tmp_path, tmp_path_factory.mktemp("state")),
+                sandbox_view(tmp_path, tmp_path_factory.mktemp("state"), limits),
                 sandboxed_user(),
                 {},
                 deadline=deadline,

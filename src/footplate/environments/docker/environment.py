@@ -90,13 +90,13 @@ class DockerEnvironment(EnclosedEnvironment):
             container, self._container = self._container, None
             await container.gone()
 
-    def _killed_for_memory(self) -> int:
+    def _group(self) -> Cgroup | None:
         if self._container is None or not self._container.process:
-            return 0
+            return None
         try:
-            return Cgroup.of(self._container.process).memory_kills()
+            return Cgroup.of(self._container.process)
         except OSError:  # it is gone, or its control groups cannot be seen from here
-            return 0
+            return None
 
     async def _dialect(self, spawner: Spawner) -> Dialect:
         known = self._host.dialects.get(self._image)

@@ -4,6 +4,8 @@ Every sandbox has a group of its own, named by its lease, below the worker's own
 one, `find` says why, and the sandbox has the weaker limits that a process can be given (see `limits`).
 """
 
+import errno
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,6 +21,7 @@ PARENT: Final = "footplate"
 _PERIOD: Final = 100_000
 _SHARE_OF_SOCKETS: Final = 16
 _V2: Final = "cgroup2"
+_WEIGHTS: Final = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}
 
 
 class NoCgroups(Exception):
@@ -58,6 +61,23 @@ class Cgroup:
                     lines = dict(line.split() for line in (hierarchy.place / name).read_text().splitlines())
                     return int(lines.get("oom_kill", 0))
         return 0
+
+    def throttled(self) -> int:
+        """How often it was stopped because it had used up its share of the processors. Raises `OSError`."""
+        place, _ = self._of_processors()
+        return int(dict(line.split() for line in (place / "cpu.stat").read_text().splitlines())["nr_throttled"])
+
+    def weigh(self, share: float) -> None:
+        """Against other groups, where processors are wanted by several; 1 is what a group has. Raises `OSError`."""
+        place, version = self._of_processors()
+        name, full = _WEIGHTS[version]
+        (place / name).write_text(str(int(full * share)))
+
+    def _of_processors(self) -> tuple[Path, int]:
+        for hierarchy in self._places:
+            if "cpu" in hierarchy.controllers:
+                return hierarchy.place, hierarchy.version
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
     def remove(self, *, patience: float = 5.0) -> bool:
         """When its processes are gone, which the kernel may need a moment to notice."""

@@ -80,5 +80,5 @@ class SandboxEnvironment(EnclosedEnvironment):
         limits = self._view.limits.of_a_process(grouped=self._cgroup is not None, may_write=may_write)
         return await Sandbox.start(guardian, self._argv, self._plan.data, self._cgroup, limits)
 
-    def _killed_for_memory(self) -> int:
-        return self._cgroup.memory_kills() if self._cgroup is not None else 0
+    def _group(self) -> Cgroup | None:
+        return self._cgroup
