@@ -25,12 +25,7 @@ _WORK: Final = "n=0; while [ $n -lt 60000 ]; do n=$((n + 1)); done; echo $n"
 @dataclass(frozen=True, slots=True)
 class Slowdown:
     kind: str
-    alone: float
-    beside: float
-
-    @property
-    def ratio(self) -> float:
-        return self.beside / self.alone
+    ratio: float
 
 
 async def measure(backend: Backend, rounds: int) -> list[Slowdown]:
@@ -39,16 +34,16 @@ async def measure(backend: Backend, rounds: int) -> list[Slowdown]:
     async with backend.open("working") as working:
         await _turn(working)
         for kind, attack in KINDS.items():
-            alone, beside = [], []
+            ratios = []
             for _ in range(rounds):
-                alone.append(await _turn(working))
+                alone = await _turn(working)
                 async with backend.open(f"attacker-{next(_NUMBERS)}") as attacker:
                     attacking = asyncio.create_task(attacker.run(["bash", "-c", attack], timeout=600))
                     await asyncio.sleep(0.3)
-                    beside.append(await _turn(working))
+                    ratios.append(await _turn(working) / alone)
                     attacking.cancel()
                     await asyncio.gather(attacking, return_exceptions=True)
-            found.append(Slowdown(kind, statistics.median(alone), statistics.median(beside)))
+            found.append(Slowdown(kind, statistics.median(ratios)))
     return found
 
 
