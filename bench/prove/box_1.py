@@ -43,10 +43,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             f"proves nothing: {name}" for name in unproven
         ]
         text = f"{len(wrong)} attempts are not as they should be: {'; '.join(wrong)}. {text}"
+    slowed = worst.ratio > (_SANE if quick else _MOST_SLOWER)
     enough = all(number >= _FEWEST for number in boundaries.values()) or quick
     return Figure(
         text=text,
-        holds=not escaped and not unproven and not missing and enough and worst.ratio <= (_SANE if quick else _MOST_SLOWER),
+        holds=not escaped and not unproven and not missing and enough and not slowed,
         details={
             "attempts": dict(tried),
             "slowdown": {slowdown.kind: round(slowdown.ratio, 3) for slowdown in slow},
