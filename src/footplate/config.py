@@ -109,6 +109,8 @@ class Settings(BaseSettings):
     """Where the docker engine of this machine listens. Limits of containers are those of the sandbox."""
     docker_image: str | None = None
     """What a turn's container is made of. The engine has to have it: nothing is pulled."""
+    docker_images: str = ""
+    """Further images that environments may name, with commas between."""
     docker_container: str | None = None
     """Instead: a container that runs already and that turns share. It is never stopped or removed."""
     docker_network: str = "none"
@@ -227,6 +229,11 @@ class Settings(BaseSettings):
                     "Write absolute paths with commas between, as in: /opt,/srv/tools."
                 )
         return self
+
+    @property
+    def docker_image_names(self) -> list[str]:
+        """All that environments may name."""
+        return [name.strip() for name in f"{self.docker_image or ''},{self.docker_images}".split(",") if name.strip()]
 
     @model_validator(mode="after")
     def _docker_is_whole(self) -> "Settings":

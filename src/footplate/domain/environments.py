@@ -23,6 +23,10 @@ class EnvironmentConfig:
     registries: bool = False
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By package manager, those that ask for some."""
+    image: str = ""
+    """What its commands run in; empty: what the operator chose."""
+    setup: str = ""
+    """A script that prepares the image, once for each version of all that goes into it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +42,10 @@ class Backend:
     """It can hold commands to a list of hosts."""
     packages: frozenset[str] = frozenset()
     """Package managers whose packages it installs."""
+    images: frozenset[str] = frozenset()
+    """Those that an environment may name."""
+    setups: bool = False
+    """It runs setup scripts, and keeps what they made."""
 
     def may_reach(self, host: str) -> bool:
         """Does the operator let commands reach it, and it alone? Raises ValueError for what is no host."""
@@ -53,6 +61,8 @@ def load(stored: Mapping[str, Json]) -> EnvironmentConfig:
         hosts=_texts(networking.get("allowed_hosts")),
         registries=networking.get("allow_package_managers") is True,
         packages={manager: names for manager, names in asked.items() if names},
+        image=str(stored.get("image") or ""),
+        setup=str(stored.get("setup") or ""),
     )
 
 
@@ -66,6 +76,12 @@ def check(config: EnvironmentConfig, backend: Backend) -> None:
         if config.registries:
             what = "which registries those are is not known here; name them in allowed_hosts"
             raise _refusal("config.networking.allow_package_managers", what)
+    if config.image and config.image not in backend.images:
+        among = "is not among those that the operator lets environments name"
+        what = f"{config.image!r} {among}" if backend.images else f"the backend `{backend.name}` has no images"
+        raise _refusal("config.image", what)
+    if config.setup and not backend.setups:
+        raise _refusal("config.setup", f"the backend `{backend.name}` runs no setup scripts")
     for manager in config.packages:
         if manager not in backend.packages:
             what = f"the backend `{backend.name}` does not install packages"

@@ -24,7 +24,14 @@ def backend_of(settings: Settings) -> Backend:
     if settings.environment == "docker":
         network = Network("none" if settings.docker_network == "none" else "open")
         own = settings.docker_container is None  # one that is named has the network that it has
-        return Backend(name="docker", network=network if own else Network("open"), cuts_network=own, allow_lists=own)
+        return Backend(
+            name="docker",
+            network=network if own else Network("open"),
+            cuts_network=own,
+            allow_lists=own,
+            images=frozenset(settings.docker_image_names) if own else frozenset(),
+            setups=own,
+        )
     return Backend(name="sandbox", network=settings.network, cuts_network=True, allow_lists=True)
 
 

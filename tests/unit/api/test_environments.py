@@ -84,6 +84,25 @@ async def test_a_limited_network_that_reaches_nothing_is_kept(sdk: AsyncAnthropi
     assert refused.json()["error"]["field"] == "config.networking.allowed_hosts.0"
 
 
+async def test_images_and_setup_scripts_where_the_backend_has_them(api: Api) -> None:
+    api.backend = Backend(
+        name="docker", network=Network(), cuts_network=True, images=frozenset({"tests:1", "tests:2"}), setups=True
+    )
+    async with client_of(api.build()) as http:
+        config = {"type": "cloud", "image": "tests:1", "setup": "make tools"}
+        made = (await http.post("/v1/environments", json={"name": "e", "config": config})).json()
+        assert (made["config"]["image"], made["config"]["setup"]) == ("tests:1", "make tools")
+        place = f"/v1/environments/{made['id']}"
+        kept = (await http.post(place, json={"config": {"type": "cloud", "image": "tests:2"}})).json()
+        assert (kept["config"]["image"], kept["config"]["setup"]) == ("tests:2", "make tools")
+        cleared = (await http.post(place, json={"config": {"type": "cloud", "image": "", "setup": ""}})).json()
+        assert cleared["config"].keys() == {"type", "networking", "packages"}
+        refused = await http.post(place, json={"config": {"type": "cloud", "image": "secrets:1"}})
+        assert (refused.status_code, refused.json()["error"]["field"]) == (400, "config.image")
+        long = {"config": {"type": "cloud", "setup": "x" * 65_537}}
+        assert (await http.post(place, json=long)).json()["error"]["field"] == "config.setup"
+
+
 async def test_without_a_boundary_no_network_can_be_limited(api: Api) -> None:
     api.backend = Backend(name="unsandboxed", network=Network("open"), cuts_network=False)
     async with client_of(api.build()) as http:
@@ -101,6 +120,8 @@ async def test_without_a_boundary_no_network_can_be_limited(api: Api) -> None:
         (_limited(allowed_hosts=["https://example.com/x"]), "config.networking.allowed_hosts.0"),
         (_limited(allow_package_managers=True), "config.networking.allow_package_managers"),
         ({"config": {"type": "cloud", "packages": {"pip": ["requests"]}}}, "config.packages.pip"),
+        ({"config": {"type": "cloud", "image": "tests:1"}}, "config.image"),
+        ({"config": {"type": "cloud", "setup": "apt-get install -y make"}}, "config.setup"),
         ({"config": {"type": "cloud", "gpu": 1}}, "config.gpu"),
         ({"scope": "account"}, "scope"),
         ({"size": "xl"}, "size"),

@@ -14,6 +14,7 @@ LISTS = replace(SANDBOX, allow_lists=True)
 BUILDS = replace(LISTS, packages=frozenset({"pip"}))
 LISTED = replace(LISTS, network=Network.allow(["*.a.com", "b.com:81", "10.0.0.1"]))
 CLOSED = replace(LISTS, network=Network())
+CONTAINERS = replace(LISTS, name="docker", images=frozenset({"tests:1"}), setups=True)
 BARE = Backend(name="unsandboxed", network=Network("open"), cuts_network=False)
 
 
@@ -38,6 +39,11 @@ BARE = Backend(name="unsandboxed", network=Network("open"), cuts_network=False)
             (EnvironmentConfig(limited=True, hosts=("x.a.com", host)), LISTED, "config.networking.allowed_hosts.1")
             for host in ("a.com", "*.com", "*", "b.com", "x.a.com:81", "10.0.0.2", "no host")
         ),
+        (EnvironmentConfig(image="tests:1"), LISTS, "config.image"),
+        (EnvironmentConfig(image="tests:1", setup="true"), CONTAINERS, None),
+        (EnvironmentConfig(image="tests:2"), CONTAINERS, "config.image"),
+        (EnvironmentConfig(setup="true"), LISTS, "config.setup"),
+        (EnvironmentConfig(setup="true"), BARE, "config.setup"),
         (EnvironmentConfig(packages={"pip": ("x",)}), LISTS, "config.packages.pip"),
         (EnvironmentConfig(packages={"pip": ("x",)}), BUILDS, None),
         (EnvironmentConfig(packages={"apt": ("x",)}), BUILDS, "config.packages.apt"),

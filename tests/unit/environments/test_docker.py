@@ -20,7 +20,7 @@ from footplate.domain.addresses import Reach
 from footplate.domain.environments import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest, Unavailable
 from footplate.domain.networks import Network
-from footplate.environments.docker import holders, images, labels, sweep
+from footplate.environments.docker import holders, labels, sweep
 from footplate.environments.docker.body import SOCKET
 from footplate.environments.docker.engine import NoContainer, connected, container
 from footplate.environments.docker.environment import DockerEnvironment, Host
@@ -204,7 +204,7 @@ async def test_setup_script_and_its_cached_result(dockerd: Dockerd, tmp_path: Pa
     assert b"/usr/bin" in seen[0], "the image's own variables are kept"
     async with connected(dockerd.address) as docker:
         base = await docker.images.inspect(FULL)
-        await docker.images.delete(images.tag(base["Id"], setup), force=True)
+        await docker.images.delete(wanted.result(base["Id"]), force=True)
     assert await left_after(dockerd, 5) == []
 
 

@@ -71,6 +71,9 @@ class CloudConfig(Body):
     type: Literal["cloud"]
     networking: Annotated[Networking | None, AfterValidator(_of_its_type)] = None
     packages: Packages | None = None
+    image: Annotated[str, StringConstraints(max_length=256)] | None = None
+    """Not the reference's, as `setup`. Empty: the operator's own."""
+    setup: Annotated[Text, StringConstraints(max_length=65_536)] | None = None
 
 
 class SelfHostedConfig(Body):
@@ -134,6 +137,9 @@ def configuration(
         "networking": _networking(asked.networking, before.get("networking")),
         "packages": _packages(asked.packages) if asked.packages or not before else before["packages"],
     }
+    for name, value in (("image", asked.image), ("setup", asked.setup)):
+        if kept := before.get(name) if value is None else value:
+            made[name] = kept  # clients of the reference see neither unless somebody asked for it
     environments.check(environments.load(made), backend)
     return made
 

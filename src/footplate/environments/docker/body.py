@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from footplate.environments.docker.runtime import TARGET
+from footplate.environments.sandbox.limits import BEFORE
 from footplate.environments.sandbox.view import DOORS, READ_ONLY_STATE, STATE, View, protected, seen_at
 
 SOCKET: Final = "/run/footplate.socket"
 _TEMPORARY: Final = ("/tmp", "/var/tmp")  # noqa: S108 - of the container
+_TO_INSTALL: Final = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
+"""What a package manager needs of root: other users' files, and to become them."""
+_CORE: Final = BEFORE["RLIMIT_CORE"]
 _RESOURCES: Final = ("RLIMIT_CORE", "RLIMIT_FSIZE", "RLIMIT_NOFILE")
 """The number of processes is the control group's: the kernel would count those of one user in all containers."""
 
@@ -27,6 +31,8 @@ class Wanted:
     files: Mapping[str, Path]
     """Single files of ours, by where they are seen: who the users are."""
     labels: Mapping[str, str]
+    keeps: bool = False
+    """Whether what is written to its root stays, for an image that is made of it: then its user may be root there."""
 
 
 def process_limits(view: View, *, may_write: bool) -> list[str]:
@@ -50,11 +56,12 @@ def container(wanted: Wanted, socket: Path, command: Sequence[str]) -> dict[str,
         "Tty": False,
         "OpenStdin": False,
         "HostConfig": {
-            "AutoRemove": True,
+            "AutoRemove": not wanted.keeps,
             "Init": False,
             "Privileged": False,
-            "ReadonlyRootfs": True,
+            "ReadonlyRootfs": not wanted.keeps,
             "CapDrop": ["ALL"],
+            "CapAdd": list(_TO_INSTALL) if wanted.keeps else [],
             "SecurityOpt": ["no-new-privileges"],
             "NetworkMode": wanted.network if wanted.view.shares_network else "none",
             "IpcMode": "private",
@@ -64,6 +71,7 @@ def container(wanted: Wanted, socket: Path, command: Sequence[str]) -> dict[str,
             "MemorySwap": limits.memory,
             "NanoCpus": int(limits.cpus * 1_000_000_000),
             "PidsLimit": limits.pids,
+            "Ulimits": [{"Name": "core", "Soft": _CORE, "Hard": _CORE}],
             "ShmSize": limits.memory,
             "Tmpfs": dict(_in_memory(wanted)),
             "Mounts": [

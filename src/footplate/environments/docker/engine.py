@@ -15,7 +15,6 @@ NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 _NO_ANSWER: Final = 900
 """From here on the library's own numbers: there was no connection."""
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0)
 
 
 class NoContainer(Permanent):
@@ -25,9 +24,9 @@ class NoContainer(Permanent):
 
 
 @contextlib.asynccontextmanager
-async def connected(host: str) -> AsyncIterator[aiodocker.Docker]:
+async def connected(host: str, *, patience: float = 60.0) -> AsyncIterator[aiodocker.Docker]:
     """For one errand. Making one costs a millisecond or two; there is nothing to keep or to close."""
-    docker = aiodocker.Docker(url=host, timeout=_TIMEOUT)
+    docker = aiodocker.Docker(url=host, timeout=aiohttp.ClientTimeout(total=patience, sock_connect=5.0))
     try:
         yield docker
     except aiodocker.DockerError as error:

@@ -1,8 +1,11 @@
 """The `docker` environment of one turn: everything that the agent does happens inside one container."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import structlog
 
 from footplate.environments import commands
 from footplate.environments.docker import body, holders
@@ -20,6 +23,8 @@ from footplate.environments.sandbox.view import View
 from footplate.environments.shell import BASH, SH, Dialect
 from footplate.environments.spawner import Spawner
 
+log = structlog.get_logger(__name__)
+
 _LOOK_LIMIT = 10.0
 
 
@@ -36,6 +41,20 @@ class Host:
     """Which shell there is, by image or container, once somebody has looked."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a turn's container is begun."""
+
+    image: str
+    """What its shell is remembered by."""
+    env: Mapping[str, str]
+    """Of the image."""
+    launch: Callable[[str, list[str]], Launch]
+    """It is given who holds the container and the limits of its processes."""
+    ours: bool
+    """Made for this turn, and limited as we say."""
+
+
 class DockerEnvironment(EnclosedEnvironment):
     noun = "container"
 
@@ -43,9 +62,8 @@ class DockerEnvironment(EnclosedEnvironment):
         self,
         view: View,
         host: Host,
-        launch: Callable[[str, list[str]], Launch],
+        start: Callable[[], Awaitable[Start]],
         *,
-        image: str,
         user: tuple[int, int],
         deadline: float,
         doors: Doors | None = None,
@@ -54,15 +72,14 @@ class DockerEnvironment(EnclosedEnvironment):
         output_limit: int = DEFAULT_LIMIT,
         lease: Lease | None = None,
     ) -> None:
-        """`launch` is given who holds the container and the limits of its processes. `image`: what its shell is
-        remembered by.
-        """
-        super().__init__(
-            view, deadline=deadline, doors=doors, env=env, grace=grace, output_limit=output_limit, lease=lease
-        )
+        """`start` is asked when the first command is: it may have to wait for an image that is still being made."""
+        super().__init__(view, deadline=deadline, doors=doors, grace=grace, output_limit=output_limit, lease=lease)
         self._host = host
-        self._launch = launch
-        self._image = image
+        self._start = start
+        self._given = dict(env or {})
+        self._base = self._env
+        self._image = ""
+        self._ours = False
         self._user = user
         self._container: Container | None = None
 
@@ -76,13 +93,18 @@ class DockerEnvironment(EnclosedEnvironment):
 
     async def _enclose(self, guardian: Guardian, *, may_write: bool) -> Container:
         await self._see_it_gone()
+        start = await self._start()
+        self._image, self._ours = start.image, start.ours
+        self._env = {**self._base, **start.env, **self._given}
         try:
             holder = holders.name(guardian.pid)
         except ProcessLookupError:
             raise guardian.loss() from None
         place = Meeting(self._host.sockets, holder)
-        launch = self._launch(holder, body.process_limits(self._view, may_write=may_write))
+        launch = start.launch(holder, body.process_limits(self._view, may_write=may_write))
         self._container = await Container.start(guardian, self._host.engine, launch, place)
+        if self._ours:
+            await asyncio.to_thread(self._limit_sockets, self._container.process)
         return self._container
 
     async def _see_it_gone(self) -> None:
@@ -90,8 +112,16 @@ class DockerEnvironment(EnclosedEnvironment):
             container, self._container = self._container, None
             await container.gone()
 
+    def _limit_sockets(self, process: int) -> None:
+        """Engines take this limit and do not set it. A worker that may not either says so, once for each container."""
+        try:
+            Cgroup.of(process).limit_sockets(self._view.limits)
+        except OSError as error:
+            log.warning("buffers of connections are not limited", action="container.sockets", reason=str(error))
+
     def _group(self) -> Cgroup | None:
-        if self._container is None or not self._container.process:
+        """Not that of a named container: it is not ours to weigh."""
+        if self._container is None or not self._container.process or not self._ours:
             return None
         try:
             return Cgroup.of(self._container.process)

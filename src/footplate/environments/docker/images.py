@@ -1,30 +1,21 @@
-"""The image that turns run in: as it is, or as a setup script left it.
+"""The images that turns run in: as they are, or as a setup script left them (see `setup`)."""
 
-What a setup script did is kept as an image, named by a hash of the image and the script: the next worker on this engine
-finds it. A turn's container is made from it and is read-only, so no turn changes what the next one sees.
-"""
-
-import asyncio
 import contextlib
 import hashlib
 import os
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import aiodocker
-import structlog
 
+from footplate.domain.networks import Network
 from footplate.environments.docker import engine, holders, labels, users
 from footplate.environments.docker.engine import NoContainer
-from footplate.environments.sandbox.limits import Limits
-
-log = structlog.get_logger(__name__)
 
 REPOSITORY: Final = "footplate-setup"
-_TIME_LIMIT: Final = 3600.0
-_LINES_SHOWN: Final = 20
+BY_SETTING: Final = "Mend the script that FOOTPLATE_DOCKER_SETUP names; it runs as root in the image's `sh`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +24,21 @@ class Recipe:
     setup: str = ""
     """A script for the image's `sh`, run as root. Empty: the image is used as it is."""
     setup_network: str = "bridge"
+    """One of the engine's, where the script's network is open."""
+    network: Network = field(default_factory=lambda: Network("open"))
+    """What the script may reach."""
+    owner: str = ""
+    """The organisation whose script it is; the operator's has none. Nobody gets what another's script made."""
+    mend: str = BY_SETTING
+    """What to do about a script that fails."""
+
+    def result(self, image_id: str) -> str:
+        """By what name its result is kept: another one when anything that goes into it is."""
+        reach = [self.network.mode, *sorted(map(str, self.network.hosts))]
+        if self.network.mode == "open":
+            reach.append(self.setup_network)
+        parts = "\0".join([image_id, self.setup, self.owner, *reach])
+        return f"{REPOSITORY}:{hashlib.sha256(parts.encode()).hexdigest()[:32]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,17 +50,19 @@ class Image:
     """The image's own /etc/passwd and /etc/group."""
 
 
-async def prepare(docker: aiodocker.Docker, recipe: Recipe, *, worker: str, limits: Limits) -> Image:
-    """Raises `NoContainer`."""
-    found = await engine.image(docker, recipe.image)
+async def base(docker: aiodocker.Docker, name: str) -> dict[str, Any]:
+    """As the engine tells of it. Raises `NoContainer`."""
+    found = await engine.image(docker, name)
     if found is None:
         raise NoContainer(
-            f"The docker engine has no image {recipe.image!r}.",
-            help_text=f"Run `docker pull {recipe.image}`, or name another in FOOTPLATE_DOCKER_IMAGE.",
+            f"The docker engine has no image {name!r}.",
+            help_text=f"Run `docker pull {name}` where the workers are, or name another one.",
         )
-    if recipe.setup:
-        name = tag(found["Id"], recipe.setup)
-        found = await engine.image(docker, name) or await _set_up(docker, found, recipe, name, worker, limits)
+    return found
+
+
+async def read(docker: aiodocker.Docker, found: Mapping[str, Any], worker: str) -> Image:
+    """Of what the engine tells of an image, what a container needs."""
     config = found["Config"]
     return Image(
         id=found["Id"],
@@ -70,57 +78,10 @@ def variables_of(config: Mapping[str, Any]) -> dict[str, str]:
     return {name: value for name, _, value in entries}
 
 
-def tag(image_id: str, setup: str) -> str:
-    digest = hashlib.sha256(f"{image_id}\0{setup}".encode()).hexdigest()
-    return f"{REPOSITORY}:{digest[:32]}"
-
-
-async def _set_up(
-    docker: aiodocker.Docker, base: dict[str, Any], recipe: Recipe, name: str, worker: str, limits: Limits
-) -> dict[str, Any]:
-    """Two workers that do it at once do it twice, and the same."""
-    log.info("setup script runs", action="docker.setup", image=recipe.image, result=name)
-    made = await docker.containers.create(
-        {
-            "Image": base["Id"],
-            "Entrypoint": ["sh", "-c", recipe.setup],
-            "Cmd": [],
-            "User": "0",
-            "Labels": _labels(worker),
-            "Healthcheck": {"Test": ["NONE"]},
-            "HostConfig": {
-                "NetworkMode": recipe.setup_network,
-                "SecurityOpt": ["no-new-privileges"],
-                "Memory": limits.memory,
-                "MemorySwap": limits.memory,
-                "NanoCpus": int(limits.cpus * 1_000_000_000),
-                "PidsLimit": limits.pids,
-            },
-        }
-    )
-    try:
-        await made.start()
-        async with asyncio.timeout(_TIME_LIMIT):
-            code = (await made.wait())["StatusCode"]
-        if code != 0:
-            said = "".join(await made.log(stdout=True, stderr=True, tail=_LINES_SHOWN)).strip()
-            raise NoContainer(
-                f"The setup script ended with status {code}:\n{said}",
-                help_text="Mend the script that FOOTPLATE_DOCKER_SETUP names; it runs as root in the image's `sh`.",
-            )
-        repository, _, version = name.partition(":")
-        config = {**base["Config"], "Labels": {**(base["Config"].get("Labels") or {}), "footplate.setup": version}}
-        await made.commit(repository=repository, tag=version, config=config)
-    except TimeoutError:
-        raise NoContainer(f"The setup script did not end within {_TIME_LIMIT / 60:g} minutes.") from None
-    finally:
-        await engine.remove(docker, made.id)
-    return dict(await docker.images.inspect(name))
-
-
 async def _users(docker: aiodocker.Docker, image_id: str, worker: str) -> dict[str, str]:
     """From a container that is never started: its image's files can be read."""
-    made = await docker.containers.create({"Image": image_id, "Entrypoint": ["none"], "Labels": _labels(worker)})
+    marks = {labels.HOLDER: holders.name(os.getpid()), labels.WORKER: worker}
+    made = await docker.containers.create({"Image": image_id, "Entrypoint": ["none"], "Labels": marks})
     texts = {}
     try:
         for path in (users.PASSWD, users.GROUP):
@@ -144,7 +105,3 @@ async def _file(archive: Any) -> str:
         if content is None:
             raise KeyError
         return content.read().decode(errors="replace")
-
-
-def _labels(worker: str) -> dict[str, str]:
-    return {labels.HOLDER: holders.name(os.getpid()), labels.WORKER: worker}

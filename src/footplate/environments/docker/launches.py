@@ -10,9 +10,9 @@ import structlog
 from aiodocker.stream import Stream
 
 from footplate.environments.docker import body
-from footplate.environments.docker.engine import NoContainer, remove
+from footplate.environments.docker.engine import CONFLICT, NoContainer, remove
 from footplate.environments.docker.meeting import Meeting
-from footplate.environments.docker.runtime import TARGET, Runtime
+from footplate.environments.docker.runtime import COMMANDS, SETUP, TARGET, Runtime
 
 log = structlog.get_logger(__name__)
 
@@ -28,14 +28,16 @@ class Fresh:
     @contextlib.asynccontextmanager
     async def launched(self, docker: aiodocker.Docker, place: Meeting) -> AsyncIterator[Stream]:
         arguments = [body.SOCKET, *map(str, self.wanted.user), *self.limits, *self.wanted.view.ports]
-        command = self.runtime.command(TARGET, arguments)
+        filters = SETUP if self.wanted.keeps else COMMANDS
+        command = self.runtime.command(TARGET, arguments, filters=filters)
         try:
             made = await docker.containers.create(body.container(self.wanted, place.path, command), name=self.name)
             async with made.attach(stdout=True, stderr=True) as printed:
                 await made.start()
                 yield printed
-        except BaseException:
-            await self.end(docker)
+        except BaseException as error:
+            if not (isinstance(error, aiodocker.DockerError) and error.status == CONFLICT):  # it is somebody else's
+                await self.end(docker)
             raise
 
     async def end(self, docker: aiodocker.Docker) -> None:

@@ -12,9 +12,10 @@ from footplate.domain.networks import Network
 from footplate.domain.running import Egress, Environments, ModelGrant, OpenEnvironment
 from footplate.environments.docker import body, labels, users
 from footplate.environments.docker.engine import UNIX, NoContainer, connected, container
-from footplate.environments.docker.environment import DockerEnvironment, Host
-from footplate.environments.docker.images import Image, variables_of
+from footplate.environments.docker.environment import DockerEnvironment, Host, Start
+from footplate.environments.docker.images import Image, Recipe, variables_of
 from footplate.environments.docker.launches import Beside, Fresh, seen_in
+from footplate.environments.docker.setup import Images
 from footplate.environments.doors import Doors
 from footplate.environments.guarded import GRACE
 from footplate.environments.opening import PROXY_VARIABLES, Places, doors_of, lease_of, places
@@ -53,10 +54,12 @@ class Ground:
 class InContainers(Environments):
     """A container for each turn."""
 
-    def __init__(self, ground: Ground, host: Host, image: Image, *, network: str = "none") -> None:
+    def __init__(self, ground: Ground, host: Host, image: Image, images: Images, *, network: str = "none") -> None:
+        """`image`: where an environment asks for none."""
         self._ground = ground
         self._host = host
         self._image = image
+        self._images = images
         self._network = network
 
     @property
@@ -105,6 +108,20 @@ class InContainers(Environments):
             doors=doors,
             env={**variables, **(PROXY_VARIABLES if way_out else {})},
             lease=lease,
+            recipe=self._recipe(organisation, config, network),
+        )
+
+    def _recipe(self, organisation: str, config: EnvironmentConfig, network: Network) -> Recipe | None:
+        """What an environment asks for that is not every turn's."""
+        if not config.image and not config.setup:
+            return None
+        return Recipe(
+            image=config.image or self._image.id,
+            setup=config.setup,
+            setup_network=self._network,
+            network=network,
+            owner=organisation,
+            mend="Mend `config.setup` of the environment; it runs as root in the image's `sh`, with its network.",
         )
 
     def around(
@@ -119,28 +136,36 @@ class InContainers(Environments):
         grace: float = GRACE,
         output_limit: int = DEFAULT_LIMIT,
         lease: Lease | None = None,
+        recipe: Recipe | None = None,
     ) -> DockerEnvironment:
-        host, image = self._host, self._image
+        host = self._host
         wanted = body.Wanted(
-            image=image.id,
-            volumes=image.volumes,
+            image="",
+            volumes=(),
             view=view,
             user=user,
             network=self._network,
             runtime=host.runtime.place,
-            files=users.files(host.users, image.id, image.users, user),
+            files={},
             labels={**marks, labels.WORKER: self._ground.worker},
         )
         check_sources(body.sources(wanted), host.engine)
+
+        async def start() -> Start:
+            image = self._image if recipe is None else await self._images.get(recipe)
+            files = await asyncio.to_thread(users.files, host.users, image.id, image.users, user)
+            made = replace(wanted, image=image.id, volumes=image.volumes, files=files)
+            launch = partial(_fresh, host, made)
+            return Start(image=image.id, env=own_variables(image.env), launch=launch, ours=True)
+
         return DockerEnvironment(
             view,
             host,
-            partial(_fresh, host, wanted),
-            image=image.id,
+            start,
             user=user,
             deadline=deadline,
             doors=doors,
-            env={**own_variables(image.env), **env},
+            env=env,
             grace=grace,
             output_limit=output_limit,
             lease=lease,
@@ -185,14 +210,17 @@ class InNamedContainer(Environments):
         def beside(_holder: str, limits: list[str]) -> Beside:
             return Beside(container=there["Id"], user=found.user, limits=limits, runtime=host.runtime, seen=seen_places)
 
+        async def start() -> Start:
+            env = own_variables(variables_of(there["Config"]))
+            return Start(image=there["Id"], env=env, launch=beside, ours=False)
+
         return DockerEnvironment(
             view,
             host,
-            beside,
-            image=there["Id"],
+            start,
             user=found.user,
             deadline=deadline,
-            env={**own_variables(variables_of(there["Config"])), "HOME": seen(str(found.state / "home")), **variables},
+            env={"HOME": seen(str(found.state / "home")), **variables},
             lease=ground.lease(organisation, session_id, variables),
         )
 

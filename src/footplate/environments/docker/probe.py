@@ -3,20 +3,21 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from footplate.domain.environments import EnvironmentConfig
 from footplate.domain.errors import Unavailable
-from footplate.environments.docker import images
 from footplate.environments.docker.engine import NoContainer, connected
 from footplate.environments.docker.environment import Host
 from footplate.environments.docker.images import Recipe
 from footplate.environments.docker.opening import Ground, InContainers, InNamedContainer
-from footplate.environments.docker.runtime import prepare
+from footplate.environments.docker.runtime import COMMANDS, SETUP, prepare
+from footplate.environments.docker.setup import Images
 from footplate.environments.guardian import clock
+from footplate.environments.sandbox import seccomp
 
 INSTALL: Final = (
     "Install docker (Debian and Ubuntu: apt install docker.io), start it, and let the worker's user write to its "
@@ -42,19 +43,20 @@ async def find(engine: str, ground: Ground, directory: Path, *, wanted: Recipe |
     Raises `NoContainer`.
     """
     host = await asyncio.to_thread(_prepared, engine, directory)
+    images = Images(host=host, worker=ground.worker, limits=ground.limits, data=ground.data, egress=ground.egress)
     try:
         async with connected(engine) as docker:
             version = (await docker.version())["Version"]
             image = None
             if isinstance(wanted, Recipe):
-                image = await images.prepare(docker, wanted, worker=ground.worker, limits=ground.limits)
+                image = await images.get(wanted)
     except Unavailable as error:
         raise NoContainer(error.message, help_text=INSTALL) from error
 
     def environments(ground: Ground) -> InContainers | InNamedContainer:
         if image is None:
             return InNamedContainer(ground, host, str(wanted))
-        return InContainers(ground, host, image, network=network)
+        return InContainers(ground, host, image, images, network=network)
 
     await _try(environments, ground)
     where = f"image {wanted.image}" if isinstance(wanted, Recipe) else f"container {wanted}"
@@ -64,13 +66,21 @@ async def find(engine: str, ground: Ground, directory: Path, *, wanted: Recipe |
 def _prepared(engine: str, directory: Path) -> Host:
     host = Host(
         engine=engine,
-        runtime=prepare(directory / "runtime"),
+        runtime=prepare(directory / "runtime", _filters()),
         sockets=directory / "sockets",
         users=directory / "users",
     )
     for place in (host.sockets, host.users):
         place.mkdir(parents=True, exist_ok=True)
     return host
+
+
+def _filters() -> Mapping[str, Sequence[bytes]]:
+    try:
+        return {COMMANDS: seccomp.programs(), SETUP: seccomp.programs(installs=True)}
+    except (ImportError, RuntimeError, OSError) as error:
+        what = f"Containers need libseccomp on the worker's machine, which cannot be used here: {error}."
+        raise NoContainer(what, help_text="Install it (Debian and Ubuntu: apt install libseccomp2).") from error
 
 
 async def _try(environments: Callable[[Ground], InContainers | InNamedContainer], ground: Ground) -> None:

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,6 +26,9 @@ TARGET: Final = "/run/footplate"
 _CODE: Final = Path(__file__).parents[1]
 _OURS: Final = ("guardian_main", "guardian_tree", "inside_doors", "inside_main", "plain_files", "docker/container_main")
 _LIBRARIES: Final = "lib"
+_FILTERS: Final = "filters"
+COMMANDS: Final = "commands"
+SETUP: Final = "setup"
 _NEVER_CHECKED: Final = py_compile.PycInvalidationMode.UNCHECKED_HASH
 _START: Final = "import container_main; container_main.main()"
 _ASK: Final = """
@@ -46,17 +49,21 @@ class Runtime:
     loader: str
     """Its name; every architecture has another."""
 
-    def command(self, at: str, arguments: Sequence[str]) -> list[str]:
+    def command(self, at: str, arguments: Sequence[str], *, filters: str = COMMANDS) -> list[str]:
         """`at`: where it is seen. The libraries are for this program alone: no variable hands them on."""
         loader, libraries, python = (
             f"{at}/{name}" for name in (f"{_LIBRARIES}/{self.loader}", _LIBRARIES, "bin/python")
         )
         options = ("-I", "-S", "-B", "-X", "utf8", "-c", _START)
-        return [loader, "--library-path", libraries, python, *options, *arguments]
+        return [loader, "--library-path", libraries, python, *options, f"{at}/{_FILTERS}/{filters}", *arguments]
 
 
-def prepare(parent: Path) -> Runtime:
-    """Made once for each version of what goes into it; who is killed meanwhile leaves a temporary directory."""
+def prepare(parent: Path, filters: Mapping[str, Sequence[bytes]]) -> Runtime:
+    """Made once for each version of what goes into it; who is killed meanwhile leaves a temporary directory.
+
+    `filters`: programs of seccomp, by what they are for: the first process has the kernel hold it and all that it
+    starts to them.
+    """
     interpreter = Path(os.path.realpath(sys.executable))
     asked = subprocess.run(
         [interpreter, "-I", "-S", "-c", _ASK, str(_CODE), str(_CODE / "docker")],
@@ -70,12 +77,16 @@ def prepare(parent: Path) -> Runtime:
     if loader is None:
         raise Permanent("The docker environment needs a Python that is linked dynamically, with glibc.")
     own = [_CODE / f"{name}.py" for name in _OURS]
-    place = parent / _digest([interpreter, *sorted(libraries), *sorted(modules), *own])
+    place = parent / _digest(
+        [interpreter, *sorted(libraries), *sorted(modules), *own],
+        [program for programs in filters.values() for program in programs],
+    )
     if not place.is_dir():
         parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".", dir=parent))
         try:
             _fill(temporary, interpreter, stdlib, modules, libraries, own)
+            _write_filters(temporary / _FILTERS, filters)
             temporary.chmod(0o755)
             temporary.rename(place)
         except OSError:
@@ -86,8 +97,8 @@ def prepare(parent: Path) -> Runtime:
     return Runtime(place, loader)
 
 
-def _digest(files: Sequence[Path]) -> str:
-    digest = hashlib.sha256()
+def _digest(files: Sequence[Path], contents: Sequence[bytes]) -> str:
+    digest = hashlib.sha256(b"".join(hashlib.sha256(content).digest() for content in contents))
     for file in files:
         status = file.stat()
         digest.update(f"{file}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
@@ -113,6 +124,13 @@ def _fill(
         for other in library.parent.iterdir():  # the name by which it is asked for is often a link
             if other.is_symlink() and other.resolve() == library.resolve():
                 (place / _LIBRARIES / other.name).symlink_to(library.name)
+
+
+def _write_filters(place: Path, filters: Mapping[str, Sequence[bytes]]) -> None:
+    for name, programs in filters.items():
+        (place / name).mkdir(parents=True)
+        for number, content in enumerate(programs):
+            (place / name / str(number)).write_bytes(content)
 
 
 def _copy(source: Path, target: Path) -> None:

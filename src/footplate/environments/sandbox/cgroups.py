@@ -19,7 +19,6 @@ from footplate.environments.sandbox.limits import Limits
 CONTROLLERS: Final = ("memory", "pids", "cpu")
 PARENT: Final = "footplate"
 _PERIOD: Final = 100_000
-_SHARE_OF_SOCKETS: Final = 16
 _V2: Final = "cgroup2"
 _WEIGHTS: Final = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}
 
@@ -51,6 +50,12 @@ class Cgroup:
     def attach(self, pid: int) -> None:
         for hierarchy in self._places:
             (hierarchy.place / "cgroup.procs").write_text(str(pid))
+
+    def limit_sockets(self, limits: Limits) -> None:
+        """What an engine leaves unlimited where it is not part of the memory."""
+        for hierarchy in self._places:
+            if "memory" in hierarchy.controllers and hierarchy.version == 1:
+                _sockets_1(hierarchy.place, limits)
 
     def memory_kills(self) -> int:
         """How many processes the kernel ended because the group had no memory left."""
@@ -193,10 +198,14 @@ def _memory_1(place: Path, limits: Limits) -> None:
     swap = place / "memory.memsw.limit_in_bytes"
     if swap.exists():
         swap.write_text(str(limits.memory))
-    # Not part of the above in version 1, and the machine has one pool of it for everybody's connections.
+    _sockets_1(place, limits)
+
+
+def _sockets_1(place: Path, limits: Limits) -> None:
+    """Not part of the memory in version 1, and the machine has one pool of it for everybody's connections."""
     sockets = place / "memory.kmem.tcp.limit_in_bytes"
     if sockets.exists():
-        sockets.write_text(str(limits.memory // _SHARE_OF_SOCKETS))
+        sockets.write_text(str(limits.sockets))
 
 
 def _memory_2(place: Path, limits: Limits) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 GIB = 1 << 30
 _LEAST_FILES: Final = 512
+_SHARE_OF_SOCKETS: Final = 16
 BEFORE: Final = {"RLIMIT_CORE": 1}
 """Set outside already: the filter of a sandbox lets nobody change it. With 0 the kernel still feeds a crash to a
 handler that the machine may have, as root; with 1 byte it does not."""
@@ -23,6 +24,11 @@ class Limits:
     """What working directory and home may grow to, by measurement."""
     files: int = 65_536
     """Descriptors of one process; fewer where the machine, or the worker, has not enough of them."""
+
+    @property
+    def sockets(self) -> int:
+        """Memory for the buffers of connections, where the kernel counts it apart."""
+        return self.memory // _SHARE_OF_SOCKETS
 
     def of_a_process(self, *, grouped: bool, may_write: bool = True) -> dict[str, int]:
         """By the names of the `resource` module. Without a control group memory is limited process by process.

@@ -30,6 +30,7 @@ _SOCKETS: Final = {
 AF_VSOCK: it reaches a virtual machine's host, whatever the network namespace."""
 _PERSONALITIES: Final = (0x0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
 _BINARY_TREE: Final = 2
+_NETLINK_AUDIT: Final = 9
 _LOW: Final = 0xFFFFFFFF
 _TERMINAL_INPUT: Final = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX: typing into a terminal that somebody else reads."""
@@ -51,8 +52,9 @@ _WITH_A_MODE: Final = {
 
 
 @cache
-def programs() -> tuple[bytes, bytes]:
-    return _program(_allow_list()), _program(_refused_arguments())
+def programs(*, installs: bool = False) -> tuple[bytes, bytes]:
+    """`installs`: for who installs programs, some of which act as root for anybody; in an image, where nobody does."""
+    return _program(_allow_list()), _program(_refused_arguments(installs=installs))
 
 
 def _allow_list() -> "pyseccomp.SyscallFilter":
@@ -72,7 +74,7 @@ def _allow_list() -> "pyseccomp.SyscallFilter":
     return allow
 
 
-def _refused_arguments() -> "pyseccomp.SyscallFilter":
+def _refused_arguments(*, installs: bool) -> "pyseccomp.SyscallFilter":
     import pyseccomp
 
     refuse = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
@@ -88,10 +90,13 @@ def _refused_arguments() -> "pyseccomp.SyscallFilter":
     # It takes space on a disk faster than anybody can look. Libraries write instead.
     refuse.add_rule(pyseccomp.ERRNO(errno.EOPNOTSUPP), "fallocate")
     # In a directory that root owns, a root worker's commands would make programs that act as root for anybody.
-    for name, mode in _WITH_A_MODE.items():
+    for name, mode in () if installs else _WITH_A_MODE.items():
         if _exists(name):
             for bit in (stat.S_ISUID, stat.S_ISGID):
                 refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), name, pyseccomp.Arg(mode, pyseccomp.MASKED_EQ, bit, bit))
+    # Programs that add users would give up; told that this kernel has no audit, they go on.
+    audit = pyseccomp.Arg(0, pyseccomp.EQ, socket.AF_NETLINK), pyseccomp.Arg(2, pyseccomp.EQ, _NETLINK_AUDIT)
+    refuse.add_rule(pyseccomp.ERRNO(errno.EPROTONOSUPPORT), "socket", *audit)
     # Their arguments are in memory, where no filter can look. Told that they do not exist, libraries use older ones.
     for name in ("clone3", "openat2"):
         refuse.add_rule(pyseccomp.ERRNO(errno.ENOSYS), name)

@@ -1,0 +1,238 @@
+"""Setup scripts: each is run once, and what it left is kept as an image of the engine.
+
+The race: turns, workers and a worker that is killed in the middle all want the same result. Within a worker there is
+one task for it. Between workers the container that the script runs in is the lock: its name is made of the result's,
+the engine gives a name once, and it says who holds it. Who comes second waits for the image, or for the holder's end.
+The image is there only when the script has ended well: the engine commits and names it in one step.
+
+A script is root in its container, and held to all that a turn is: limits, filters, the network of its environment.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from footplate.domain.errors import Unavailable
+from footplate.domain.ports import CommandResult
+from footplate.domain.running import Egress
+from footplate.environments.docker import body, engine, holders, images, labels
+from footplate.environments.docker.engine import NoContainer, connected
+from footplate.environments.docker.environment import DockerEnvironment, Host, Start
+from footplate.environments.docker.images import Image, Recipe
+from footplate.environments.docker.launches import Fresh
+from footplate.environments.doors import Doors
+from footplate.environments.guardian import clock
+from footplate.environments.opening import PROXY_VARIABLES
+from footplate.environments.reaper.leases import Lease
+from footplate.environments.sandbox.limits import Limits
+from footplate.environments.sandbox.view import EGRESS_DOOR, STATE, View
+
+log = structlog.get_logger(__name__)
+
+_TIME_LIMIT: Final = 3600.0
+_COMMIT_LIMIT: Final = 900.0
+_LEASE: Final = 30.0
+_LOOK_EVERY: Final = 0.5
+_LINES_SHOWN: Final = 20
+_KEPT_OF_OUTPUT: Final = 64 * 1024
+_ENV: Final = {"USER": "root", "HOME": "/root"}
+
+
+class SetupFailed(NoContainer):
+    """A setup script did not end well."""
+
+    code = "setup_failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """What turns' containers are made of, each made once, however many ask for it."""
+
+    host: Host
+    worker: str
+    limits: Limits
+    data: Path | None = None
+    """Where leases are noted, so that the reaper finds what a killed worker left."""
+    egress: Egress | None = None
+    _making: dict[str, "asyncio.Task[dict[str, Any]]"] = field(default_factory=dict)
+    _known: dict[str, Image] = field(default_factory=dict)
+
+    async def get(self, recipe: Recipe) -> Image:
+        """Raises `NoContainer`, `SetupFailed` among them."""
+        async with connected(self.host.engine) as docker:
+            found = await images.base(docker, recipe.image)
+            if recipe.setup:
+                name = recipe.result(found["Id"])
+                found = await engine.image(docker, name) or await self._once(found, recipe, name)
+            if found["Id"] not in self._known:
+                self._known[found["Id"]] = await images.read(docker, found, self.worker)
+        return self._known[found["Id"]]
+
+    async def _once(self, base: Mapping[str, Any], recipe: Recipe, name: str) -> dict[str, Any]:
+        """A turn that is interrupted stops waiting; the script goes on, for the next one."""
+        task = self._making.get(name)
+        if task is None:
+            task = self._making[name] = asyncio.create_task(self._made(base, recipe, name))
+            task.add_done_callback(partial(self._forget, name))
+        return await asyncio.shield(task)
+
+    def _forget(self, name: str, done: "asyncio.Task[dict[str, Any]]") -> None:
+        del self._making[name]
+        if not done.cancelled() and (error := done.exception()) is not None:
+            log.warning("setup failed", action="docker.setup_failed", result=name, reason=repr(error))
+
+    async def _made(self, base: Mapping[str, Any], recipe: Recipe, name: str) -> dict[str, Any]:
+        while True:
+            async with connected(self.host.engine) as docker:
+                if found := await engine.image(docker, name):
+                    return found
+            if not await self._others_make(name):
+                try:
+                    await self._make(base, recipe, name)
+                except Unavailable:
+                    if not await self._others_make(name):  # else they were faster
+                        raise
+            await asyncio.sleep(_LOOK_EVERY)
+
+    async def _others_make(self, name: str) -> bool:
+        """What somebody who is gone left of a start is removed."""
+        async with connected(self.host.engine) as docker:
+            there = await engine.container(docker, _lock(name))
+            if there is None:
+                return False
+            lives = holders.lives(there["Config"]["Labels"].get(labels.HOLDER, ""))
+            if lives or (lives is None and there["State"]["Status"] in {"created", "running", "paused"}):
+                return True
+            await engine.remove(docker, there.id)
+            return False
+
+    async def _make(self, base: Mapping[str, Any], recipe: Recipe, name: str) -> None:
+        log.info("setup script runs", action="docker.setup", image=recipe.image, result=name)
+        lease = Lease.in_data(self.data, recipe.owner, "", "") if self.data is not None else None
+        mine: list[str] = []
+        async with _place(lease, self.host.sockets.parent) as place, connected(self.host.engine) as docker:
+            environment = self._environment(base["Id"], images.variables_of(base["Config"]), recipe, name, place, mine)
+            try:
+                self._check(await self._ended(environment, recipe, name), recipe)
+                repository, _, version = name.partition(":")
+                marks = {**(base["Config"].get("Labels") or {}), "footplate.setup": version}
+                async with connected(self.host.engine, patience=_COMMIT_LIMIT) as patient:
+                    await patient.containers.container(_lock(name)).commit(
+                        repository=repository, tag=version, config={**base["Config"], "Labels": marks}
+                    )
+            finally:
+                await environment.aclose()
+                there = await engine.container(docker, _lock(name))
+                if there is not None and there["Config"]["Labels"].get(labels.HOLDER) in mine:
+                    await engine.remove(docker, there.id)
+
+    def _environment(
+        self, base: str, variables: Mapping[str, str], recipe: Recipe, name: str, place: "_Place", mine: list[str]
+    ) -> DockerEnvironment:
+        """`mine`: whoever holds the container that it starts is added."""
+        way_out = self.egress.door(recipe.network) if self.egress and recipe.network.mode == "allow" else None
+        doors = Doors(place.path / "doors", {EGRESS_DOOR: way_out.listen}, way_out.aclose) if way_out else None
+        view = View(
+            tree=place.path / "tree",
+            state=place.path / "state",
+            network=recipe.network,
+            doors=doors.directory if doors else None,
+            door_names=doors.names if doors else (),
+            limits=self.limits,
+        )
+        wanted = body.Wanted(
+            image=base,
+            volumes=(),
+            view=view,
+            user=(0, 0),
+            network=recipe.setup_network,
+            runtime=self.host.runtime.place,
+            files={},
+            labels={labels.WORKER: self.worker, labels.ORGANISATION: recipe.owner},
+            keeps=True,
+        )
+
+        def launch(holder: str, limits: list[str]) -> Fresh:
+            mine.append(holder)
+            marked = replace(wanted, labels={**wanted.labels, labels.HOLDER: holder})
+            return Fresh(marked, limits, self.host.runtime, name=_lock(name))
+
+        async def start() -> Start:
+            return Start(image=base, env=variables, launch=launch, ours=True)
+
+        return DockerEnvironment(
+            view,
+            self.host,
+            start,
+            user=(os.geteuid(), os.getegid()),
+            deadline=clock() + _LEASE,
+            doors=doors,
+            env={**_ENV, **(PROXY_VARIABLES if way_out else {})},
+            output_limit=_KEPT_OF_OUTPUT,
+            lease=place.lease,
+        )
+
+    async def _ended(self, environment: DockerEnvironment, recipe: Recipe, name: str) -> CommandResult:
+        """Its lease is renewed while it runs, and what it writes is measured: it has no quota."""
+        script = ["sh", "-c", f"exec 2>&1\n{recipe.setup}"]
+        running = asyncio.create_task(environment.run(script, timeout=_TIME_LIMIT))
+        try:
+            while not (await asyncio.wait({running}, timeout=_LOOK_EVERY))[0]:
+                environment.renew(clock() + _LEASE)
+                await self._check_size(recipe, name)
+        except BaseException:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            raise
+        return running.result()
+
+    async def _check_size(self, recipe: Recipe, name: str) -> None:
+        async with connected(self.host.engine) as docker:
+            there = await engine.container(docker, _lock(name))
+            if there is not None and ((await there.show(size=1)).get("SizeRw") or 0) > self.limits.disk:
+                most = f"{self.limits.disk / (1 << 20):g} MiB"
+                text = f"The setup script wrote more than {most}, which is what a session may have."
+                raise SetupFailed(text, help_text=recipe.mend)
+
+    def _check(self, result: CommandResult, recipe: Recipe) -> None:
+        if result.exit_code == 0 and not result.timed_out:
+            return
+        lines = result.stdout.decode(errors="replace").rstrip().splitlines()
+        how = f"did not end within {_TIME_LIMIT / 60:g} minutes" if result.timed_out else "was ended"
+        if result.exit_code is not None and not result.timed_out:
+            how = f"ended with status {result.exit_code}"
+        reason = f" ({result.error})" if result.error else ""
+        said = "\n".join(lines[-_LINES_SHOWN:]) or "It printed nothing."
+        raise SetupFailed(f"The setup script {how}{reason}:\n{said}", help_text=recipe.mend)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    path: Path
+    lease: Lease | None
+
+
+@contextlib.asynccontextmanager
+async def _place(lease: Lease | None, parent: Path) -> AsyncIterator[_Place]:
+    """An empty tree and home for a script: with its lease, so that whatever a killed worker leaves goes with it."""
+    path = lease.directory if lease is not None else Path(tempfile.mkdtemp(dir=parent))
+    for name in ("tree", *(f"state/{name}" for name in STATE)):
+        (path / name).mkdir(parents=True, exist_ok=True)
+    try:
+        yield _Place(path, lease)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+
+
+def _lock(name: str) -> str:
+    """Of the container that a result is made in."""
+    return name.replace(":", "-")
