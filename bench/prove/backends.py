@@ -3,7 +3,7 @@
 import io
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, get_args
@@ -17,7 +17,7 @@ _CAN: Final[Mapping[str, Callable[[], bool]]] = {
     "sandbox": lambda: shutil.which("bwrap") is not None,
     "docker": lambda: not dockerd.missing(),
 }
-_IMAGE: Final = "footplate-proof:usual"
+IMAGE: Final = "footplate-proof:usual"
 
 
 def known() -> list[str]:
@@ -40,17 +40,24 @@ async def settings(backend: str) -> AsyncIterator[dict[str, str]]:
     if backend != "docker":
         yield {"FOOTPLATE_ENVIRONMENT": backend}
         return
+    async with engine() as address:
+        yield {
+            "FOOTPLATE_ENVIRONMENT": backend,
+            "FOOTPLATE_DOCKER_HOST": address,
+            "FOOTPLATE_DOCKER_IMAGE": IMAGE,
+        }
+
+
+@asynccontextmanager
+async def engine(programs: Sequence[str] = scratch.USUAL) -> AsyncIterator[str]:
+    """Where one listens that has `IMAGE`, with these programs, and is gone afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="footplate-engine-"))
     engine = dockerd.Dockerd(directory / "engine", log_file=directory / "log")
     try:
         await engine.start()
         async with connected(engine.address) as docker:
-            await docker.images.build(fileobj=io.BytesIO(scratch.context()), encoding="identity", tag=_IMAGE)
-        yield {
-            "FOOTPLATE_ENVIRONMENT": backend,
-            "FOOTPLATE_DOCKER_HOST": engine.address,
-            "FOOTPLATE_DOCKER_IMAGE": _IMAGE,
-        }
+            await docker.images.build(fileobj=io.BytesIO(scratch.context(programs)), encoding="identity", tag=IMAGE)
+        yield engine.address
     finally:
         await engine.remove()
         shutil.rmtree(directory)

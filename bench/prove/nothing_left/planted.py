@@ -4,13 +4,17 @@ import asyncio
 import os
 import shutil
 import socket
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from bench.prove import backends
 from bench.prove.crash import work
 from bench.prove.figure import require
 from bench.prove.nothing_left import commands
 from bench.prove.nothing_left.ends import Site
+from footplate.environments.docker import holders, labels
+from footplate.environments.docker.engine import connected, remove
 from footplate.environments.reaper import leases
 from footplate.stack.leftovers import wait_until
 
@@ -28,7 +32,7 @@ async def found(site: Site) -> list[str]:
     search.learn()
     (lease_id,) = search.living()
     groups = sorted(group for group in search.groups if group.name == lease_id)
-    with ExitStack() as planted:
+    async with AsyncExitStack() as planted:
         namespace = os.open(f"/proc/{_inner(lease_id, search.guardians[lease_id])}/ns/mnt", os.O_RDONLY)
         planted.callback(os.close, namespace)
         bound = planted.enter_context(socket.socket(socket.AF_UNIX))
@@ -49,11 +53,27 @@ async def found(site: Site) -> list[str]:
         for group in groups[:1]:
             group.mkdir()
             planted.callback(group.rmdir)
-        kinds = search.left().kinds
+        if search.engine:
+            await planted.enter_async_context(_container(search.engine))
+        kinds = (await asyncio.to_thread(search.left)).kinds
     await survivor.wait()
-    expected = {"processes", "namespaces", "sockets", "directories", *(["cgroups"] if groups else [])}
+    expected = {"processes", "namespaces", "sockets", "directories"}
+    expected |= {"cgroups"} if groups else set()
+    expected |= {"containers"} if search.engine else set()
     require(holds=set(kinds) == expected, otherwise=f"planted were {sorted(expected)}, the search found {kinds}")
     return sorted(expected)
+
+
+@asynccontextmanager
+async def _container(engine: str) -> AsyncIterator[None]:
+    """One that is never started, and held by a process that lives: the reaper lets it be."""
+    async with connected(engine) as docker:
+        marks = {labels.HOLDER: holders.name(os.getpid())}
+        made = await docker.containers.create({"Image": backends.IMAGE, "Cmd": ["true"], "Labels": marks})
+        try:
+            yield
+        finally:
+            await remove(docker, made.id)
 
 
 def _inner(lease_id: str, guardian: int) -> int:

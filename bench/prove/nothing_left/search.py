@@ -1,9 +1,10 @@
-"""What is left of turns on this machine: processes, control groups, namespaces, sockets and directories.
+"""What is left of turns on this machine: processes, control groups, containers, namespaces, sockets, directories.
 
 It learns while turns live what they have: lease ids, control groups, namespaces. Afterwards it looks for exactly these,
 and for every process that carries the commands' own mark or has a session's directory mounted.
 """
 
+import asyncio
 import os
 import stat
 import tempfile
@@ -14,6 +15,7 @@ from typing import Final
 
 from bench.prove import remains
 from bench.prove.cluster import Cluster
+from footplate.environments.docker.engine import connected
 from footplate.environments.reaper import leases, processes
 from footplate.environments.reaper.leases import Record
 from footplate.environments.reaper.reaping import TRIAL
@@ -26,6 +28,7 @@ _NAMESPACES: Final = ("pid", "mnt", "net", "ipc", "uts", "user")
 class Left:
     processes: list[str] = field(default_factory=list)
     cgroups: list[str] = field(default_factory=list)
+    containers: list[str] = field(default_factory=list)
     namespaces: list[str] = field(default_factory=list)
     sockets: list[str] = field(default_factory=list)
     directories: list[str] = field(default_factory=list)
@@ -37,7 +40,8 @@ class Left:
 
 
 class Search:
-    def __init__(self, cluster: Cluster, mark: str) -> None:
+    def __init__(self, cluster: Cluster, mark: str, *, engine: str = "") -> None:
+        """`engine`: where one listens that makes containers for this cluster alone."""
         self._cluster = cluster
         self._mark = mark.encode()
         self._data = cluster.directory / "data"
@@ -47,6 +51,7 @@ class Search:
         self.namespaces: set[str] = set()
         self.guardians: dict[str, int] = {}
         self._learnt = 0
+        self.engine = engine
 
     def learn(self) -> None:
         """From the turns that live now."""
@@ -68,6 +73,7 @@ class Search:
         return Left(
             processes=[f"{pid} {_command(pid)}" for pid in self._processes()],
             cgroups=[str(group) for group in sorted(self.groups) if group.exists()],
+            containers=asyncio.run(_containers(self.engine)) if self.engine else [],
             namespaces=sorted(self.namespaces & _held_namespaces(self._learnt)),
             sockets=self._sockets(),
             directories=[str(path) for path in (*self._entries(), *_trials())],
@@ -100,6 +106,12 @@ class Search:
 
     def _entries(self) -> list[Path]:
         return list(self._leases.iterdir()) if self._leases.is_dir() else []
+
+
+async def _containers(engine: str) -> list[str]:
+    """Running or not."""
+    async with connected(engine) as docker:
+        return [f"{entry['Names'][0]} {entry['State']}" for entry in await docker.containers.list(all=1)]
 
 
 def _trials() -> list[Path]:

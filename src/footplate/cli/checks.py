@@ -171,7 +171,7 @@ async def environment(settings: Settings) -> Finding:
 async def leftovers(settings: Settings) -> Finding:
     """What the reaper would remove here. It only looks: removing is the workers'."""
     from footplate.environments.reaper.reaping import Reaper
-    from footplate.wiring.environments import count_unknown_sessions, own_groups
+    from footplate.wiring.environments import count_containers, count_unknown_sessions, own_groups
 
     name = "Left behind"
     if sys.platform != "linux":
@@ -182,12 +182,20 @@ async def leftovers(settings: Settings) -> Finding:
     except (FootplateError, OSError, asyncpg.PostgresError):
         unknown = None
     of_sessions = "not known while the database does not answer" if unknown is None else str(unknown)
+    containers: int | None = 0
+    if settings.environment == "docker":
+        try:
+            containers = await count_containers(settings)
+        except FootplateError:
+            containers = None
+    of_containers = "an unknown number of containers (the engine does not answer)"
     detail = (
         f"{len(found.over)} leases, {found.processes} processes, {found.cgroups} control groups, "
+        f"{of_containers if containers is None else f'{containers} containers'}, "
         f"{found.directories - len(found.over)} trial directories; directories of sessions that are no more: "
         f"{of_sessions} (turns that hold a lease here: {len(found.living)})"
     )
-    if not found.anything and not unknown:
+    if not found.anything and not unknown and not containers:
         return Finding(name, "ok", detail)
     return Finding(name, "warning", detail, "A worker on this machine removes it: at its start, and every few seconds.")
 

@@ -16,6 +16,11 @@ class Leases:
             rows = await connection.fetch(SQL["renew_lease"], worker, host, seconds, list(session_ids), timeout=seconds)
         return [HeadState(row["session_id"], row["epoch"], row["control_seq"]) for row in rows]
 
+    async def lapsed(self, worker: str) -> bool:
+        """Has it run out? One that is not known has not."""
+        rows = await self._database.fetch("lapsed_lease", worker)
+        return any(row["lapsed"] for row in rows)
+
     async def end(self, worker: str) -> None:
         await self._database.fetch("end_lease", worker)
 

@@ -1,7 +1,7 @@
 """Which backend runs the commands of a worker: what the operator says, or no worker at all."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ import structlog
 
 from footplate.config import Settings, private_dirs
 from footplate.domain.addresses import Reach
+from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.running import Environments
 from footplate.environments.opening import WORKSPACES, Sandboxed, Unsandboxed
 from footplate.environments.reaper.patrol import Sweep
@@ -36,13 +37,16 @@ class Chosen:
     """What else the reaper has to look at."""
 
 
-async def choose_environments(settings: Settings, *, worker: str) -> Chosen:
-    """Raises `NoSandbox` or `NoContainer` where the operator wants one and this machine cannot give it."""
+async def choose_environments(settings: Settings, *, worker: str, lapsed: Callable[[str], Awaitable[bool]]) -> Chosen:
+    """Raises `NoSandbox` or `NoContainer` where the operator wants one and this machine cannot give it.
+
+    `lapsed`: whether the lease of a worker is known to have run out.
+    """
     if settings.environment == "unsandboxed":
         log.warning("commands run without a boundary", action="environment.unsandboxed")
         return Chosen(Unsandboxed(settings.data_dir, backend_of(settings), may_be_named=settings.named_directories))
     if settings.environment == "docker":
-        return await _choose_docker(settings, worker)
+        return await _choose_docker(settings, worker, lapsed)
     found = await find_sandbox(settings)
     if found.host.cgroups is not None:
         log.info("commands run in a sandbox", action="environment.sandbox")
@@ -80,16 +84,33 @@ async def count_unknown_sessions(settings: Settings, in_use: Collection[str]) ->
         return len(await Workspaces(settings.data_dir, SessionLog(database)).unknown(in_use))
 
 
-async def _choose_docker(settings: Settings, worker: str) -> Chosen:
+async def _choose_docker(settings: Settings, worker: str, lapsed: Callable[[str], Awaitable[bool]]) -> Chosen:
     from footplate.environments.docker.sweep import sweep
 
     found = await find_docker(settings, worker=worker)
 
+    async def is_lapsed(other: str) -> bool:
+        try:
+            return await lapsed(other)
+        except FootplateError:  # what cannot be proved is let be
+            return False
+
     async def swept() -> int:
-        return len(await sweep(found.host.engine, sockets=found.host.sockets))
+        try:
+            return len(await sweep(found.host.engine, sockets=found.host.sockets, lapsed=is_lapsed))
+        except Unavailable as error:
+            log.warning("containers not looked at", action="docker.not_swept", reason=error.message)
+            return 0
 
     log.info("commands run in containers", action="environment.docker", engine=found.detail)
     return Chosen(found.environments, sweeps=[swept])
+
+
+async def count_containers(settings: Settings) -> int:
+    """Those that nobody holds any more. Raises `Unavailable`."""
+    from footplate.environments.docker.sweep import abandoned
+
+    return len(await abandoned(settings.docker_host))
 
 
 async def find_docker(settings: Settings, *, worker: str) -> "docker_probe.Found":

@@ -1,9 +1,11 @@
 """Removes containers that belong to no living turn: of a worker and a guardian that both died, or of another boot."""
 
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import structlog
 
@@ -13,7 +15,10 @@ from footplate.environments.docker.engine import connected, remove
 log = structlog.get_logger(__name__)
 
 Lapsed = Callable[[str], Awaitable[bool]]
-"""Whether the lease of a worker has run out, or is unknown."""
+"""Whether the lease of a worker is known and has run out. One that is not known may just be starting, or be another
+installation's."""
+_OLD: Final = 86_400.0
+_ALIVE: Final = frozenset({"running", "paused", "restarting", "removing"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +29,26 @@ class Left:
     name: str
     labels: Mapping[str, str]
     state: str
+    age: float
 
 
 async def abandoned(host: str, *, lapsed: Lapsed | None = None) -> Sequence[Left]:
     """Those of ours whom nobody holds. A holder that cannot be seen from here, in another pid namespace, is judged by
-    its worker's lease; without anybody to ask it is let be.
+    its worker's lease; without anybody to ask it is let be, unless nothing has run in it for a day.
     """
     async with connected(host) as docker:
         listed = await docker.containers.list(all=1, filters=json.dumps({"label": [labels.HOLDER]}))
     found = [
-        Left(entry["Id"], entry["Names"][0].removeprefix("/"), entry["Labels"], entry["State"]) for entry in listed
+        Left(
+            id=entry["Id"],
+            name=entry["Names"][0].removeprefix("/"),
+            labels=entry["Labels"],
+            state=entry["State"],
+            age=time.time() - entry["Created"],
+        )
+        for entry in listed
     ]
-    return [left for left in found if await _is_nobodys(left.labels, lapsed)]
+    return [left for left in found if await _is_nobodys(left, lapsed)]
 
 
 async def sweep(host: str, *, sockets: Path | None = None, lapsed: Lapsed | None = None) -> Sequence[Left]:
@@ -52,8 +65,10 @@ async def sweep(host: str, *, sockets: Path | None = None, lapsed: Lapsed | None
     return found
 
 
-async def _is_nobodys(marks: Mapping[str, str], lapsed: Lapsed | None) -> bool:
-    lives = holders.lives(marks[labels.HOLDER])
-    if lives is None and lapsed is not None:
-        return await lapsed(marks.get(labels.WORKER, ""))
-    return lives is False
+async def _is_nobodys(left: Left, lapsed: Lapsed | None) -> bool:
+    lives = holders.lives(left.labels[labels.HOLDER])
+    if lives is not None:
+        return not lives
+    if left.state not in _ALIVE and left.age > _OLD:
+        return True
+    return lapsed is not None and await lapsed(left.labels.get(labels.WORKER, ""))

@@ -9,6 +9,10 @@ with lease as (
 )
 select session_id, epoch, control_seq from session_heads where session_id = any($4::text[])
 
+-- name: lapsed_lease
+-- Of a worker that did not end it: with a margin, as its guardians have one.
+select lease_until < clock_timestamp() - interval '10 seconds' as lapsed from workers where id = $1
+
 -- name: end_lease
 delete from workers where id = $1
 
