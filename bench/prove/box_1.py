@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from bench.prove import backends as engines
 from bench.prove.escape import backends, neighbour, suite
 from bench.prove.escape.attempt import CATEGORIES
 from bench.prove.escape.suite import Outcome
@@ -25,32 +26,39 @@ _FEWEST: Final = 60
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     outcomes = await _attempts(quick=quick)
-    slow = await _slowdowns(rounds=2 if quick else 25)
+    measured = [backends.BOUNDARIES[name] for name in engines.present() if name in backends.BOUNDARIES]
+    slow = [await _slowdowns(opened, rounds=2 if quick else 25) for opened in measured[: 1 if quick else None]]
     escaped, unproven = suite.escapes(outcomes), suite.unproven(outcomes)
     tried = Counter(outcome.backend for outcome in outcomes)
     boundaries = {name: number for name, number in tried.items() if name != backends.CONTROL}
     missing = set(CATEGORIES) - {attempt.category for attempt in suite.ATTEMPTS}
-    worst = max(slow, key=lambda slowdown: slowdown.ratio)
-    ratios = ", ".join(f"{slowdown.kind} {slowdown.ratio:.2f}" for slowdown in slow)
+    absent = sorted(set(backends.BOUNDARIES) - set(engines.present()))
+    worst = max(slowdown.ratio for _, found in slow for slowdown in found)
+    ratios = "; ".join(
+        f"in {name} " + ", ".join(f"{slowdown.kind} {slowdown.ratio:.2f}" for slowdown in found) for name, found in slow
+    )
     controls = tried[backends.CONTROL]
     text = (
         f"{', '.join(f'{number} attempts in {name}' for name, number in boundaries.items())}: "
         f"{len(escaped)} succeeded; {controls - len(unproven)} of {controls} succeed unsandboxed; another turn takes, "
         f"beside one that has a core to itself, {ratios} times as long (at most {_MOST_SLOWER})"
+        f"{''.join(f'; not on this machine: {name}' for name in absent)}"
     )
     if escaped or unproven:
         wrong = [f"{outcome.backend}: {outcome.attempt}" for outcome in escaped] + [
             f"proves nothing: {name}" for name in unproven
         ]
         text = f"{len(wrong)} attempts are not as they should be: {'; '.join(wrong)}. {text}"
-    slowed = worst.ratio > (_SANE if quick else _MOST_SLOWER)
+    slowed = worst > (_SANE if quick else _MOST_SLOWER)
     enough = all(number >= _FEWEST for number in boundaries.values()) or quick
     return Figure(
         text=text,
         holds=not escaped and not unproven and not missing and enough and not slowed,
         details={
             "attempts": dict(tried),
-            "slowdown": {slowdown.kind: round(slowdown.ratio, 3) for slowdown in slow},
+            "slowdown": {
+                f"{name}: {slowdown.kind}": round(slowdown.ratio, 3) for name, found in slow for slowdown in found
+            },
             "peaks": {f"{outcome.backend}: {outcome.attempt}": outcome.peak for outcome in outcomes if outcome.peak},
         },
     )
@@ -76,10 +84,10 @@ async def _attempts(*, quick: bool) -> Sequence[Outcome]:
     return outcomes
 
 
-async def _slowdowns(rounds: int) -> Sequence[neighbour.Slowdown]:
+async def _slowdowns(opened: backends.Open, rounds: int) -> tuple[str, Sequence[neighbour.Slowdown]]:
     root = neighbour.new_root()
     try:
-        async with backends.sandbox(root) as backend:
-            return await neighbour.measure(backend, rounds)
+        async with opened(root) as backend:
+            return backend.name, await neighbour.measure(backend, rounds)
     finally:
         await asyncio.to_thread(shutil.rmtree, root)

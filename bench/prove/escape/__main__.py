@@ -1,4 +1,4 @@
-"""`python -m bench.prove.escape [quick] [own-network] [NAME…]`: the suite in a process of its own.
+"""`python -m bench.prove.escape [quick] [own-network] [in=BACKEND…] [NAME…]`: the suite in a process of its own.
 
 Prints one JSON line for each attempt. With a network namespace of its own, the host has the addresses of metadata too.
 """
@@ -15,13 +15,15 @@ from bench.prove.escape import backends, suite
 from bench.prove.escape.ground import Ground, bring_up_loopback, new_directory
 
 OWN_NETWORK: Final = "own-network"
+IN: Final = "in="
 
 
 async def main(wanted: list[str]) -> None:
     if OWN_NETWORK in wanted:
         bring_up_loopback()
     quick = "quick" in wanted
-    names = set(wanted) - {"quick", OWN_NETWORK}
+    only = {word.removeprefix(IN) for word in wanted if word.startswith(IN)}
+    names = {word for word in wanted if word not in {"quick", OWN_NETWORK} and not word.startswith(IN)}
     chosen = [attempt for attempt in suite.ATTEMPTS if not names or attempt.name in names]
     root = new_directory("footplate-escape-trees-")
     try:
@@ -29,6 +31,8 @@ async def main(wanted: list[str]) -> None:
             os.environ["FOOTPLATE_CANARY_KEY"] = ground.token("worker variable")
             places = {backends.CONTROL: backends.unsandboxed, **backends.attacked()}
             for name, opened in places.items():
+                if only and name not in only:
+                    continue
                 place = root / name.replace(" ", "-")
                 place.mkdir()
                 attempts = suite.controlled(chosen) if name == backends.CONTROL else chosen

@@ -10,20 +10,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bench.prove import backends as engines
 from bench.prove.escape.scene import LIMITS
 from footplate.domain import environments as domain
 from footplate.domain.networks import Network
 from footplate.domain.running import Environments, ModelGrant, OpenEnvironment
+from footplate.environments.docker import probe as docker_probe
+from footplate.environments.docker.images import Recipe
+from footplate.environments.docker.opening import Ground
+from footplate.environments.docker.runtime import TARGET
 from footplate.environments.guardian import clock
 from footplate.environments.opening import WORKSPACES, Sandboxed, state_of
 from footplate.environments.sandbox import probe, view
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
 from footplate.proxy.models import ModelProxy
+from footplate.testing import scratch
 
 UID: Final = 65_520
 LEASE: Final = 3600.0
 CONTROL: Final = "unsandboxed"
 SANDBOX: Final = domain.Backend(name="sandbox", network=Network(), cuts_network=True)
+DOCKER: Final = domain.Backend(name="docker", network=Network(), cuts_network=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +115,24 @@ async def sandbox_of_root(root: Path) -> AsyncIterator[Backend]:
     yield Backend(name="sandbox of root", environments=environments, root=root / WORKSPACES, python=python, named=True)
 
 
+@contextlib.asynccontextmanager
+async def docker(root: Path) -> AsyncIterator[Backend]:
+    """In an engine of its own. The image has programs that act as root, for whom they let."""
+    ground = Ground(root=root / WORKSPACES, data=root, backend=DOCKER, uid=UID, limits=LIMITS)
+    async with engines.engine([*scratch.USUAL, "su"]) as engine:
+        found = await docker_probe.find(engine, ground, root / "docker", wanted=Recipe(image=engines.IMAGE))
+        runtime = f"{TARGET}/lib/{found.host.runtime.loader}", "--library-path", f"{TARGET}/lib", f"{TARGET}/bin/python"
+        python = (*runtime, "-I", "-S", "-B", "-c")
+        yield Backend(name="docker", environments=found.environments, root=root / WORKSPACES, python=python)
+
+
 Open = Callable[[Path], AbstractAsyncContextManager[Backend]]
 
 
+BOUNDARIES: Final[Mapping[str, Open]] = {"sandbox": sandbox, "docker": docker}
+
+
 def attacked() -> dict[str, Open]:
-    """By name; `docker` joins them with its backend."""
+    """By name; those that this machine has."""
     root = {"sandbox of root": sandbox_of_root} if os.geteuid() == 0 else {}
-    return {"sandbox": sandbox, **root}
+    return {**{name: BOUNDARIES[name] for name in engines.present() if name in BOUNDARIES}, **root}
