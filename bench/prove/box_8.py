@@ -1,119 +1,27 @@
-"""A sandbox costs little: starting a command in one, and running a command in a shell that is open.
+"""A boundary costs little: a command in a sandbox, in a container and in an open shell, a request through the proxy.
 
-Ratios in one run, alternately: a command in a turn's sandbox against bubblewrap itself with the same arguments, which
-is what it would take to make one for each command; a command in the persistent shell against `sh -c`. The first command
-of a turn makes the sandbox: that is told beside, without a bound.
+Medians, each against the bare thing in the same run; what exactly is measured stands at the top of each module of
+`bench.prove.speed`.
 """
 
-import asyncio
-import fcntl
-import os
-import shutil
-import statistics
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Final
 
-from bench.prove.escape.backends import LEASE, SANDBOX, UID
-from bench.prove.escape.ground import new_directory
-from bench.prove.figure import Figure, require
-from footplate.domain.environments import EnvironmentConfig
-from footplate.environments.commands import content_of
-from footplate.environments.guardian import clock
-from footplate.environments.opening import Sandboxed
-from footplate.environments.sandbox import probe
-from footplate.environments.sandbox.environment import SandboxEnvironment
-from footplate.proxy.models import ModelProxy
+from bench.prove import backends
+from bench.prove.figure import Figure
+from bench.prove.speed import docker, proxy, sandbox
 
-_START: Final = 1.6
-_SHELL: Final = 1.5
+_SLACK: Final = 3.0
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    rounds = 20 if quick else 300
-    root = new_directory("footplate-start-")
-    try:
-        found = await probe.find(UID)
-        sandboxed = Sandboxed(root, SANDBOX, found.host, uid=UID)
-        async with ModelProxy({}) as proxy:
-            first, start, bare = await _starts(sandboxed, proxy, rounds)
-            shell, plain = await _shells(sandboxed, proxy, rounds)
-    finally:
-        await asyncio.to_thread(shutil.rmtree, root)
-    started, ran = start / bare, shell / plain
+    rounds, slack = (20, _SLACK) if quick else (300, 1.0)
+    found = [await sandbox.measure(rounds, slack=slack)]
+    absent = "docker" not in backends.present()
+    if not absent:
+        found.append(await docker.measure(rounds, slack=slack))
+    found.append(await proxy.measure(100 if quick else 2000, slack=slack))
     return Figure(
-        text=f"a command in a sandbox {start * 1000:.1f} ms against {bare * 1000:.1f} of bare bubblewrap: "
-        f"{started:.2f} (at most {_START}); a turn's first, which makes the sandbox, {first * 1000:.1f} ms: "
-        f"{first / bare:.2f}; a command in the persistent shell {shell * 1000:.2f} ms against {plain * 1000:.2f} of "
-        f"sh -c: {ran:.2f} (at most {_SHELL}); medians of {rounds}",
-        holds=started <= _START and ran <= _SHELL,
-        details={"start": round(started, 3), "first": round(first / bare, 3), "shell": round(ran, 3)},
+        text="; ".join(measured.text for measured in found) + ("; not on this machine: docker" if absent else ""),
+        holds=all(measured.holds for measured in found),
+        details={name: value for measured in found for name, value in measured.details.items()},
     )
-
-
-async def _starts(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple[float, float, float]:
-    """Of a command in a sandbox of its own, beside the guardian that a turn has anyway; and of bubblewrap alone."""
-    first, ours, bare = [], [], []
-    for number in range(rounds):
-        async with _opened(sandboxed, proxy, f"start-{number}") as environment:
-            async with environment._starting:
-                environment._guardian = await environment._leased_guardian()
-            began = time.monotonic()
-            await environment.run(["true"], timeout=60)
-            first.append(time.monotonic() - began)
-            began = time.monotonic()
-            await environment.run(["true"], timeout=60)
-            ours.append(time.monotonic() - began)
-            bare.append(await asyncio.to_thread(_bare, environment))
-    return statistics.median(first), statistics.median(ours), statistics.median(bare)
-
-
-def _bare(environment: SandboxEnvironment) -> float:
-    """The same bubblewrap, with `true` in the place of our first process, as a program that starts it would."""
-    argv = list(environment._argv)
-    argv = [*argv[: argv.index("--") + 1], "true"]
-    if environment._plan.staged:
-        for number, source in enumerate(environment._plan.sources):
-            argv = [source if part == f"/tmp/{number}" else part for part in argv]
-    opened = [(number, content_of(content)) for number, content in environment._plan.data.items()]
-    aside = [(number, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100)) for number, fd in opened]
-    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in aside]
-    began = time.monotonic()
-    child = os.posix_spawn(argv[0], argv, {"PATH": os.defpath}, file_actions=actions)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    took = time.monotonic() - began
-    for _, fd in (*opened, *aside):
-        os.close(fd)
-    require(holds=code == 0, otherwise=f"bare bubblewrap ended with {code}")
-    return took
-
-
-async def _shells(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple[float, float]:
-    ours, plain = [], []
-    async with _opened(sandboxed, proxy, "shell") as environment:
-        await environment.shell("true", timeout=60)
-        for _ in range(rounds):
-            began = time.monotonic()
-            await environment.shell("/bin/true", timeout=60)
-            ours.append(time.monotonic() - began)
-            began = time.monotonic()
-            process = await asyncio.create_subprocess_exec("sh", "-c", "/bin/true; exit 0")
-            await process.wait()
-            plain.append(time.monotonic() - began)
-    return statistics.median(ours), statistics.median(plain)
-
-
-@asynccontextmanager
-async def _opened(sandboxed: Sandboxed, proxy: ModelProxy, session: str) -> AsyncIterator[SandboxEnvironment]:
-    deadline = clock() + LEASE
-    models = proxy.grant(deadline=deadline)
-    environment = await sandboxed.open(
-        "org", session, deadline=deadline, variables={}, config=EnvironmentConfig(), models=models
-    )
-    assert isinstance(environment, SandboxEnvironment)
-    try:
-        yield environment
-    finally:
-        await environment.aclose()
-        await models.aclose()

@@ -31,7 +31,7 @@ _PROGRAM: Final = ["/bin/true"]
 _BARE: Final[dict[str, Any]] = {"Image": backends.IMAGE, "HostConfig": {"NetworkMode": "none"}}
 
 
-async def measure(rounds: int) -> Measured:
+async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
     root = await asyncio.to_thread(new_directory, "footplate-exec-")
     try:
         async with backends.engine() as engine, connected(engine) as docker:
@@ -46,7 +46,7 @@ async def measure(rounds: int) -> Measured:
         text=f"a command in a turn's container {median(ours) * 1000:.1f} ms against {median(bare) * 1000:.1f} of the "
         f"engine's bare exec: {ratio:.2f} (at most {MOST}); a turn's first, which makes the container, "
         f"{median(first) * 1000:.0f} ms against {median(run) * 1000:.0f} of a bare run: {began:.2f}",
-        holds=ratio <= MOST,
+        holds=ratio <= MOST * slack,
         details={"docker_exec": round(ratio, 3), "docker_first": round(began, 3)},
     )
 

@@ -32,8 +32,7 @@ _BODY: Final = orjson.dumps(
 _KEY: Final = "a-key-of-the-measurement"
 
 
-async def measure(quick: bool) -> Measured:  # noqa: FBT001 - as a claim's
-    samples = 100 if quick else 2000
+async def measure(samples: int, *, slack: float = 1.0) -> Measured:
     script = replies(reply(text("One two three four five six.", chunks=6), repeat=True))
     async with ModelProcess({_SCRIPT: script}) as model, ModelProxy({"anthropic": Endpoint(_KEY, model.url)}) as proxy:
         grant = proxy.grant(deadline=clock() + 3600)
@@ -56,7 +55,7 @@ async def measure(quick: bool) -> Measured:  # noqa: FBT001 - as a claim's
     return Measured(
         text=f"a model request through the proxy: p50 {whole:.1f} ms added (at most {MOST_MS:g}) to "
         f"{medians['direct_whole']:.1f}, {first:.1f} to its first byte",
-        holds=max(first, whole) <= MOST_MS,
+        holds=max(first, whole) <= MOST_MS * slack,
         details={"p50_ms": {**medians}, "samples": samples, "request_bytes": len(_BODY)},
     )
 

@@ -76,7 +76,10 @@ class Served:
 
 
 def on_loopback() -> socket.socket:
-    return socket.create_server((LOOPBACK, 0))
+    listener = socket.create_server((LOOPBACK, 0))
+    # Connections inherit it. asyncio sets it itself, but not where a socket does not name its protocol, as here.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def at_path(path: Path) -> socket.socket:
