@@ -158,6 +158,10 @@ class Cluster:
     async def kill_api(self, index: int, number: signal.Signals = signal.SIGKILL) -> None:
         await _kill(self.apis[index], number)
 
+    async def add_worker(self) -> None:
+        self.workers.append(self._worker(len(self.workers)))
+        await self.workers[-1].start()
+
     async def restart_worker(self, index: int) -> None:
         """Start it again, whether it was killed before or still runs."""
         await self.workers[index].restart()

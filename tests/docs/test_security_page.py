@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from bench.prove.escape import attempt, suite
+from bench.prove.escape import attempt, page, suite
 
 from footplate.config import Settings
 from footplate.environments.sandbox import view
@@ -15,17 +15,21 @@ ENVIRONMENTS = (DOCS / "environments.md").read_text()
 
 
 def test_every_attempt_is_named_once_and_every_name_is_an_attempt() -> None:
-    boundaries = SECURITY.partition("## The boundaries")[2].partition("## What is not protected")[0]
-    named = [name for name in re.findall(r"`([a-z0-9-]+)`", boundaries) if "-" in name or name in {"crash", "udp"}]
-    assert sorted(named) == sorted(attempt.names(suite.ATTEMPTS))
+    known = attempt.names(suite.ATTEMPTS)
+    assert sorted(page.read(SECURITY).named(known)) == sorted(known)
 
 
 def test_every_sentence_about_a_boundary_is_tied_to_an_attempt() -> None:
-    boundaries = SECURITY.partition("## The boundaries")[2].partition("## What is not protected")[0]
-    items = re.findall(r"^- .*?(?=^- |^#|^$)", boundaries, re.MULTILINE | re.DOTALL)
-    known = set(attempt.names(suite.ATTEMPTS))
-    assert len(items) > 25
-    assert [item for item in items if not known & set(re.findall(r"`([a-z0-9-]+)`", item))] == []
+    read = page.read(SECURITY)
+    assert len(read.sentences) > 25
+    assert read.untied(attempt.names(suite.ATTEMPTS)) == []
+
+
+def test_a_sentence_that_nothing_shows_is_found() -> None:
+    read = page.read(SECURITY.replace(page.UNPROTECTED, f"- Nobody reads minds: `read-minds`.\n\n{page.UNPROTECTED}"))
+    known = attempt.names(suite.ATTEMPTS)
+    assert read.untied(known) == ["- Nobody reads minds: `read-minds`.\n"]
+    assert "read-minds" in read.named(known)
 
 
 def test_the_suite_has_enough_of_every_kind() -> None:

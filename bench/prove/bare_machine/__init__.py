@@ -1,0 +1,1 @@
+"""Machines that have a backend, and machines that cannot: what the product does on each."""

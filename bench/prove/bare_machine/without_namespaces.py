@@ -1,0 +1,34 @@
+"""Run a program where the kernel makes no user namespace: `python -m … PROGRAM ARGUMENTS…`. For root.
+
+The limit belongs to a user namespace, so it is set in one that holds all users and nothing but this program.
+"""
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+_NEW_USER: Final = 0x10000000
+_EVERYBODY: Final = "0 0 4294967295"
+
+
+def main() -> None:
+    entered, mapped = os.pipe(), os.pipe()
+    child = os.getpid()
+    if os.fork() == 0:
+        os.read(entered[0], 1)
+        for name in ("uid_map", "gid_map"):
+            Path(f"/proc/{child}/{name}").write_text(_EVERYBODY)
+        os.write(mapped[1], b".")
+        os._exit(0)
+    if ctypes.CDLL(None).unshare(_NEW_USER) != 0:
+        sys.exit("no user namespace can be made here to begin with")
+    os.write(entered[1], b".")
+    os.read(mapped[0], 1)
+    os.wait()
+    Path("/proc/sys/user/max_user_namespaces").write_text("0")
+    os.execvp(sys.argv[1], sys.argv[1:])
+
+
+main()

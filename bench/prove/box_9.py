@@ -1,0 +1,79 @@
+"""Every backend runs in CI, from Debian's packages and an image made from scratch; where one cannot, nobody pretends.
+
+The tests of the environments run with every backend, and none of them may be skipped. Then workers are started on
+machines that lack what their boundary needs: each says what is missing and ends, and the turn that waits meanwhile runs
+on the first worker that can.
+"""
+
+import asyncio
+import os
+import re
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from bench.prove import backends
+from bench.prove.bare_machine import refusals
+from bench.prove.clients import Client, texts
+from bench.prove.cluster import open_cluster
+from bench.prove.figure import Figure, require
+from footplate.testing import replies, text, tool
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+_TESTS: Final = "tests/unit/environments"
+_CI_NEEDS: Final = ("bwrap:bubblewrap", "dockerd:docker.io", "FOOTPLATE_TESTS_NEED_DOCKER=1", "just prove box")
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    ci = await asyncio.to_thread((ROOT / ".ci" / "run").read_text)
+    missing = [words for words in _CI_NEEDS if words not in ci]
+    require(holds=not missing, otherwise=f".ci/run does not have {missing}")
+    counts = await _tests(quick=quick)
+    refused = await _refusals()
+    return Figure(
+        text=f"tests of the environments: {', '.join(f'{number} in {name}' for name, number in counts.items())}, all "
+        f"passed and none skipped; a worker without {', '.join(refused)} says so and takes no turn",
+        holds=set(counts) >= set(backends.known()),
+        details={"tests": dict(counts), "refused": [*refused]},
+    )
+
+
+async def _tests(*, quick: bool) -> Counter[str]:
+    """How many tests ran in which backend."""
+    with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
+        report = Path(directory, "report.xml")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"),
+            f"{_TESTS}/test_environment.py" if quick else _TESTS,
+            cwd=ROOT,
+            env={"PATH": os.environ["PATH"], "HOME": directory, "FOOTPLATE_TESTS_NEED_DOCKER": "1"},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        output = (await process.communicate())[0].decode(errors="replace")
+        require(holds=process.returncode == 0, otherwise=f"the tests failed:\n{output[-3000:]}")
+        cases = list(ET.parse(report).iter("testcase"))
+    skipped = [str(case.get("name")) for case in cases if case.find("skipped") is not None]
+    require(holds=not skipped, otherwise=f"tests were skipped: {skipped}")
+    parameters = [set(re.findall(r"\w+", str(case.get("name")).partition("[")[2])) for case in cases]
+    return Counter(name for name in backends.known() for found in parameters if name in found)
+
+
+async def _refusals() -> list[str]:
+    """The machines, by what they lack. A message waits while workers come and go that cannot take it."""
+    async with open_cluster(workers=0) as cluster, Client(cluster) as client:
+        await cluster.model.install("waiting", replies([tool("bash", {"command": "echo here"})], [text("Done.")]))
+        session_id = await client.session()
+        await client.send_text(session_id, "[[script:waiting]]")
+        await refusals.try_all(cluster)
+        asked = await cluster.model.requests()
+        require(holds=not asked, otherwise="a worker that cannot give its boundary ran a turn")
+        async with client.stream(session_id) as stream:
+            await cluster.add_worker()
+            said = texts(await stream.until_idle())
+        require(holds=said == ["Done."], otherwise=f"the turn that waited said {said}")
+    return [machine.lacks for machine in refusals.MACHINES]

@@ -1,0 +1,39 @@
+"""docs/security.md, read: which attempts stand behind which sentence. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+THREATS: Final = "## Who attacks whom"
+BOUNDARIES: Final = "## The boundaries"
+UNPROTECTED: Final = "## What is not protected"
+_NAME: Final = re.compile(r"`([a-z0-9-]+)`")
+_ITEM: Final = re.compile(r"^- .*?(?=^- |^#|^$|\Z)", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    threats: str
+    sentences: Sequence[str]
+    """About boundaries, each an item of a list."""
+    unprotected: Sequence[str]
+
+    def untied(self, attempts: Sequence[str]) -> list[str]:
+        """Sentences that no attempt stands behind."""
+        return [item for item in self.sentences if not set(attempts) & set(_NAME.findall(item))]
+
+    def named(self, attempts: Sequence[str]) -> list[str]:
+        """Names of attempts, as often as they are named; also such that look like one and are none."""
+        found = [name for item in self.sentences for name in _NAME.findall(item)]
+        return [name for name in found if "-" in name or name in attempts]
+
+
+def read(text: str) -> Page:
+    before, _, after = text.partition(BOUNDARIES)
+    boundaries, _, unprotected = after.partition(UNPROTECTED)
+    return Page(
+        threats=before.partition(THREATS)[2].strip(),
+        sentences=_ITEM.findall(boundaries),
+        unprotected=_ITEM.findall(unprotected),
+    )
