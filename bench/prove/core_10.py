@@ -29,7 +29,7 @@ _CONTRACT: Final = "The domain does no I/O"
 _MAY_IMPORT: Final = frozenset(
     {
         *("asyncio", "collections", "contextlib", "dataclasses", "datetime", "enum", "footplate", "ipaddress", "json"),
-        *("pathlib", "re", "secrets", "time", "typing"),
+        *("pathlib", "re", "secrets", "shlex", "time", "typing"),
     }
 )
 """`asyncio`, `contextlib` and `pathlib` for the types of ports: to run something would take more than these."""

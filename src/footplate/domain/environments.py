@@ -4,7 +4,9 @@ An environment narrows what the operator allows and never widens it. What a back
 api when it is asked for, and by a worker whose operator has changed the backend since.
 """
 
-from collections.abc import Mapping
+import re
+import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,7 +14,17 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.networks import AllowedHost, Network
 
-PACKAGE_MANAGERS: Final = ("apt", "cargo", "gem", "go", "npm", "pip")
+_INSTALL: Final[Mapping[str, Callable[[str], str]]] = {
+    "apt": lambda names: f"apt-get update\nDEBIAN_FRONTEND=noninteractive apt-get install -y {names}",
+    "cargo": lambda names: f"cargo install --root /usr/local {names}",
+    "gem": lambda names: f"gem install {names}",
+    "go": lambda names: "\n".join(f"GOBIN=/usr/local/bin go install {name}" for name in names.split()),
+    "npm": lambda names: f"npm install --global {names}",
+    "pip": lambda names: f"pip install {names}",
+}
+PACKAGE_MANAGERS: Final = tuple(_INSTALL)
+_PACKAGE: Final = re.compile(r"[^\s-]\S*")
+"""With a version, an address or whatever else its manager understands, but no option of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +52,10 @@ class Backend:
     """It can take the network away from commands."""
     allow_lists: bool = False
     """It can hold commands to a list of hosts."""
-    packages: frozenset[str] = frozenset()
-    """Package managers whose packages it installs."""
     images: frozenset[str] = frozenset()
     """Those that an environment may name."""
     setups: bool = False
-    """It runs setup scripts, and keeps what they made."""
+    """It runs setup scripts, which install packages too, and keeps what they made."""
 
     def may_reach(self, host: str) -> bool:
         """Does the operator let commands reach it, and it alone? Raises ValueError for what is no host."""
@@ -82,12 +92,13 @@ def check(config: EnvironmentConfig, backend: Backend) -> None:
         raise _refusal("config.image", what)
     if config.setup and not backend.setups:
         raise _refusal("config.setup", f"the backend `{backend.name}` runs no setup scripts")
-    for manager in config.packages:
-        if manager not in backend.packages:
-            what = f"the backend `{backend.name}` does not install packages"
-            raise _refusal(f"config.packages.{manager}", what)
-    if config.packages and config.limited and not config.registries:
-        raise _refusal("config.networking.allow_package_managers", "has to be true where packages are asked for")
+    _check_packages(config, backend)
+
+
+def setup_of(config: EnvironmentConfig) -> str:
+    """The packages, with the image's own package managers, in the order of their names; then the script. For a `sh`."""
+    installing = [_INSTALL[manager](shlex.join(names)) for manager, names in sorted(config.packages.items())]
+    return "\n".join([*(["set -e"] if installing else []), *installing, config.setup]).strip()
 
 
 def network_of(config: EnvironmentConfig, backend: Backend) -> Network:
@@ -95,6 +106,16 @@ def network_of(config: EnvironmentConfig, backend: Backend) -> Network:
     if not config.limited:
         return backend.network
     return Network.allow(config.hosts) if config.hosts else Network()
+
+
+def _check_packages(config: EnvironmentConfig, backend: Backend) -> None:
+    if config.packages and not backend.setups:
+        what = f"the backend `{backend.name}` does not install packages"
+        raise _refusal(f"config.packages.{next(iter(config.packages))}", what)
+    for manager, names in config.packages.items():
+        for number, name in enumerate(names):
+            if not _PACKAGE.fullmatch(name):
+                raise _refusal(f"config.packages.{manager}.{number}", f"{name!r} is no package's name")
 
 
 def _check_host(field_name: str, host: str, backend: Backend) -> None:

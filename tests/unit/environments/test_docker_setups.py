@@ -151,6 +151,14 @@ async def test_a_script_that_fails_is_told(dockerd: Dockerd, ground: Ground, scr
         assert await left_after(dockerd, 2) == []
 
 
+async def test_packages_are_the_images_own_managers_to_install(dockerd: Dockerd, ground: Ground) -> None:
+    """The image from scratch has none of them, and says so."""
+    environments = await in_containers(dockerd, ground)
+    with pytest.raises(SetupFailed, match=r"pip: .*not found"):
+        await told(environments, EnvironmentConfig(packages={"pip": ("x",)}, setup="true"), "true")
+    assert await left_after(dockerd, 2) == []
+
+
 async def test_a_script_has_the_network_of_its_environment(dockerd: Dockerd, ground: Ground) -> None:
     opened = replace(BACKEND, network=Network("open"))
     reaching = replace(ground, backend=opened, egress=AllowListProxy(Reach(["127.0.0.1"])))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from footplate.domain.environments import Backend, EnvironmentConfig, check, network_of
+from footplate.domain.environments import Backend, EnvironmentConfig, check, network_of, setup_of
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.networks import Network
 from footplate.domain.running import Egress, Environments, ModelGrant, OpenEnvironment
@@ -113,15 +113,17 @@ class InContainers(Environments):
 
     def _recipe(self, organisation: str, config: EnvironmentConfig, network: Network) -> Recipe | None:
         """What an environment asks for that is not every turn's."""
-        if not config.image and not config.setup:
+        setup = setup_of(config)
+        if not config.image and not setup:
             return None
         return Recipe(
             image=config.image or self._image.id,
-            setup=config.setup,
+            setup=setup,
             setup_network=self._network,
             network=network,
             owner=organisation,
-            mend="Mend `config.setup` of the environment; it runs as root in the image's `sh`, with its network.",
+            mend="Mend `config.packages` and `config.setup` of the environment; what installs them runs as root in the "
+            "image's `sh`, with its network.",
         )
 
     def around(
