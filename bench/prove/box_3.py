@@ -105,7 +105,7 @@ async def _stories(cluster: Cluster, client: Client, sink: Sink, site: Site, key
     agent = await client.agent(tools=_TOOLS)
     chosen = [story for story in stories(site) if not quick or story.name in _QUICK]
     for story in chosen:
-        await cluster.model.install(f"story-{story.name}", story.script)
+        await cluster.model.install(story.script_name, story.script)
         for model in FORMATS:
             await _tell(client, story, agent, model)
     await tracing.one_turn(cluster, client, sink)
@@ -128,7 +128,7 @@ async def _stories(cluster: Cluster, client: Client, sink: Sink, site: Site, key
 async def _tell(client: Client, story: Story, agent: str, model: str) -> None:
     session_id = await client.session(_on(agent, model))
     async with client.stream(session_id, deltas=[ev.AGENT_MESSAGE, ev.AGENT_THINKING]) as stream:
-        await client.send_text(session_id, f"Please. [[script:story-{story.name}]]")
+        await client.send_text(session_id, f"Please. [[script:{story.script_name}]]")
         if story.interrupted_at is not None:
             await stream.until(story.interrupted_at)
             await client.interrupt(session_id)

@@ -32,7 +32,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
     async with Site() as site, open_cluster(environment={**_SETTINGS, **site.settings()}) as cluster:
         chosen = [story for story in stories(site) if not quick or story.name in _QUICK]
         for story in chosen:
-            await cluster.model.install(_script(story), story.script)
+            await cluster.model.install(story.script_name, story.script)
         async with Client(cluster) as client:
             tellings = _Tellings(cluster, client, site, await client.agent(tools=_TOOLS))
             await tellings.only_what_is_enabled_is_offered()
@@ -85,7 +85,7 @@ class _Tellings:
 
     async def _tell(self, story: Story, model: str) -> tuple[str, list[Event]]:
         session_id = await self._session(model, self._agent_id)
-        prompt = f"Please. [[script:{_script(story)}]]"
+        prompt = f"Please. [[script:{story.script_name}]]"
         async with self._client.stream(session_id, deltas=[ev.AGENT_MESSAGE, ev.AGENT_THINKING]) as stream:
             await self._client.send_text(session_id, prompt)
             if story.interrupted_at is not None:
@@ -145,10 +145,6 @@ class _Tellings:
     def _hold(self, story: Story, model: str, what: str, holds: bool, found: object) -> None:  # noqa: FBT001 - as require
         if not holds:
             self.faults.append(f"{story.name!r} on {model}: {what}: {found}")
-
-
-def _script(story: Story) -> str:
-    return story.name.replace(" ", "-")
 
 
 def _overridden(agent_id: str, model: str) -> Any:

@@ -66,6 +66,10 @@ class Story:
     asked: Sequence[str] = field(default_factory=tuple)
     """What the web site must have been asked, once each."""
 
+    @property
+    def script_name(self) -> str:
+        return f"story-{self.name.replace(' ', '-')}"
+
 
 def stories(site: Site) -> list[Story]:
     return [*_whole(site), *_broken(), *_given_up()]
