@@ -48,9 +48,9 @@ class Search:
         self._leases = self._data / leases.DIRECTORY
         self.lease_ids: set[str] = set()
         self.groups: set[Path] = set()
-        self.namespaces: set[str] = set()
+        self.namespaces: dict[str, int] = {}
+        """By when each was seen last, in ticks since the boot."""
         self.guardians: dict[str, int] = {}
-        self._learnt = 0
         self.engine = engine
 
     def learn(self) -> None:
@@ -61,9 +61,8 @@ class Search:
                 self.groups.update(Path(group) for group in record.groups)
                 self.guardians[directory.name] = record.guardian.pid
         own = _namespaces("self")
-        for pid in self._processes():
-            self.namespaces |= _namespaces(pid) - own
-        self._learnt = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
+        seen = {name for pid in self._processes() for name in _namespaces(pid) - own}
+        self.namespaces |= dict.fromkeys(seen, int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS))
 
     def living(self) -> list[str]:
         """Lease ids."""
@@ -74,7 +73,7 @@ class Search:
             processes=[f"{pid} {_command(pid)}" for pid in self._processes()],
             cgroups=[str(group) for group in sorted(self.groups) if group.exists()],
             containers=asyncio.run(_containers(self.engine)) if self.engine else [],
-            namespaces=sorted(self.namespaces & _held_namespaces(self._learnt)),
+            namespaces=self._held_namespaces(),
             sockets=self._sockets(),
             directories=[str(path) for path in (*self._entries(), *_trials())],
         )
@@ -96,6 +95,20 @@ class Search:
             or not self.lease_ids.isdisjoint(carried | variables)
             or remains.works_below(Path("/proc", pid), self._data)
         )
+
+    def _held_namespaces(self) -> list[str]:
+        """By a process that lives in it, or by an open descriptor.
+
+        The kernel gives the number of a namespace that is gone to the next one, whoever makes it. So only processes
+        count that were there when it was seen last; what a survivor starts later is found as a process.
+        """
+        held = {name for name in _descriptors("self") if name in self.namespaces}
+        for pid in _pids():
+            started = processes.started(int(pid))
+            if started is not None:
+                named = (_namespaces(pid) | _descriptors(pid)) & self.namespaces.keys()
+                held |= {name for name in named if started < self.namespaces[name]}
+        return sorted(held)
 
     def _sockets(self) -> list[str]:
         bound = [
@@ -122,19 +135,6 @@ def _trials() -> list[Path]:
         if maker is not None and not maker.alive:
             found.append(path)
     return found
-
-
-def _held_namespaces(learnt: int) -> set[str]:
-    """By a process that lives in it, or by an open descriptor.
-
-    The kernel gives the number of a namespace that is gone to the next one, whoever makes it. So only processes count
-    that were there when it was learnt; what a survivor starts later is found as a process.
-    """
-    held: set[str] = set()
-    for pid in _pids():
-        if (processes.started(int(pid)) or learnt) < learnt:
-            held |= _namespaces(pid) | _descriptors(pid)
-    return held | _descriptors("self")
 
 
 def _namespaces(pid: str) -> set[str]:
