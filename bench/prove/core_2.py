@@ -26,7 +26,7 @@ SETTINGS: Final = {
     # A turn may happen to be hit by many kills in a row here; that is not its fault.
     "FOOTPLATE_MAX_ATTEMPTS": "1000",
 }
-_PATIENT: Final = 12
+_PATIENT: Final = 40
 """The SDK's own retries: enough for an api that takes seconds to come back."""
 
 
