@@ -37,7 +37,7 @@ async def main(wanted: list[str]) -> None:
                 place.mkdir()
                 attempts = suite.controlled(chosen) if name == backends.CONTROL else chosen
                 if quick:
-                    attempts = suite.sample(attempts, every=1 if name == "sandbox" else 8)
+                    attempts = suite.sample(attempts, every=4 if name == "sandbox" else 16)
                 async with opened(place) as backend:
                     async for outcome in suite.run_all(backend, ground, attempts):
                         print(json.dumps(dataclasses.asdict(outcome)), flush=True)

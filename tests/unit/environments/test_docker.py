@@ -15,6 +15,7 @@ import psutil
 import pytest
 from tests.unit.environments.conftest import BARE, FULL, NO_ENGINE, NOT_OURS, UID, Mark, left_after
 
+from footplate.cli import checks
 from footplate.config import Settings
 from footplate.domain.addresses import Reach
 from footplate.domain.environments import Backend, EnvironmentConfig
@@ -22,7 +23,7 @@ from footplate.domain.errors import InvalidRequest, Unavailable
 from footplate.domain.networks import Network
 from footplate.environments.docker import holders, labels, sweep
 from footplate.environments.docker.body import SOCKET
-from footplate.environments.docker.engine import NoContainer, connected, container
+from footplate.environments.docker.engine import NoContainer, connected, container, remove
 from footplate.environments.docker.environment import DockerEnvironment, Host
 from footplate.environments.docker.images import Recipe
 from footplate.environments.docker.opening import Ground, InNamedContainer
@@ -288,6 +289,14 @@ async def test_sweep(opened: Opened, dockerd: Dockerd, tmp_path: Path) -> None:
             made = await docker.containers.create(config, name=name)
             await made.start()
     assert sorted(left.name for left in await sweep.abandoned(dockerd.address)) == ["dead", "other-boot"]
+    settings = Settings(
+        environment="docker", docker_image=FULL, docker_host=dockerd.address, data_dir=tmp_path / "data",
+        database_url="postgresql:///none?host=/nowhere",
+    )  # fmt: skip
+    told = await checks.leftovers(settings)
+    assert (told.state, " 2 containers," in told.detail) == ("warning", True)
+    silent = await checks.leftovers(settings.model_copy(update={"docker_host": "unix:///no/such.sock"}))
+    assert "an unknown number of containers (the engine does not answer)" in silent.detail
     assert len(await sweep.sweep(dockerd.address, sockets=sockets)) == 2
     assert [path.name for path in sockets.iterdir()] == [f"{here}-0"]
     assert (await environment.run(["echo", "alive"])).stdout == b"alive\n"
@@ -297,6 +306,23 @@ async def test_sweep(opened: Opened, dockerd: Dockerd, tmp_path: Path) -> None:
 
     assert [left.name for left in await sweep.sweep(dockerd.address, lapsed=lapsed)] == ["unseen"]
     assert await sweep.sweep(dockerd.address, lapsed=lapsed) == []
+
+
+async def test_what_cannot_be_seen_is_let_be_for_a_day(monkeypatch: pytest.MonkeyPatch, dockerd: Dockerd) -> None:
+    """Unless something runs in it: then it is somebody's, for as long as its worker's lease is not known to be over."""
+    boot, _, *rest = holders.name(os.getpid()).split("-")
+    async with connected(dockerd.address) as docker:
+        for name in ("stopped", "running"):
+            config: dict[str, Any] = {"Image": FULL, "Cmd": ["sleep", "60"], "HostConfig": {"NetworkMode": "none"}}
+            config["Labels"] = {labels.HOLDER: f"{boot}-1-{'-'.join(rest)}"}
+            made = await docker.containers.create(config, name=name)
+            if name == "running":
+                await made.start()
+    assert await sweep.abandoned(dockerd.address) == []
+    monkeypatch.setattr(sweep, "_OLD", -60.0)
+    assert [left.name for left in await sweep.sweep(dockerd.address)] == ["stopped"]
+    async with connected(dockerd.address) as docker:
+        await remove(docker, "running")
 
 
 class TestNamed:

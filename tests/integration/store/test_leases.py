@@ -1,0 +1,23 @@
+"""A worker's lease as others ask for it: it has run out only if it is known to."""
+
+import secrets
+
+import pytest
+
+from footplate.store.leases import Leases
+
+from .cell import Cell
+
+
+@pytest.mark.parametrize(("seconds", "lapsed"), [(60, False), (-5, False), (-15, True)])
+async def test_a_lease_is_lapsed_only_where_it_is_known_to_be(cell: Cell, seconds: int, *, lapsed: bool) -> None:
+    """With a margin for its guardians; a worker that is not known may just be starting, or be somebody else's."""
+    leases, worker = Leases(cell.database), f"worker_{secrets.token_hex(8)}"
+    assert not await leases.lapsed(worker)
+    await leases.renew(worker, "host", 60, [])
+    async with cell.database.connection() as connection:
+        until = "update workers set lease_until = clock_timestamp() + $2 * interval '1 second' where id = $1"
+        await connection.execute(until, worker, seconds)
+    assert await leases.lapsed(worker) is lapsed
+    await leases.end(worker)
+    assert not await leases.lapsed(worker)
