@@ -26,7 +26,7 @@ PREFIXES: Final = {
 }
 BODY_IDS: Final = {"agent": "agent_id", "environment_id": "environment_id"}
 """Fields of request bodies that name something else, and what they name."""
-ASKED_APART: Final = frozenset({"custom_tool_use_id"})
+ASKED_APART: Final = frozenset({"custom_tool_use_id", "at_event_id"})
 """Fields that name a part of the session itself; see `core_9`."""
 _VARIES: Final = frozenset({"request-id", "date"})
 
@@ -182,8 +182,8 @@ async def compare_choices(operation: Operation, foreign: Ids, stranger: Organisa
         bodies = [
             {"agent": {**form, "id": chosen}, "environment_id": own["environment_id"]} for chosen in (agent_id, nothing)
         ]
-        found = await Question(operation, {"agent_id": agent_id}, bodies[0]).ask(stranger.http)
-        expected = await Question(operation, {"agent_id": nothing}, bodies[1]).ask(stranger.http)
+        found = await Question(operation, {**own, "agent_id": agent_id}, bodies[0]).ask(stranger.http)
+        expected = await Question(operation, {**own, "agent_id": nothing}, bodies[1]).ask(stranger.http)
         require(holds=found.status == httpx2.codes.NOT_FOUND, otherwise=f"{operation} with {form}: {found}")
         require(holds=found == expected, otherwise=f"{operation} with {form}: {found} instead of {expected}")
     return len(forms)

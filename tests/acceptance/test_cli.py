@@ -265,6 +265,26 @@ async def test_logs(cell: Cell) -> None:
     assert following.returncode == 130
 
 
+async def test_fork(cell: Cell) -> None:
+    parent = (await _json(cell, "run", "run", "Hello"))["session_id"]
+    log = [json.loads(line) for line in (await cell.run("logs", parent, "--json")).out.splitlines()]
+    said = next(event["id"] for event in log if event["type"] == "agent.message")
+    made = await _json(cell, "session", "fork", parent, "--at", said, "--title", "Another way")
+    assert (made["title"], made["forked_from"]["event_id"]) == ("Another way", said)
+    shown = await cell.run("show", made["id"])
+    assert f"{parent} at {said}" in shown.out
+    plain = await cell.run("fork", parent)
+    assert plain.out.strip().startswith("sesn_")
+    went_on = await _json(cell, "run", "run", "--session", parent, "--fork-at", said, "Now differently")
+    assert (went_on["status"], went_on["session_id"] != parent) == ("completed", True)
+    longer = [json.loads(line) for line in (await cell.run("logs", went_on["session_id"], "--json")).out.splitlines()]
+    place = [event["id"] for event in longer].index(said)
+    assert longer[: place + 1] == log[: place + 1]
+    assert [json.loads(line) for line in (await cell.run("logs", parent, "--json")).out.splitlines()] == log
+    wrong = await cell.run("fork", parent, "--at", "sevt_none", "--json")
+    assert (wrong.code, _fits("session", wrong.out)["error"]["code"]) == (1, "invalid_request")
+
+
 async def test_interrupt_archive_rm(cell: Cell) -> None:
     started = await _json(cell, "run-background", "run", "--background", "[[script:slow]]")
     session_id = started["session_id"]

@@ -49,6 +49,7 @@ class _Checker:
         await self.good("sessions", "ls")
         await self.good("session-detail", "show", session_id)
         await self._lines("log-line", "logs", session_id, "--json")
+        await self.good("session", "fork", session_id)
         await self.good("interrupt", "interrupt", session_id)
         await self.good("sessions", "archive", session_id)
         await self.good("deleted", "rm", "--yes", session_id)

@@ -12,6 +12,7 @@ from footplate.api.wire.answers import Error
 from footplate.api.wire.base import Body, Parameters
 from footplate.api.wire.environments import EnvironmentCreate, EnvironmentUpdate
 from footplate.api.wire.events import SendEvents
+from footplate.api.wire.forks import SessionFork
 from footplate.api.wire.sessions import SessionCreate, SessionUpdate
 
 REF: Final = "#/components/schemas/{model}"
@@ -22,6 +23,7 @@ BODIES: Final[tuple[type[Body], ...]] = (
     EnvironmentUpdate,
     SessionCreate,
     SessionUpdate,
+    SessionFork,
     SendEvents,
 )
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {

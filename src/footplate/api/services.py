@@ -25,6 +25,8 @@ class ApiServices:
     """What the workers run commands in, as far as an environment may ask something of it."""
     harnesses: frozenset[str]
     """Names that an agent may choose from."""
+    default_harness: str = "native"
+    """Of an agent that chooses none."""
     search: bool = False
     """There is a provider that answers `web_search`."""
     ignore_unknown_fields: bool = False

@@ -97,6 +97,18 @@ def logs(wanted: str, *, follow: bool, tail: int | None, as_json: bool, profile:
     talk(work, profile=profile, as_json=as_json)
 
 
+def fork(wanted: starting.Fork, *, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> Session:
+        return await starting.fork(client, wanted)
+
+    made = talk(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json(made.wire())
+    else:
+        print(made.id)
+        output.err().print(f'[dim]Go on there: footplate run --session {made.id} "…"[/]')
+
+
 def interrupt(wanted: str, *, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> Interrupted:
         session_id = await starting.session_id_of(client, wanted)

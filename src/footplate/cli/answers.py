@@ -94,6 +94,7 @@ SCHEMAS: Final[dict[str, Any]] = {
     "log-line": Event | ErrorAnswer,
     "interrupt": Interrupted | ErrorAnswer,
     "sessions": list[Session] | ErrorAnswer,
+    "session": Session | ErrorAnswer,
     "session-detail": SessionDetail | ErrorAnswer,
     "agents": list[Agent] | ErrorAnswer,
     "agent": Agent | ErrorAnswer,

@@ -43,6 +43,7 @@ app.command(rich_help_panel=SESSIONS, short_help="Watch a session's turn, from i
 app.command(rich_help_panel=SESSIONS)(sessions.ls)
 app.command(rich_help_panel=SESSIONS)(sessions.show)
 app.command(rich_help_panel=SESSIONS)(sessions.logs)
+app.command(rich_help_panel=SESSIONS, short_help="A new session that begins with another's history.")(sessions.fork)
 app.command(rich_help_panel=SESSIONS, short_help="Interrupt a session's running turn.")(sessions.interrupt)
 app.command(rich_help_panel=SESSIONS)(sessions.archive)
 app.command(rich_help_panel=SESSIONS)(sessions.rm)

@@ -125,7 +125,7 @@ _FORMATS: Final = {"bash": _bash, "zsh": _zsh, "fish": _fish, "powershell": _pow
 _FLAGS: Final = frozenset({"--json", "--follow", "-f", "--yes", "-y"})
 """Options without a value, where an id may follow."""
 _ARGUMENTS: Final[Mapping[str, Source]] = {
-    **dict.fromkeys(("attach", "show", "logs", "interrupt", "archive", "rm"), _sessions),
+    **dict.fromkeys(("attach", "show", "logs", "fork", "interrupt", "archive", "rm"), _sessions),
     **dict.fromkeys(("agents show", "agents archive"), _agents),
     **dict.fromkeys(("environments show", "environments rm"), _environments),
     **dict.fromkeys(("config use", "config rm"), _profiles),

@@ -26,6 +26,13 @@ def run(
             help="Go on in this session instead of starting one; `last` is the one used last.",
         ),
     ] = None,
+    fork_at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EVENT",
+            help="Go on in a fork of --session, else of the one used last, at this event (id, position or `last`).",
+        ),
+    ] = None,
     agent: Annotated[
         str | None,
         typer.Option(
@@ -103,11 +110,14 @@ def run(
     from footplate.cli import acting, starting, tooling
 
     limit = tooling.Limit(tooling.names(allowed_tools or ()), tooling.names(disallowed_tools or ()))
-    if session and (limit or directory):
-        raise typer.BadParameter("A session's directory and tools are chosen when it begins: not with --session.")
+    if (session or fork_at) and (limit or directory):
+        raise typer.BadParameter(
+            "A session's directory and tools are chosen when it begins: not with --session or --fork-at."
+        )
     request = starting.Request(
         prompt=_prompt(prompt),
-        session=session,
+        session=session or ("last" if fork_at else None),
+        fork_at=fork_at,
         agent=agent,
         environment=environment,
         model=model,
@@ -176,6 +186,29 @@ def logs(
     if follow and tail is not None:
         raise typer.BadParameter("--tail and --follow do not go together.")
     acting.logs(session, follow=follow, tail=tail, as_json=as_json, profile=profile)
+
+
+def fork(
+    session: options.OneSession = "last",
+    at: Annotated[
+        str,
+        typer.Option("--at", metavar="EVENT", help="Id or position of the event that the fork's history ends with."),
+    ] = "last",
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", metavar="NAME", help="Another model than the session's own.")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", "-a", metavar="ID", help="Id or name of another agent.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="For lists.  [default: the session's own]")] = None,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Fork a session at an event: a new one that begins with its history up to there. The session is not touched."""
+    from footplate.cli import acting, starting
+
+    wanted = starting.Fork(session=session, at=at, agent=agent, model=model, title=title)
+    acting.fork(wanted, as_json=as_json, profile=profile)
 
 
 def interrupt(

@@ -17,6 +17,8 @@ from footplate.client.listing import given
 class Request:
     prompt: str
     session: str | None = None
+    fork_at: str | None = None
+    """Not in the session itself, but in a fork of it at this event."""
     agent: str | None = None
     environment: str | None = None
     model: str | None = None
@@ -35,6 +37,16 @@ class Request:
         return given(model=self.model, system=self.system, limits=limits)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fork:
+    session: str
+    at: str
+    """Id or position of an event; `last` is the newest."""
+    agent: str | None = None
+    model: str | None = None
+    title: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Begun:
     session_id: str
@@ -44,7 +56,8 @@ class Begun:
 
 
 async def begin(client: AsyncFootplate, server: Server, request: Request) -> Begun:
-    begun = await (_go_on if request.session else _begin_anew)(client, server, request)
+    way = _go_on_in_a_fork if request.fork_at else _go_on if request.session else _begin_anew
+    begun = await way(client, server, request)
     memory.remember(client.base_url, session=begun.session_id)
     return begun
 
@@ -100,6 +113,33 @@ async def _go_on(client: AsyncFootplate, server: Server, request: Request) -> Be
     turns = (await client.turns.list(session_id, limit=1).page()).data
     sent = await client.events.send_text(session_id, request.prompt, **given(overrides=request.overrides or None))
     return Begun(session_id, str(turns[0].first_seq) if turns else "0", sent.id)
+
+
+async def fork(client: AsyncFootplate, wanted: Fork, **fields: Any) -> Session:
+    """The session is not touched; the fork is the one used last from now on."""
+    session_id = await session_id_of(client, wanted.session)
+    at = None if wanted.at == "last" else int(wanted.at) if wanted.at.isdecimal() else wanted.at
+    agent_id = await _agent_named(client, wanted.agent) if wanted.agent else None
+    others = given(agent=agent_id, model=wanted.model, title=wanted.title)
+    made = await client.sessions.fork(session_id, at=at, **others, **fields)
+    memory.remember(client.base_url, session=made.id)
+    return made
+
+
+async def _go_on_in_a_fork(client: AsyncFootplate, server: Server, request: Request) -> Begun:  # noqa: ARG001 - as its sibling
+    wanted = Fork(
+        session=request.session or "last",
+        at=request.fork_at or "last",
+        agent=request.agent,
+        model=request.model,
+        title=request.title,
+    )
+    overrides = {name: value for name, value in request.overrides.items() if name != "model"}
+    message = {"type": "user.message", "content": [{"type": "text", "text": request.prompt}]}
+    more = given(environment_id=request.environment)
+    made = await fork(client, wanted, initial_events=[{**message, **given(overrides=overrides or None)}], **more)
+    assert made.forked_from is not None
+    return Begun(made.id, str(made.forked_from.position + 1))
 
 
 async def _begin_anew(client: AsyncFootplate, server: Server, request: Request) -> Begun:

@@ -49,12 +49,18 @@ def session(detail: Session, turns: Sequence[Turn]) -> None:
         environment=detail.environment_id,
         directory=escape(str(detail.context.get("directory", ""))),
         created=_moment(detail.created_at),
+        fork_of=_origin(detail),
         spent=wording.tokens(detail.usage),
     )
     if turns:
         console = output.out()
         console.print()
         _print(console, ["STATUS", "AGE", "TOOK", "IN/OUT", "RESULT"], [_turn(turn) for turn in turns])
+
+
+def _origin(detail: Session) -> str:
+    origin = detail.forked_from
+    return f"{origin.session_id} at {origin.event_id or 'its beginning'}" if origin else ""
 
 
 def _turn(turn: Turn) -> list[str]:

@@ -22,7 +22,7 @@ from footplate.client.errors import (
     Unauthenticated,
     Unreachable,
 )
-from footplate.client.models import Agent, Deleted, Environment, Event, Page, Session, Turn, Usage
+from footplate.client.models import Agent, Deleted, Environment, Event, ForkedFrom, Page, Session, Turn, Usage
 
 __all__ = [
     "Agent",
@@ -35,6 +35,7 @@ __all__ = [
     "Environment",
     "Event",
     "Forbidden",
+    "ForkedFrom",
     "InvalidRequest",
     "NotFound",
     "Page",

@@ -64,6 +64,13 @@ class Usage(Answer):
     """Not there where the model's price is not known: unknown is not free."""
 
 
+class ForkedFrom(Answer):
+    session_id: str
+    event_id: str | None = None
+    """None: the session had no event yet."""
+    position: int
+
+
 class Session(Answer):
     id: str
     agent: Definition
@@ -76,6 +83,7 @@ class Session(Answer):
     created_at: datetime
     updated_at: datetime
     archived_at: datetime | None = None
+    forked_from: ForkedFrom | None = None
 
 
 class TurnResult(Answer):

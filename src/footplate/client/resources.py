@@ -87,6 +87,16 @@ class Sessions:
         }
         return Pages(self._transport, "/v1/sessions", Session, params)
 
+    async def fork(self, session_id: str, *, at: str | int | None = None, **fields: Any) -> Session:
+        """Another session that begins with this one's history up to and with an event: its id, or its position.
+
+        Without `at`, the newest. `agent`, `model`, `environment_id`, `title`, `metadata` and `initial_events` go in as
+        keywords; what is left out is as in the parent.
+        """
+        place = {"at_position": at} if isinstance(at, int) else given(at_event_id=at)
+        body = {**place, **fields}
+        return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/fork", body))
+
     async def archive(self, session_id: str) -> Session:
         return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/archive"))
 

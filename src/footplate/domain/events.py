@@ -133,6 +133,14 @@ def status_idle(stop_reason: JsonObject) -> Event:
     return Event(STATUS_IDLE, {"stop_reason": stop_reason})
 
 
+def forked(session_id: str, event_id: str | None, position: int) -> Event:
+    """The first event of a fork's own: whatever its parent was doing there, the fork is idle. Where it comes from is an
+    extra field.
+    """
+    origin: JsonObject = {"session_id": session_id, "event_id": event_id, "position": position}
+    return Event(STATUS_IDLE, {"stop_reason": {"type": "end_turn"}, "forked_from": origin})
+
+
 def session_error(error_type: str, text: str, retry_status: RetryStatus) -> Event:
     error: JsonObject = {"type": error_type, "message": text, "retry_status": {"type": retry_status}}
     return Event(SESSION_ERROR, {"error": error})

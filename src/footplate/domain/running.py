@@ -32,6 +32,7 @@ class Claim:
     """Control inputs from this position on are the turn's."""
     config: ResolvedConfig
     content: Sequence[JsonObject]
+    """The content blocks of the input; in a fork, behind those of messages that nobody told the model yet."""
     context: JsonObject
     entries: int
     """How many entries the conversation has."""
@@ -44,6 +45,8 @@ class Claim:
     """Seconds from the acceptance of the input to this claim; None when the turn had begun before."""
     trace: str | None = None
     """The W3C `traceparent` of the request that sent the input, if it was traced."""
+    carried: Sequence[int] = ()
+    """Of a fork: positions of the messages whose content comes first."""
     superseded: str | None = None
     """The harness of a waiting turn that this claim ended, because a new message came instead of the answers."""
 

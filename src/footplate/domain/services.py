@@ -51,6 +51,14 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForkPoint:
+    """Where a session is forked: at an event, at a position, or without either at its newest event."""
+
+    event_id: str | None = None
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
     """What a send did, and what must be told to others once it is committed."""
 
@@ -166,6 +174,21 @@ class Unit(Protocol):
         context: JsonObject,
         inputs: Sequence[Input],
     ) -> tuple[Session, Accepted]: ...
+    async def fork_session(
+        self,
+        principal: Principal,
+        session_id: str,
+        *,
+        point: ForkPoint,
+        environment_id: str | None,
+        change: Callable[[Session], Session],
+        inputs: Sequence[Input],
+    ) -> tuple[Session, Accepted]:
+        """A new session that begins with the log and the conversation of this one up to a point, both as pointers.
+
+        `change` makes the fork's title, metadata and agent of the parent's.
+        """
+
     async def update_session(
         self, principal: Principal, session_id: str, change: Callable[[Session], Session]
     ) -> tuple[Session, Accepted]: ...

@@ -34,6 +34,16 @@ class WhenBusy(StrEnum):
     REJECT = "reject"
 
 
+@dataclass(frozen=True, slots=True)
+class ForkedFrom:
+    """The session that a fork was made of, which may be deleted by now, and where."""
+
+    session_id: str
+    event_id: str | None
+    """None: the session had no event."""
+    position: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     id: str
@@ -50,6 +60,7 @@ class Session:
     created_at: datetime
     updated_at: datetime
     archived_at: datetime | None = None
+    forked_from: ForkedFrom | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,31 +29,42 @@ class ArchivedReads:
         self._database = database
         self._archives = archives
 
-    async def positions(self, organisation: str, session_id: str, after_seq: int, limit: int) -> list[Position]:
+    async def positions(
+        self, organisation: str, session_id: str, after_seq: int, limit: int, *, last_seq: int | None = None
+    ) -> list[Position]:
+        """`last_seq`, here and below: for a fork, what comes after it has not happened."""
+
         async def read(archive: Archive) -> list[Position]:
             found: list[Position] = []
-            async for line in self._archives.lines(archive, "events", after=after_seq):
+            async for line in self._archives.lines(archive, "events", after=after_seq, before=_beyond(last_seq)):
                 found.append(_position(line, line["processed_at"]))
                 if len(found) == limit:
                     return found
             after = max(after_seq, archive.last_seq)
-            rows = await self._database.fetch("positions", session_id, organisation, after, limit - len(found))
+            rows = await self._database.fetch(
+                "positions", session_id, organisation, after, limit - len(found), last_seq
+            )
             await self._same(archive)
             return [*found, *map(records.position, rows)]
 
         return await through(self._archives, session_id, read)
 
     async def ascending(
-        self, session_id: str, page: EventPage, rows: Callable[[int, int], Awaitable[Rows]]
+        self,
+        session_id: str,
+        page: EventPage,
+        rows: Callable[[int, int], Awaitable[Rows]],
+        *,
+        last_seq: int | None = None,
     ) -> list[Position]:
         """`rows` reads what matches the page after a position, so many at most."""
         after_seq = page.after_seq or 0
 
         async def read(archive: Archive) -> list[Position]:
             found: list[Position] = []
-            async for line in self._archives.lines(archive, "events", after=after_seq):
-                if _matches(line, page):
-                    found.append(_position(line, _moment(line)))
+            async for line in self._archives.lines(archive, "events", after=after_seq, before=_beyond(last_seq)):
+                if _matches(line, page, last_seq):
+                    found.append(_position(line, _moment(line, last_seq)))
                     if len(found) == page.limit:
                         return found
             later = await rows(max(after_seq, archive.last_seq), page.limit - len(found))
@@ -62,7 +73,9 @@ class ArchivedReads:
 
         return await through(self._archives, session_id, read)
 
-    async def descending(self, session_id: str, page: EventPage, rows: Rows) -> list[Position]:
+    async def descending(
+        self, session_id: str, page: EventPage, rows: Rows, *, last_seq: int | None = None
+    ) -> list[Position]:
         """`rows` is the page as the rows alone have it, read before."""
 
         async def read(archive: Archive) -> list[Position]:
@@ -70,9 +83,10 @@ class ArchivedReads:
             if len(found) == page.limit:
                 return found
             before = archive.last_seq + 1 if page.after_seq is None else page.after_seq
+            before = before if last_seq is None else min(before, last_seq + 1)
             async for line in self._archives.lines(archive, "events", before=before, descending=True):
-                if _matches(line, page):
-                    found.append(_position(line, _moment(line)))
+                if _matches(line, page, last_seq):
+                    found.append(_position(line, _moment(line, last_seq)))
                     if len(found) == page.limit:
                         break
             return found
@@ -103,14 +117,18 @@ async def through(archives: Archives, session_id: str, read: Callable[[Archive],
         raise lost(archive) from error
 
 
-def _matches(line: Line, page: EventPage) -> bool:
+def _beyond(last_seq: int | None) -> int | None:
+    return None if last_seq is None else last_seq + 1
+
+
+def _matches(line: Line, page: EventPage, last_seq: int | None) -> bool:
     """As the `where` of `events_ascending`."""
     if line["ref_seq"] is not None or (page.types and line["type"] not in page.types):
         return False
     bounds = (page.created_gt, page.created_gte, page.created_lt, page.created_lte)
     if bounds == (None, None, None, None):
         return True
-    text = _moment(line)
+    text = _moment(line, last_seq)
     if text is None:
         return False
     moment = _time(text)
@@ -122,8 +140,10 @@ def _matches(line: Line, page: EventPage) -> bool:
     )
 
 
-def _moment(line: Line) -> str | None:
+def _moment(line: Line, last_seq: int | None) -> str | None:
     taken: str | None = line["taken_at"] or line["processed_at"]
+    if last_seq is not None and (line.get("taken_seq") or 0) > last_seq:
+        taken = line["processed_at"]
     return taken
 
 

@@ -31,6 +31,9 @@ class Extent:
     session_id: str
     last_seq: int
     entries: int
+    inherited_seq: int = 0
+    """Of a fork: what is not its own, and not in its archive."""
+    inherited_entries: int = 0
 
 
 def folder(organisation: str, session_id: str) -> str:
@@ -79,8 +82,8 @@ class ArchiveWriter:
 
 async def _rows(connection: Connection, layout: Layout, extent: Extent, old: Archive | None) -> AsyncIterator[bytes]:
     parts: tuple[tuple[Kind, int, int], ...] = (
-        ("events", old.last_seq if old else 0, extent.last_seq),
-        ("entries", (old.entries if old else 0) - 1, extent.entries - 1),
+        ("events", old.last_seq if old else extent.inherited_seq, extent.last_seq),
+        ("entries", (old.entries if old else extent.inherited_entries) - 1, extent.entries - 1),
     )
     for kind, place, last in parts:
         after = place

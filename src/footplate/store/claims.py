@@ -6,6 +6,7 @@ come, or gives way to a new message; otherwise the next step of the queue become
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import cast
 
 from footplate.domain import agents, events, ids
 from footplate.domain.events import Event, Position
@@ -13,7 +14,9 @@ from footplate.domain.json import JsonObject
 from footplate.domain.running import Claim, Nothing
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.store.appends import Batch, append
+from footplate.store.archives import Archives
 from footplate.store.database import SQL, Connection, Database
+from footplate.store.lineage import Lineages
 from footplate.store.objects import Objects
 from footplate.store.records import Row
 
@@ -22,6 +25,7 @@ class Claims:
     def __init__(self, database: Database, objects: Objects, *, default_harness: str) -> None:
         self._database = database
         self._objects = objects
+        self._lineages = Lineages(database, Archives(database, objects))
         self._default_harness = default_harness
 
     async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | Nothing:
@@ -35,7 +39,9 @@ class Claims:
                 return found
             old = head["old_holder"]
             alive = old not in {None, worker} and await connection.fetchval(SQL["lease_lives"], old)
-            return replace(found, old_holder=old, old_holder_lives=bool(alive))
+        # Not while a connection is held: reading what a fork carries takes another.
+        content = [*await self._carried(found), *found.content]
+        return replace(found, content=content, old_holder=old, old_holder_lives=bool(alive))
 
     async def _find(self, connection: Connection, head: Row, organisation: str, session_id: str) -> Claim | Nothing:
         if head["turn_id"] is not None:
@@ -96,6 +102,7 @@ class Claims:
             ],
             waited=(now - step["accepted_at"]).total_seconds(),
             trace=step["traceparent"],
+            carried=await _still_carried(connection, session_id, turn_id, step["fork"]),
         )
 
     async def _resume(self, connection: Connection, head: Row, turn: Row) -> Claim:
@@ -109,6 +116,7 @@ class Claims:
             content=content_of(await self._body(turn)),
             context=turn["context"],
             trace=turn["traceparent"],
+            carried=await _still_carried(connection, turn["session_id"], turn["id"], turn["fork"]),
         )
         if head["old_status"] == "running":
             return claim
@@ -125,9 +133,27 @@ class Claims:
         idle = events.status_idle(Outcome(status=TurnStatus.AWAITING, pending=tuple(remaining)).stop_reason)
         return Nothing(await append(connection, self._objects, _claim_of(head, turn), Batch([idle])))
 
+    async def _carried(self, claim: Claim) -> list[JsonObject]:
+        blocks: list[JsonObject] = []
+        for seq in claim.carried:
+            inline, key = await self._lineages.body(claim.session_id, seq)
+            blocks += content_of(await self._objects.load(key) if key else inline)
+        return blocks
+
     async def _body(self, row: Row) -> JsonObject:
         key = row["input_object"]
         return await self._objects.load(key) if key else row["input_body"]
+
+
+async def _still_carried(
+    connection: Connection, session_id: str, turn_id: str, fork: JsonObject | None
+) -> Sequence[int]:
+    """What a fork brought along unheard goes to the first turn that tells the model anything."""
+    if fork is None or not fork["carried"]:
+        return ()
+    if await connection.fetchval(SQL["entries_of_others"], session_id, turn_id):
+        return ()
+    return cast("list[int]", fork["carried"])
 
 
 def _claim_of(head: Row, turn: Row) -> Claim:

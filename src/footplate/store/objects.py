@@ -6,7 +6,7 @@ names, never a row that names nothing.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -60,15 +60,15 @@ class Objects:
     async def delete_session(self, organisation: str, session_id: str) -> None:
         await self.delete_under(f"{organisation}/{session_id}")
 
-    async def delete_under(self, prefix: str, *, but: str | None = None) -> None:
-        """Every object whose key begins with the folder `prefix`, one of them excepted."""
+    async def delete_under(self, prefix: str, *, but: Collection[str] = ()) -> None:
+        """Every object whose key begins with the folder `prefix`, some excepted."""
         with _translated():
             async for batch in self._store.list(prefix=f"{prefix}/"):
                 for item in batch:
-                    if item["path"] != but:
+                    if item["path"] not in but:
                         await self.delete(item["path"])
         if (folder := self._folder) is not None:
-            await asyncio.to_thread(_clear, folder / prefix, None if but is None else folder / but)
+            await asyncio.to_thread(_clear, folder / prefix, {folder / key for key in but})
 
     async def delete(self, key: str) -> None:
         with _translated(), suppress(FileNotFoundError):
@@ -104,11 +104,11 @@ def _settle(root: Path, path: Path) -> None:
             os.close(descriptor)
 
 
-def _clear(folder: Path, but: Path | None) -> None:
+def _clear(folder: Path, but: Collection[Path]) -> None:
     """What an upload that was killed has left (the store lists no such file), and folders with nothing in them."""
     for parent, _, names in os.walk(folder, topdown=False):
         for name in names:
-            if (path := Path(parent, name)) != but:
+            if (path := Path(parent, name)) not in but:
                 path.unlink(missing_ok=True)
         with suppress(OSError):
             Path(parent).rmdir()

@@ -11,8 +11,8 @@ from footplate.domain.services import EventPage, Page, SessionFilter
 from footplate.domain.turns import Session, Turn
 from footplate.store import records
 from footplate.store.archives import Archives
-from footplate.store.archives_reads import ArchivedReads
 from footplate.store.database import Database
+from footplate.store.lineage import Lineages, Stretch
 from footplate.store.listing import page_query
 from footplate.store.objects import Objects
 
@@ -22,8 +22,7 @@ T = TypeVar("T")
 class Reads:
     def __init__(self, database: Database, objects: Objects) -> None:
         self._database = database
-        self._archives = Archives(database, objects)
-        self._archived = ArchivedReads(database, self._archives)
+        self._lineages = Lineages(database, Archives(database, objects))
 
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent:
         if version is None:
@@ -65,28 +64,17 @@ class Reads:
         return await self._page(records.session, "sessions", principal, page, filters)
 
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
-        async def read(after_seq: int | None, limit: int) -> Sequence[records.Row]:
-            return await self._database.fetch(
-                "events_ascending" if page.order == "asc" else "events_descending",
-                session_id,
-                principal.organisation,
-                after_seq,
-                limit,
-                list(page.types) or None,
-                page.created_gt,
-                page.created_gte,
-                page.created_lt,
-                page.created_lte,
-            )
-
-        rows = await read(page.after_seq, page.limit)
+        organisation = principal.organisation
+        rows = await self._lineages.page_rows(organisation, session_id, page)
         # Only now: a session that is not archived after its rows were read was not while they were.
-        archived = (await self._head(principal, session_id))["archived"]
-        if archived is None or (page.order == "asc" and (page.after_seq or 0) >= archived):
+        head = await self._head(principal, session_id)
+        if page.order == "asc" and (page.after_seq or 0) >= max(head["archived"] or 0, head["inherited"]):
             return [records.position(row) for row in rows]
-        if page.order == "asc":
-            return await self._archived.ascending(session_id, page, read)
-        return await self._archived.descending(session_id, page, rows)
+        if head["inherited"]:
+            return await self._lineages.page(organisation, session_id, page)
+        if head["archived"] is not None:
+            return await self._lineages.archived_page(organisation, Stretch(session_id), page)
+        return [records.position(row) for row in rows]
 
     async def turn(self, principal: Principal, session_id: str, turn_id: str) -> Turn:
         await self._head(principal, session_id)
@@ -99,9 +87,11 @@ class Reads:
 
     async def positions(self, organisation: str, session_id: str, after_seq: int, limit: int) -> Sequence[Position]:
         """For the tail: log positions, second positions of queued inputs included."""
-        rows = await self._database.fetch("positions", session_id, organisation, after_seq, limit)
-        if not _whole(rows, after_seq) and after_seq < await self._archived_up_to(organisation, session_id):
-            return await self._archived.positions(organisation, session_id, after_seq, limit)
+        rows = await self._database.fetch("positions", session_id, organisation, after_seq, limit, None)
+        if not _whole(rows, after_seq):
+            head = await self._database.fetchrow("head_seq", session_id, organisation)
+            if head is not None and after_seq < max(head["archived"] or 0, head["inherited"]):
+                return await self._lineages.positions(organisation, session_id, after_seq, limit)
         return [records.position(row) for row in rows]
 
     async def heads(self, session_ids: Sequence[str]) -> Mapping[str, int]:
@@ -114,10 +104,6 @@ class Reads:
         if row is None:
             raise NotFound("session", session_id)
         return row
-
-    async def _archived_up_to(self, organisation: str, session_id: str) -> int:
-        archive = await self._archives.find(session_id)
-        return archive.last_seq if archive is not None and archive.organisation == organisation else 0
 
     async def _one(self, make: Callable[[records.Row], T], noun: str, item_id: str, query: str, *args: Any) -> T:
         row = await self._database.fetchrow(query, *args)
@@ -141,7 +127,7 @@ class Reads:
 
 
 def _whole(rows: Sequence[records.Row], after_seq: int) -> bool:
-    """Whether nothing is missing because it was archived: rows go from the first on, so what follows one that is there
-    is there too, except what it refers to.
+    """Whether nothing is missing because it was archived, or is in rows of another session: rows go from the first on,
+    so what follows one that is there is there too, except what it refers to.
     """
     return bool(rows) and rows[0]["seq"] == after_seq + 1 and all(row["body"] is not None for row in rows)

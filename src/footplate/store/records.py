@@ -6,7 +6,8 @@ import asyncpg
 
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.events import Event, Position, Usage
-from footplate.domain.turns import Session, SessionStatus, Turn, TurnStatus
+from footplate.domain.json import JsonObject
+from footplate.domain.turns import ForkedFrom, Session, SessionStatus, Turn, TurnStatus
 
 Row = asyncpg.Record
 
@@ -64,7 +65,14 @@ def session(row: Row) -> Session:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         archived_at=row["archived_at"],
+        forked_from=_forked_from(row["fork"]),
     )
+
+
+def _forked_from(fork: JsonObject | None) -> ForkedFrom | None:
+    if fork is None:
+        return None
+    return ForkedFrom(fork["session_id"], fork["event_id"], fork["position"])  # type: ignore[arg-type]  # as we stored it
 
 
 def agent(row: Row) -> Agent:

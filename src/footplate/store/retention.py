@@ -75,8 +75,15 @@ class Retention:
             if resting is None:
                 return
             old = await self._archives.find(session_id, connection)
-            await self._objects.delete_under(folder(organisation, session_id), but=old.object_key if old else None)
-            extent = Extent(organisation, session_id, resting["seq"], resting["entries"])
+            await self._objects.delete_under(folder(organisation, session_id), but=[old.object_key] if old else [])
+            extent = Extent(
+                organisation,
+                session_id,
+                resting["seq"],
+                resting["entries"],
+                resting["inherited_seq"],
+                resting["inherited_entries"],
+            )
             archive = await self._writer.write(connection, extent, old)
             await failpoints.hit("archive_written")
             if not await self._still_rests(connection, resting, session_id):

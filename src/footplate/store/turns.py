@@ -20,11 +20,11 @@ from footplate.domain.ports import Entry, Printed, SteerMessage
 from footplate.domain.running import Claim
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.store.appends import Batch, append
-from footplate.store.archives import Archive, Archives
+from footplate.store.archives import Archives
 from footplate.store.archives_format import Line
-from footplate.store.archives_reads import through
 from footplate.store.claims import content_of, unanswered
 from footplate.store.database import SQL, Connection, Database, patiently
+from footplate.store.lineage import Lineages
 from footplate.store.objects import Objects
 from footplate.store.records import Row
 
@@ -39,7 +39,7 @@ class Turns:
     def __init__(self, database: Database, objects: Objects) -> None:
         self._database = database
         self._objects = objects
-        self._archives = Archives(database, objects)
+        self._lineages = Lineages(database, Archives(database, objects))
 
     async def append(
         self,
@@ -129,20 +129,11 @@ class Turns:
         return [Event(row["type"], await self._body(row["body"], row["object_key"]), row["event_id"]) for row in rows]
 
     async def entries(self, claim: Claim, after: int) -> list[Entry]:
-        """Conversation entries from index `after` on."""
-        rows: Sequence[Row | Line] = await self._database.fetch("entries", claim.session_id, after)
+        """Conversation entries from index `after` on. Those of a turn's own session are never archived meanwhile."""
+        rows: Sequence[Row | Line] = await self._database.fetch("entries", claim.session_id, after, None)
         if len(rows) < claim.entries - after or (rows and rows[0]["idx"] != after):
-            rows = await self._with_archived(claim, after)
+            rows = await self._lineages.entries(claim.session_id, after)
         return [Entry(row["kind"], await self._body(row["body"], row["object_key"])) for row in rows]
-
-    async def _with_archived(self, claim: Claim, after: int) -> Sequence[Row | Line]:
-        """A session that has a turn is not archived, so what is archived now ends before the turn's own entries."""
-
-        async def read(archive: Archive) -> Sequence[Row | Line]:
-            old = [line async for line in self._archives.lines(archive, "entries", after=after - 1)]
-            return [*old, *await self._database.fetch("entries", claim.session_id, max(after, archive.entries))]
-
-        return await through(self._archives, claim.session_id, read)
 
     async def keep(self, claim: Claim, printed: Printed) -> str:
         """Not fenced: an object that no event names harms nobody, and goes with its session."""

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import asyncpg
 import structlog
@@ -14,10 +15,13 @@ from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavaila
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.principals import Principal
-from footplate.domain.services import Accepted, Answer, Attempt, Input
+from footplate.domain.services import Accepted, Answer, Attempt, ForkPoint, Input
 from footplate.domain.turns import Session
 from footplate.store import records
+from footplate.store.archives import Archives
 from footplate.store.database import SQL, Connection, Database
+from footplate.store.deleting import delete_session
+from footplate.store.forks import find_place, insert_fork
 from footplate.store.inputs import append_inputs, append_notice
 from footplate.store.objects import Objects
 
@@ -28,11 +32,12 @@ class Units:
     def __init__(self, database: Database, objects: Objects) -> None:
         self._database = database
         self._objects = objects
+        self._archives = Archives(database, objects)
 
     @asynccontextmanager
     async def unit(self, principal: Principal, attempt: Attempt | None) -> AsyncIterator["Unit"]:
         async with self._database.transaction() as connection:
-            unit = Unit(connection, self._objects, principal, attempt)
+            unit = Unit(connection, self._objects, self._archives, principal, attempt)
             await unit.look_back()
             yield unit
         for organisation, session_id in unit.deleted:
@@ -54,9 +59,17 @@ class Units:
 
 
 class Unit:
-    def __init__(self, connection: Connection, objects: Objects, principal: Principal, attempt: Attempt | None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        objects: Objects,
+        archives: Archives,
+        principal: Principal,
+        attempt: Attempt | None,
+    ) -> None:
         self._connection = connection
         self._objects = objects
+        self._archives = archives
         self._principal = principal
         self._attempt = attempt
         self._fingerprint = _fingerprint(principal, attempt) if attempt else b""
@@ -222,6 +235,34 @@ class Unit:
             return session, await append_inputs(self._connection, self._objects, principal, session_id, inputs)
         return session, Accepted(organisation=principal.organisation, session_id=session_id)
 
+    async def fork_session(
+        self,
+        principal: Principal,
+        session_id: str,
+        *,
+        point: ForkPoint,
+        environment_id: str | None,
+        change: Callable[[Session], Session],
+        inputs: Sequence[Input],
+    ) -> tuple[Session, Accepted]:
+        fork_id = self._session_id = ids.new_id(ids.SESSION)
+        head = _found(
+            await self._connection.fetchrow(SQL["lock_parent"], session_id, principal.organisation),
+            "session",
+            session_id,
+        )
+        place = await find_place(self._connection, self._archives, head, point)
+        wanted = change(records.session(head))
+        row = await insert_fork(self._connection, principal, fork_id, place, wanted, environment_id)
+        if row is None:
+            raise await self._no_environment(principal, str(environment_id))
+        began = events.forked(session_id, place.event_id, place.seq)
+        accepted = await append_notice(self._connection, principal, fork_id, began)
+        if inputs:
+            sent = await append_inputs(self._connection, self._objects, principal, fork_id, inputs)
+            accepted = replace(sent, positions=[*accepted.positions, *sent.positions])
+        return records.session(row), accepted
+
     async def update_session(
         self, principal: Principal, session_id: str, change: Callable[[Session], Session]
     ) -> tuple[Session, Accepted]:
@@ -249,8 +290,8 @@ class Unit:
     async def delete_session(self, principal: Principal, session_id: str) -> Accepted:
         _refuse_running(await self._lock_session(principal, session_id), "deleted")
         accepted = await append_notice(self._connection, principal, session_id, Event(events.SESSION_DELETED))
-        await self._connection.execute(SQL["delete_session"], session_id)
-        self.deleted.append((principal.organisation, session_id))
+        if not await delete_session(self._connection, principal.organisation, session_id):
+            self.deleted.append((principal.organisation, session_id))
         return accepted
 
     async def send(self, principal: Principal, session_id: str, inputs: Sequence[Input]) -> Accepted:

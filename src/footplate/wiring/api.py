@@ -60,6 +60,7 @@ async def run(settings: Settings) -> None:
             health=_Health(database),
             usage=UsageReader(database),
             harnesses=frozenset(registry.installed()),
+            default_harness=settings.default_harness,
             search=settings.search_provider is not None,
             backend=backend_of(settings),
             ignore_unknown_fields=settings.ignore_unknown_fields,

@@ -11,8 +11,8 @@ from footplate.domain.events import Event, Position
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
 from footplate.domain.running import Claim, Nothing
-from footplate.domain.services import Accepted, Input
-from footplate.domain.turns import Outcome, TurnStatus, WhenBusy
+from footplate.domain.services import Accepted, ForkPoint, Input
+from footplate.domain.turns import Outcome, Session, TurnStatus, WhenBusy
 from footplate.store.claims import Claims
 from footplate.store.database import Connection, Database
 from footplate.store.objects import Objects
@@ -83,6 +83,18 @@ class Cell:
                 principal, agent={**AGENT}, environment_id=place.id, title=None, metadata={}, context={}, inputs=inputs
             )
         return session.id
+
+    async def fork(self, principal: Principal, session_id: str, at: str | int | None = None) -> Session:
+        point = ForkPoint(position=at) if isinstance(at, int) else ForkPoint(event_id=at)
+        async with self.units.unit(principal, None) as unit:
+            fork, _ = await unit.fork_session(
+                principal, session_id, point=point, environment_id=None, change=lambda parent: parent, inputs=()
+            )
+        return fork
+
+    async def delete(self, principal: Principal, session_id: str) -> None:
+        async with self.units.unit(principal, None) as unit:
+            await unit.delete_session(principal, session_id)
 
     async def send(self, principal: Principal, session_id: str, *inputs: Input | str) -> Accepted:
         items = [message(item) if isinstance(item, str) else item for item in inputs]

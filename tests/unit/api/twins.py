@@ -18,11 +18,12 @@ from footplate.domain.services import (
     Attempt,
     Cursor,
     EventPage,
+    ForkPoint,
     Input,
     Page,
     SessionFilter,
 )
-from footplate.domain.turns import Session, SessionStatus, Turn
+from footplate.domain.turns import ForkedFrom, Session, SessionStatus, Turn
 from footplate.domain.usage import UsageLine, UsageQuestion
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -282,6 +283,36 @@ class TwinUnit:
         self._world.sessions[session.id] = session
         self._world.log[session.id] = []
         return session, await self.send(principal, session.id, inputs)
+
+    async def fork_session(
+        self,
+        principal: Principal,
+        session_id: str,
+        *,
+        point: ForkPoint,
+        environment_id: str | None,
+        change: Callable[[Session], Session],
+        inputs: Sequence[Input],
+    ) -> tuple[Session, Accepted]:
+        parent = await self._reads.session(principal, session_id)
+        if environment_id is not None:
+            await self._reads.environment(principal, environment_id)
+        log = self._world.log[session_id]
+        if point.event_id is not None:
+            log = log[: [row.event.id for row in log].index(point.event_id) + 1]
+        elif point.position is not None:
+            log = log[: point.position]
+        origin = ForkedFrom(session_id, log[-1].event.id if log else None, len(log))
+        fork = replace(
+            change(parent),
+            id=ids.new_id(ids.SESSION),
+            environment_id=environment_id or parent.environment_id,
+            forked_from=origin,
+        )
+        self._world.sessions[fork.id] = fork
+        self._world.log[fork.id] = [*log]
+        self._append(fork.id, events.forked(origin.session_id, origin.event_id, origin.position), processed=True)
+        return fork, await self.send(principal, fork.id, inputs)
 
     async def update_session(
         self, principal: Principal, session_id: str, change: Callable[[Session], Session]

@@ -16,7 +16,7 @@ from footplate.api.services import ApiServices, services_of
 from footplate.api.wire import agents, answers, sessions
 from footplate.api.wire.events import inputs_of
 from footplate.api.wire.lists import NoParameters
-from footplate.api.wire.sessions import AgentWithOverrides, ListSessions, SessionCreate, SessionUpdate
+from footplate.api.wire.sessions import AgentChoice, AgentWithOverrides, ListSessions, SessionCreate, SessionUpdate
 from footplate.api.wire.tools import check_search
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
@@ -31,7 +31,7 @@ router = router_of("/v1/sessions", "sessions")
 async def create_session(request: Request, principal: Asking) -> Response:
     body, raw = await read_body(request, SessionCreate)
     # Before the transaction opens: a request that holds one connection never waits for a second.
-    agent = await _snapshot(services_of(request), principal, body)
+    agent = await snapshot_of(services_of(request), principal, body.agent)
 
     async def work(unit: Unit) -> Changed:
         session, accepted = await unit.create_session(
@@ -48,8 +48,8 @@ async def create_session(request: Request, principal: Asking) -> Response:
     return await change(request, principal, raw, work)
 
 
-async def _snapshot(services: ApiServices, principal: Principal, body: SessionCreate) -> JsonObject:
-    choice = body.agent
+async def snapshot_of(services: ApiServices, principal: Principal, choice: AgentChoice) -> JsonObject:
+    """The agent as a session keeps it."""
     if isinstance(choice, str):
         agent = await services.reads.agent(principal, choice)
     else:

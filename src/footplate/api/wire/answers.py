@@ -105,6 +105,12 @@ class StatsAnswer(AnswerModel):
     duration_seconds: float
 
 
+class ForkedFrom(AnswerModel):
+    session_id: str
+    event_id: str | None
+    position: int
+
+
 class Session(Dated):
     id: str
     type: Literal["session"]
@@ -121,6 +127,7 @@ class Session(Dated):
     deployment_id: str | None
     stats: StatsAnswer
     usage: UsageAnswer
+    forked_from: ForkedFrom | None = None
 
 
 class Event(AnswerModel):

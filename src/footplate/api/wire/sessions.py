@@ -1,7 +1,7 @@
 """Sessions on the wire: create, update, the list's filters, the answer."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
@@ -143,6 +143,7 @@ def answer(session: Session) -> JsonObject:
         "created_at": timestamp(session.created_at),
         "updated_at": timestamp(session.updated_at),
         "archived_at": optional_timestamp(session.archived_at),
+        "forked_from": asdict(session.forked_from) if session.forked_from else None,
     }
 
 

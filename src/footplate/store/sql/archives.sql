@@ -25,13 +25,14 @@ select from session_heads where session_id = $1 for update
 
 -- name: resting
 -- The one place that says which session waits for nothing: no turn runs, is parked or is due, no step is queued, and its
--- last event is old. Whatever else may need a session's rows (a fork, for one) is added here.
-select h.seq, h.epoch, h.entries, a.object_key
+-- last event is old. One with living forks does not rest: they read its rows.
+select h.seq, h.epoch, h.entries, h.inherited_seq, h.inherited_entries, a.object_key
 from session_heads h
 left join archives a on a.session_id = h.session_id
 where h.session_id = $1 and h.status = 'idle' and h.turn_id is null and h.holder is null and not h.wake
   and h.seq > coalesce(a.last_seq, 0)
   and not exists (select from steps s where s.session_id = $1 and s.state = 'queued')
+  and not exists (select from stretches f where f.owner = $1)
   and exists (
       select from events e where e.session_id = $1 and e.seq = h.seq and e.created_at < now() - $2::interval)
 
@@ -43,12 +44,14 @@ from archives where session_id = $1
 -- A position as it is read, body and moment of being taken up included, so that a block is read without any other.
 -- Nothing that is archived is referred to from later on: what refers is a step or turn, and there was none open.
 -- One look at an index for each row, whatever the planner knows of a session that has grown since it last counted.
+-- `taken_seq` and `entries` are for forks.
 select e.seq as place, json_build_object(
     'seq', e.seq, 'event_id', e.event_id, 'ref_seq', e.ref_seq, 'type', e.type, 'version', e.version,
     'turn_id', e.turn_id, 'principal', e.principal, 'created_at', e.created_at, 'processed_at', e.processed_at,
     'taken_at', (select t.processed_at from events t where t.session_id = $1 and t.ref_seq = e.seq),
+    'taken_seq', (select t.seq from events t where t.session_id = $1 and t.ref_seq = e.seq),
     'body', coalesce((select o.body from events o where o.session_id = $1 and o.seq = e.ref_seq), e.body),
-    'object_key', e.object_key)::text as line
+    'object_key', e.object_key, 'entries', e.entries)::text as line
 from events e
 where e.session_id = $1 and e.seq > $2 and e.seq <= $3
 order by e.seq

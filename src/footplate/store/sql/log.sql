@@ -17,9 +17,9 @@ with head as (
         wake_at = case when $7 and not wake then now() else wake_at end,
         control_seq = case when $8 then seq + cardinality($3::text[]) else control_seq end
     where session_id = $1
-    returning seq
+    returning seq, entries
 ), batch as (
-    select head.seq - cardinality($3::text[]) + n as seq, b.*
+    select head.seq - cardinality($3::text[]) + n as seq, head.entries, b.*
     from head,
     unnest($3::text[], $4::text[], $5::text[], $6::boolean[], $12::text[], $13::text[], $14::text[]) with ordinality
         as b (event_id, type, body, processed, when_busy, overrides, context, n)
@@ -28,8 +28,8 @@ with head as (
     select $1, seq, $2, 'prompt', event_id, when_busy, overrides::json, context::json, $15::text
     from batch where when_busy is not null
 )
-insert into events (session_id, seq, organisation, event_id, type, principal, processed_at, body, object_key)
-select $1, seq, $2, event_id, type, $9, case when processed then now() end, body::json, objects.key
+insert into events (session_id, seq, organisation, event_id, type, principal, processed_at, body, object_key, entries)
+select $1, seq, $2, event_id, type, $9, case when processed then now() end, body::json, objects.key, entries
 from batch left join unnest($10::text[], $11::text[]) as objects (id, key) on objects.id = batch.event_id
 returning seq, event_id, created_at, processed_at
 
@@ -45,8 +45,9 @@ with head as (
     where session_id = $1 and organisation = $2 and epoch = $3
     returning seq, entries
 ), new_events as (
-    insert into events (session_id, seq, organisation, turn_id, event_id, type, body, ref_seq, object_key, processed_at)
-    select $1, head.seq - cardinality($5::text[]) + n, $2, $4, event_id, type, body::json, nullif(ref, 0), nullif(object_key, ''), now()
+    insert into events (session_id, seq, organisation, turn_id, event_id, type, body, ref_seq, object_key, processed_at, entries)
+    select $1, head.seq - cardinality($5::text[]) + n, $2, $4, event_id, type, body::json, nullif(ref, 0),
+           nullif(object_key, ''), now(), head.entries
     from head, unnest($5::text[], $6::text[], $7::text[], $8::bigint[], $12::text[])
         with ordinality as b (event_id, type, body, ref, object_key, n)
 ), new_entries as (
@@ -76,7 +77,7 @@ select event_id, seq, created_at from events where session_id = $1 and event_id 
 select e.seq, e.event_id, e.type, e.turn_id, e.created_at, e.processed_at, coalesce(o.body, e.body) as body
 from events e
 left join events o on e.ref_seq is not null and o.session_id = e.session_id and o.seq = e.ref_seq
-where e.session_id = $1 and e.organisation = $2 and e.seq > $3
+where e.session_id = $1 and e.organisation = $2 and e.seq > $3 and ($5::bigint is null or e.seq <= $5)
 order by e.seq
 limit $4
 
@@ -90,17 +91,19 @@ order by e.seq
 select session_id, seq from session_heads where session_id = any($1::text[])
 
 -- name: head_seq
-select h.seq, a.last_seq as archived
+-- What is at or below `archived` or `inherited` is not read from the session's own rows.
+select h.seq, a.last_seq as archived, h.inherited_seq as inherited
 from session_heads h left join archives a on a.session_id = h.session_id
 where h.session_id = $1 and h.organisation = $2
 
 -- name: events_ascending
--- The moments are those of processing, as in the reference: an input that still waits is in no range of time.
+-- The moments are those of processing, as in the reference: an input that still waits is in no range of time. For a
+-- fork, what came after $10 has not happened.
 select e.seq, e.event_id, e.type, e.turn_id, e.created_at, coalesce(t.processed_at, e.processed_at) as processed_at, e.body
 from events e
-left join events t on t.session_id = e.session_id and t.ref_seq = e.seq
+left join events t on t.session_id = e.session_id and t.ref_seq = e.seq and ($10::bigint is null or t.seq <= $10)
 where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and e.seq > coalesce($3, 0)
-  and ($5::text[] is null or e.type = any($5))
+  and ($5::text[] is null or e.type = any($5)) and ($10::bigint is null or e.seq <= $10)
   and ($6::timestamptz is null or coalesce(t.processed_at, e.processed_at) > $6)
   and ($7::timestamptz is null or coalesce(t.processed_at, e.processed_at) >= $7)
   and ($8::timestamptz is null or coalesce(t.processed_at, e.processed_at) < $8)
@@ -111,9 +114,9 @@ limit $4
 -- name: events_descending
 select e.seq, e.event_id, e.type, e.turn_id, e.created_at, coalesce(t.processed_at, e.processed_at) as processed_at, e.body
 from events e
-left join events t on t.session_id = e.session_id and t.ref_seq = e.seq
+left join events t on t.session_id = e.session_id and t.ref_seq = e.seq and ($10::bigint is null or t.seq <= $10)
 where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and ($3::bigint is null or e.seq < $3)
-  and ($5::text[] is null or e.type = any($5))
+  and ($5::text[] is null or e.type = any($5)) and ($10::bigint is null or e.seq <= $10)
   and ($6::timestamptz is null or coalesce(t.processed_at, e.processed_at) > $6)
   and ($7::timestamptz is null or coalesce(t.processed_at, e.processed_at) >= $7)
   and ($8::timestamptz is null or coalesce(t.processed_at, e.processed_at) < $8)
@@ -122,4 +125,6 @@ order by e.seq desc
 limit $4
 
 -- name: entries
-select idx, kind, body, object_key from entries where session_id = $1 and idx >= $2 order by idx
+select idx, kind, body, object_key from entries
+where session_id = $1 and idx >= $2 and ($3::integer is null or idx < $3)
+order by idx

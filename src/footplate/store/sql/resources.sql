@@ -89,12 +89,9 @@ update sessions set title = $2, metadata = $3, agent = $4, updated_at = now() wh
 update sessions set archived_at = coalesce(archived_at, now()), updated_at = now() where id = $1
 
 -- name: delete_session
--- What is outside the database goes after the commit (store/retention_deletions.py).
-with a as (delete from events where session_id = $1), b as (delete from entries where session_id = $1),
-     c as (delete from steps where session_id = $1), d as (delete from turns where session_id = $1),
-     e as (delete from session_heads where session_id = $1), f as (delete from answers where session_id = $1),
-     g as (delete from archives where session_id = $1),
-     h as (insert into deletions (session_id, organisation) select id, organisation from sessions where id = $1)
+-- Its events and entries go by `delete_rows`, what is outside the database after the commit (store/retention_deletions.py).
+with a as (delete from steps where session_id = $1), b as (delete from turns where session_id = $1),
+     c as (delete from session_heads where session_id = $1), d as (delete from answers where session_id = $1)
 delete from sessions where id = $1
 
 -- name: pending_custom

@@ -9,7 +9,8 @@ update session_heads h
 set epoch = h.epoch + 1, wake = false, wake_at = null, holder = $3, claimed_at = now()
 from old
 where h.session_id = old.session_id
-returning h.epoch, h.seq, h.entries, h.turn_id, h.control_seq, old.status as old_status, old.holder as old_holder
+returning h.epoch, h.seq, h.entries, h.inherited_entries, h.turn_id, h.control_seq, old.status as old_status,
+          old.holder as old_holder
 
 -- name: lease_lives
 select lease_until > clock_timestamp() from workers where id = $1
@@ -18,7 +19,7 @@ select lease_until > clock_timestamp() from workers where id = $1
 update session_heads set holder = null where session_id = $1 and epoch = $2
 
 -- name: turn_of_head
-select t.*, s.agent, s.context as session_context, e.body as input_body, e.object_key as input_object, st.traceparent
+select t.*, s.agent, s.fork, s.context as session_context, e.body as input_body, e.object_key as input_object, st.traceparent
 from turns t
 join sessions s on s.id = t.session_id
 join events e on e.session_id = t.session_id and e.seq = t.position
@@ -27,7 +28,7 @@ where t.session_id = $1 and t.id = $2
 
 -- name: next_step
 select s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
-       e.created_at as accepted_at, se.agent, se.environment, se.context as session_context
+       e.created_at as accepted_at, se.agent, se.environment, se.fork, se.context as session_context
 from steps s
 join events e on e.session_id = s.session_id and e.seq = s.position
 join sessions se on se.id = s.session_id
@@ -40,7 +41,7 @@ limit 1
 with head as (
     update session_heads set seq = seq + 2, status = 'running', turn_id = $4
     where session_id = $1 and epoch = $3
-    returning seq
+    returning seq, entries
 ), step as (
     update steps set state = 'running', turn_id = $4 where session_id = $1 and position = $5
 ), turn as (
@@ -48,10 +49,10 @@ with head as (
                        started_at)
     select $1, $4, $2, $5, $6, 'running', head.seq - 1, $5, $7, $8, now() from head
 ), new_events as (
-    insert into events (session_id, seq, organisation, turn_id, event_id, type, ref_seq, processed_at, body)
-    select $1, head.seq - 1, $2, $4, $6, 'user.message', $5::bigint, now(), null::json from head
+    insert into events (session_id, seq, organisation, turn_id, event_id, type, ref_seq, processed_at, body, entries)
+    select $1, head.seq - 1, $2, $4, $6, 'user.message', $5::bigint, now(), null::json, entries from head
     union all
-    select $1, head.seq, $2, $4, $9, 'session.status_running', null, now(), '{}'::json from head
+    select $1, head.seq, $2, $4, $9, 'session.status_running', null, now(), '{}'::json, entries from head
 )
 select seq, now() as created_at from head
 

@@ -1,0 +1,41 @@
+"""`/v1/sessions/{id}/fork`: another session that begins where this one was at some event."""
+
+from fastapi import Request
+from starlette.responses import Response
+
+from footplate.api.auth import Asking
+from footplate.api.changes import Changed, change
+from footplate.api.openapi import takes
+from footplate.api.requests import read_body
+from footplate.api.routes.sessions import snapshot_of
+from footplate.api.routing import router_of
+from footplate.api.services import services_of
+from footplate.api.wire import answers, forks, sessions
+from footplate.api.wire.events import inputs_of
+from footplate.api.wire.forks import SessionFork
+from footplate.domain.services import Unit
+
+router = router_of("/v1/sessions/{session_id}/fork", "sessions")
+
+
+@router.post("", response_model=answers.Session, openapi_extra=takes(body=SessionFork))
+async def fork_session(request: Request, session_id: str, principal: Asking) -> Response:
+    """The parent is not touched. What the fork begins with is shared, not copied."""
+    body, raw = await read_body(request, SessionFork)
+    services = services_of(request)
+    point = forks.point_of(body)
+    agent = None if body.agent is None else await snapshot_of(services, principal, body.agent)
+    wanted = forks.change_of(body, agent, default_harness=services.default_harness)
+
+    async def work(unit: Unit) -> Changed:
+        session, accepted = await unit.fork_session(
+            principal,
+            session_id,
+            point=point,
+            environment_id=body.environment_id,
+            change=wanted,
+            inputs=inputs_of(body.initial_events),
+        )
+        return sessions.answer(session), accepted
+
+    return await change(request, principal, raw, work)

@@ -1,0 +1,160 @@
+"""Finds the place at which a session is forked. Reads a few rows at that place, however long the session is.
+
+What the fork begins with is the log up to an event and the conversation as it was when that event was in the log. One
+thing is in the first and not in the second: a message that a turn has taken up and not yet told the model. The fork
+carries it, and tells it together with its own first message. Messages that only wait in the parent's queue stay
+there.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from footplate.domain import events
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import JsonObject, clean_object
+from footplate.domain.principals import Principal
+from footplate.domain.services import ForkPoint
+from footplate.domain.turns import Session
+from footplate.store.archives import Archives
+from footplate.store.database import SQL, Connection
+from footplate.store.lineage import Row, Stretch, backwards, stretch
+from footplate.store.records import Row as Record
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    session_id: str
+    stretches: Sequence[Stretch] = ()
+    """What the fork begins with; the last one ends at the event."""
+    event_id: str | None = None
+    carried: Sequence[int] = ()
+
+    @property
+    def seq(self) -> int:
+        return (self.stretches[-1].last_seq or 0) if self.stretches else 0
+
+    @property
+    def entries(self) -> int:
+        return (self.stretches[-1].entries or 0) if self.stretches else 0
+
+    @property
+    def record(self) -> JsonObject:
+        """As it is stored with the fork."""
+        return {
+            "session_id": self.session_id,
+            "event_id": self.event_id,
+            "position": self.seq,
+            "carried": [*self.carried],
+        }
+
+
+async def find_place(connection: Connection, archives: Archives, head: Record, point: ForkPoint) -> Place:
+    """`head`: of the parent, which cannot be deleted meanwhile."""
+    session_id, last = head["id"], head["seq"]
+    rows = await connection.fetch(SQL["stretches"], session_id)
+    whole = [*map(stretch, rows), Stretch(session_id, last, head["entries"])]
+    seq = await _position(connection, archives, whole, point)
+    if seq == 0:
+        return Place(session_id)
+    index = next(n for n, part in enumerate(whole) if seq <= (part.last_seq or 0))
+    at = await anext(backwards(connection, archives, whole[index].owner, seq))
+    entries = await _entries(connection, archives, whole[index].owner, at)
+    begins = [*whole[:index], Stretch(whole[index].owner, seq, entries)]
+    carried = [row["ref_seq"] async for row in _unheard(connection, archives, begins, entries)]
+    return Place(session_id, begins, at["event_id"], carried[::-1])
+
+
+async def insert_fork(
+    connection: Connection,
+    principal: Principal,
+    fork_id: str,
+    place: Place,
+    wanted: Session,
+    environment_id: str | None,
+) -> Record | None:
+    """The fork and all that it points at. None when there is no such environment. `wanted` says what it is like."""
+    return await connection.fetchrow(
+        SQL["insert_fork"],
+        fork_id,
+        principal.organisation,
+        wanted.agent["id"],
+        wanted.agent["version"],
+        clean_object(wanted.agent),
+        environment_id,
+        wanted.title,
+        wanted.metadata,
+        principal.id,
+        place.record,
+        place.session_id,
+        place.seq,
+        place.entries,
+        [part.owner for part in place.stretches],
+        [part.last_seq for part in place.stretches],
+        [part.entries for part in place.stretches],
+    )
+
+
+async def _position(connection: Connection, archives: Archives, whole: Sequence[Stretch], point: ForkPoint) -> int:
+    last = whole[-1].last_seq or 0
+    if point.event_id is None:
+        seq = last if point.position is None else point.position
+        if seq > last:
+            raise InvalidRequest(
+                f"at_position: the log of session {whole[-1].owner!r} ends at position {last}",
+                field="at_position",
+                help_text="Leave it out to fork at the newest event.",
+            )
+        return seq
+    for part in reversed(whole):
+        found = await connection.fetchval(SQL["event_of"], part.owner, point.event_id, part.last_seq)
+        if found is None:
+            found = await _archived_event(connection, archives, part, point.event_id)
+        if found is not None:
+            return int(found)
+    raise InvalidRequest(
+        f"at_event_id: session {whole[-1].owner!r} has no event {point.event_id!r}",
+        field="at_event_id",
+        help_text="List the session's events for their ids, or leave it out to fork at the newest one.",
+    )
+
+
+async def _archived_event(connection: Connection, archives: Archives, part: Stretch, event_id: str) -> int | None:
+    archive = await archives.find(part.owner, connection)
+    last = part.last_seq or 0
+    if archive is None:
+        return None
+    async for line in archives.lines(archive, "events", before=last + 1):
+        if line["event_id"] == event_id:
+            taken = line.get("taken_seq") or 0
+            return taken if 0 < taken <= last else int(line["seq"])
+    return None
+
+
+async def _entries(connection: Connection, archives: Archives, owner: str, at: Row) -> int:
+    """How long the conversation was at an event. Logs of an older version do not say; then the time tells."""
+    known = at.get("entries")
+    if known is not None:
+        return int(known)
+    archive = await archives.find(owner, connection)
+    if isinstance(at, dict):
+        assert archive is not None
+        moment = datetime.fromisoformat(at["created_at"])
+        lines = archives.lines(archive, "entries")
+        return sum([datetime.fromisoformat(line["created_at"]) <= moment async for line in lines])
+    count = int(await connection.fetchval(SQL["entries_by_time"], owner, at["created_at"]))
+    return count if archive is None else max(count, archive.entries)
+
+
+async def _unheard(
+    connection: Connection, archives: Archives, begins: Sequence[Stretch], entries: int
+) -> AsyncIterator[Row]:
+    """Messages that were taken up since the conversation last grew, newest first. A turn that ended tells no more."""
+    for part in reversed(begins):
+        async for row in backwards(connection, archives, part.owner, part.last_seq or 0):
+            known = row.get("entries")
+            ended = row["type"] == events.STATUS_IDLE and row["turn_id"] is not None
+            if ended or known is None or known < entries:
+                return
+            if row["type"] == events.USER_MESSAGE and row["ref_seq"] is not None:
+                yield row

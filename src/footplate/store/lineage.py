@@ -1,0 +1,192 @@
+"""A fork reads what it begins with in rows of others: which rows, and their positions, entries and bodies.
+
+Nothing is copied, so a fork costs the same whatever its parent holds. Positions and entries of the whole are numbered
+through: a stretch is an owner's rows up to a place, the next one goes on from there, and the session's own rows come
+last. An owner's own rows begin where its own stretches end, so a stretch needs no lower bound.
+
+An owner may have been archived before it was forked, and one that is deleted gives up its archive for rows again
+(`store/retention_deletions.py`). So whoever finds an archive gone looks at the rows once more.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from footplate.domain.errors import NotFound, Permanent
+from footplate.domain.events import Position
+from footplate.domain.json import JsonObject
+from footplate.domain.services import EventPage
+from footplate.store import records
+from footplate.store.archives import Archive, Archives
+from footplate.store.archives_format import Line
+from footplate.store.archives_reads import ArchivedReads, through
+from footplate.store.database import SQL, Connection, Database
+
+Row = records.Row | Line
+T = TypeVar("T")
+
+_PAGE: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    owner: str
+    last_seq: int | None = None
+    """The last position that counts; None: to the end."""
+    entries: int | None = None
+    """Entries below this index count; None: all."""
+
+
+class Lineages:
+    """The readers of one process."""
+
+    def __init__(self, database: Database, archives: Archives) -> None:
+        self._database = database
+        self._archives = archives
+        self._archived = ArchivedReads(database, archives)
+
+    async def of(self, session_id: str) -> list[Stretch]:
+        """What the session begins with, oldest first, and itself."""
+        rows = await self._database.fetch("stretches", session_id)
+        return [*map(stretch, rows), Stretch(session_id)]
+
+    async def page(self, organisation: str, session_id: str, page: EventPage) -> list[Position]:
+        found: list[Position] = []
+        stretches = await self.of(session_id)
+        for part in stretches if page.order == "asc" else reversed(stretches):
+            if page.order == "asc" and part.last_seq is not None and part.last_seq <= (page.after_seq or 0):
+                continue
+            rest = replace(page, limit=page.limit - len(found))
+            found += await self._page_of(organisation, part, rest)
+            if len(found) == page.limit:
+                break
+        return found
+
+    async def positions(self, organisation: str, session_id: str, after_seq: int, limit: int) -> list[Position]:
+        found: list[Position] = []
+        for part in await self.of(session_id):
+            after = found[-1].seq if found else after_seq
+            if len(found) < limit and (part.last_seq is None or part.last_seq > after):
+                found += await self._positions_of(organisation, part, after, limit - len(found))
+        return found
+
+    async def entries(self, session_id: str, after: int) -> list[Row]:
+        """The conversation from index `after` on."""
+        found: list[Row] = []
+        for part in await self.of(session_id):
+            if part.entries is None or part.entries > after + len(found):
+                found += await self._entries_of(part, after + len(found))
+        return found
+
+    async def body(self, session_id: str, seq: int) -> tuple[JsonObject, str | None]:
+        """Of the event at a position: what is in its row, and the key of the whole if that is elsewhere."""
+        parts = await self.of(session_id)
+        owner = next(part.owner for part in parts if part.last_seq is None or part.last_seq >= seq)
+
+        async def rows() -> list[Row]:
+            return [*await self._database.fetch("body_at", owner, seq)]
+
+        async def read(archive: Archive) -> list[Row]:
+            lines = self._archives.lines(archive, "events", after=seq - 1, before=seq + 1)
+            return [line async for line in lines] or await rows()
+
+        async def archived() -> list[Row]:
+            return await through(self._archives, owner, read)
+
+        for row in await self._either(owner, rows, archived):
+            return row["body"], row["object_key"]
+        raise Permanent(f"Position {seq} of session {session_id!r} is not in its log.")
+
+    async def page_rows(
+        self, organisation: str, owner: str, page: EventPage, last_seq: int | None = None
+    ) -> list[records.Row]:
+        return await self._database.fetch(
+            "events_ascending" if page.order == "asc" else "events_descending",
+            owner,
+            organisation,
+            page.after_seq,
+            page.limit,
+            list(page.types) or None,
+            page.created_gt,
+            page.created_gte,
+            page.created_lt,
+            page.created_lte,
+            last_seq,
+        )
+
+    async def _page_of(self, organisation: str, part: Stretch, page: EventPage) -> Sequence[Position]:
+        async def rows() -> list[Position]:
+            return [*map(records.position, await self.page_rows(organisation, part.owner, page, part.last_seq))]
+
+        async def archived() -> list[Position]:
+            return await self.archived_page(organisation, part, page)
+
+        return await self._either(part.owner, rows, archived)
+
+    async def archived_page(self, organisation: str, part: Stretch, page: EventPage) -> list[Position]:
+        """Of an owner that has an archive."""
+
+        async def later(after_seq: int, limit: int) -> Sequence[records.Row]:
+            rest = replace(page, after_seq=after_seq, limit=limit)
+            return await self.page_rows(organisation, part.owner, rest, part.last_seq)
+
+        if page.order == "asc":
+            return await self._archived.ascending(part.owner, page, later, last_seq=part.last_seq)
+        rows = await self.page_rows(organisation, part.owner, page, part.last_seq)
+        return await self._archived.descending(part.owner, page, rows, last_seq=part.last_seq)
+
+    async def _positions_of(self, organisation: str, part: Stretch, after: int, limit: int) -> Sequence[Position]:
+        async def rows() -> list[Position]:
+            found = await self._database.fetch("positions", part.owner, organisation, after, limit, part.last_seq)
+            return [*map(records.position, found)]
+
+        async def archived() -> list[Position]:
+            return await self._archived.positions(organisation, part.owner, after, limit, last_seq=part.last_seq)
+
+        return await self._either(part.owner, rows, archived)
+
+    async def _entries_of(self, part: Stretch, after: int) -> Sequence[Row]:
+        async def rows() -> list[Row]:
+            return [*await self._database.fetch("entries", part.owner, after, part.entries)]
+
+        async def read(archive: Archive) -> list[Row]:
+            lines = self._archives.lines(archive, "entries", after=after - 1, before=part.entries)
+            old: list[Row] = [line async for line in lines]
+            later = max(after, archive.entries)
+            return [*old, *await self._database.fetch("entries", part.owner, later, part.entries)]
+
+        async def archived() -> list[Row]:
+            return await through(self._archives, part.owner, read)
+
+        return await self._either(part.owner, rows, archived)
+
+    async def _either(
+        self, owner: str, rows: Callable[[], Awaitable[Sequence[T]]], archived: Callable[[], Awaitable[Sequence[T]]]
+    ) -> Sequence[T]:
+        """Rows, if there was no archive before they were read and none after."""
+        if await self._archives.find(owner) is None:
+            found = await rows()
+            if await self._archives.find(owner) is None:
+                return found
+        try:
+            return await archived()
+        except NotFound:
+            return await rows()
+
+
+def stretch(row: records.Row) -> Stretch:
+    return Stretch(row["owner"], row["last_seq"], row["entries"])
+
+
+async def backwards(connection: Connection, archives: Archives, owner: str, seq: int) -> AsyncIterator[Row]:
+    """An owner's own positions from `seq` on, newest first; from its archive, where it has no rows."""
+    while rows := await connection.fetch(SQL["back"], owner, seq, _PAGE):
+        if rows[0]["seq"] != seq:
+            break
+        for row in rows:
+            yield row
+        seq = rows[-1]["seq"] - 1
+    archive = await archives.find(owner, connection)
+    if archive is not None and seq <= archive.last_seq:
+        async for line in archives.lines(archive, "events", before=seq + 1, descending=True):
+            yield line

@@ -1,0 +1,104 @@
+-- Forks: sessions that begin in rows of others, and what a deleted session leaves for them.
+
+-- name: lock_parent
+-- It is not deleted before the fork is committed. Its turns go on: they do not wait for this lock.
+select s.*, h.status, h.seq, h.entries, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests,
+       h.cost_microusd, h.active_seconds
+from session_heads h join sessions s on s.id = h.session_id
+where h.session_id = $1 and h.organisation = $2
+for key share of h
+
+-- name: stretches
+select owner, last_seq, entries from stretches where session_id = $1 order by last_seq
+
+-- name: event_of
+-- Where an event stands that has this id: where it was taken up, if it was.
+select coalesce(t.seq, e.seq) as seq
+from events e left join events t on t.session_id = e.session_id and t.ref_seq = e.seq and t.seq <= $3
+where e.session_id = $1 and e.event_id = $2 and e.ref_seq is null and e.seq <= $3
+
+-- name: back
+-- Positions from one on, backwards.
+select seq, event_id, ref_seq, type, turn_id, created_at, entries
+from events where session_id = $1 and seq <= $2
+order by seq desc
+limit $3
+
+-- name: entries_by_time
+-- For events that were written before they told how many entries there were: both have the time of their transaction.
+select coalesce(max(idx) + 1, 0) from entries where session_id = $1 and created_at <= $2
+
+-- name: body_at
+select body, object_key from events where session_id = $1 and seq = $2
+
+-- name: insert_fork
+-- The environment is the parent's, as that session has it, unless another is named ($6).
+with session as (
+    insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata,
+                          context, principal, fork)
+    select $1, $2, $3, $4, $5, coalesce(e.id, p.environment_id), coalesce(e.config, p.environment), $7, $8, p.context, $9, $10
+    from sessions p left join environments e on e.id = $6 and e.organisation = $2 and e.archived_at is null
+    where p.id = $11 and ($6::text is null or e.id is not null)
+    returning *
+), head as (
+    insert into session_heads (session_id, organisation, seq, entries, inherited_seq, inherited_entries)
+    select id, organisation, $12, $13, $12, $13 from session
+    returning *
+), begins as (
+    insert into stretches (session_id, organisation, owner, last_seq, entries)
+    select session.id, session.organisation, b.* from session, unnest($14::text[], $15::bigint[], $16::integer[]) as b
+)
+select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds
+from session s, head h
+
+-- name: entries_of_others
+-- Whether the fork's conversation has grown by a turn other than this one.
+select exists (select from entries where session_id = $1 and turn_id <> $2) as grown
+
+-- name: lock_owners
+-- Deletions that concern the same rows come one after the other: each has to see what the other left.
+select pg_advisory_xact_lock(hashtext('owner'), hashtext(owner))
+from (select $1::text as owner union select owner from stretches where session_id = $1 order by 1) owners
+
+-- name: pins
+-- How much of a session living forks need.
+select coalesce(max(last_seq), 0) as seq, coalesce(max(entries), 0) as entries from stretches where owner = $1
+
+-- name: leave_stretches
+-- A fork lets go of its owners. Returns those of them that are deleted: what they left may not be needed any more.
+with gone as (
+    delete from stretches where session_id = $1 returning owner, organisation
+)
+select distinct owner, organisation from gone where not exists (select from sessions s where s.id = gone.owner)
+
+-- name: delete_rows
+-- All of a deleted session that no fork needs. What is outside the database goes by the note.
+with a as (delete from events where session_id = $1 and seq > $3), b as (delete from entries where session_id = $1 and idx >= $4),
+     c as (delete from archives where session_id = $1 and $3 = 0)
+insert into deletions (session_id, organisation) values ($1, $2)
+on conflict (session_id) do update set deleted_at = now(), purged_at = null
+
+-- name: pinned_objects
+-- The objects that forks need of a session that was deleted, by key; and bodies that name others ($2 begins such a name).
+select object_key, case when strpos(body::text, $2) > 0 then body::text end as body
+from events where session_id = $1 and (object_key is not null or strpos(body::text, $2) > 0)
+union all
+select object_key, null from entries where session_id = $1 and object_key is not null
+
+-- name: restore_events
+insert into events (session_id, seq, organisation, event_id, ref_seq, type, version, turn_id, principal, created_at, processed_at,
+                    body, object_key, entries)
+select $1, r.seq, $2, r.event_id, r.ref_seq, r.type, r.version, r.turn_id, r.principal, r.created_at, r.processed_at,
+       case when r.ref_seq is null then r.body end, r.object_key, r.entries
+from json_to_recordset($3::json) as r (seq bigint, event_id text, ref_seq bigint, type text, version smallint, turn_id text,
+    principal text, created_at timestamptz, processed_at timestamptz, body json, object_key text, entries integer)
+on conflict do nothing
+
+-- name: restore_entries
+insert into entries (session_id, idx, organisation, turn_id, kind, created_at, body, object_key)
+select $1, r.idx, $2, r.turn_id, r.kind, r.created_at, r.body, r.object_key
+from json_to_recordset($3::json) as r (idx integer, turn_id text, kind text, created_at timestamptz, body json, object_key text)
+on conflict do nothing
+
+-- name: forget_archive
+delete from archives where session_id = $1
