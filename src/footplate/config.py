@@ -136,8 +136,9 @@ class Settings(BaseSettings):
     """How many workers a turn may outlive before it is held to be what kills them."""
     retry_wait: float = 1.0
     retry_wait_most: float = 60.0
-    drain: float = 5.0
-    """How long a worker that is told to stop lets its turns go on; then others take them up."""
+    drain: float = 15.0
+    """How long a worker that is told to stop lets tools and model requests go on that have begun. A turn is handed over
+    when its own has ended; past this time it is cut off, and others take the turn up without knowing its outcome."""
     sweep_interval: float = 10.0
     retention: Annotated[timedelta | None, BeforeValidator(_rest)] = None
     """How long a session rests before its log becomes one object: days, or `12h`, `30m`; not set: it stays as it is."""

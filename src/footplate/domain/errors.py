@@ -13,6 +13,7 @@ FootplateError
 │   └── Unavailable        a part of our own (database, engine, live stream) does not answer
 ├── Permanent              the turn fails now and is not tried again
 │   └── ModelRefused       the provider rejected the request: credentials, model name, size
+├── HandOver               the worker stops: the turn goes on elsewhere, from the safe point that it is at
 └── Fenced                 another worker holds the session; stop at once and write nothing
 """
 
@@ -115,6 +116,15 @@ class Permanent(FootplateError):
 class ModelRefused(Permanent):
     code = "model_refused"
     session_error = "model_request_failed_error"
+
+
+class HandOver(FootplateError):
+    """Raised by a harness that was asked to hand its turn over, at a point from which another process can go on."""
+
+    code = "hand_over"
+
+    def __init__(self) -> None:
+        super().__init__("The worker is stopping; another takes the turn.")
 
 
 class Fenced(FootplateError):

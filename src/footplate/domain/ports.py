@@ -51,7 +51,11 @@ class TurnLog(Protocol):
     async def append(
         self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
     ) -> None:
-        """Make all of it durable in one transaction, then publish. Raises `Fenced` when the turn is lost."""
+        """Make all of it durable in one transaction, then publish. Raises `Fenced` when the turn is lost.
+
+        A fork at one of these events has these entries, and those of earlier appends: what an event tells of has to
+        come with it or before.
+        """
 
     async def keep(self, printed: Printed) -> str:
         """Put a large output into the object store; what it is called there. It goes with its session."""
@@ -169,6 +173,10 @@ class TurnContext:
     """Set when a person asks the turn to stop. The harness ends as soon as it can, keeping partial text."""
     take_steering: Callable[[], Awaitable[Sequence[SteerMessage]]]
     """Messages that want to join the turn. Call at a safe point; taking marks them as processed."""
+    handover: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the worker is told to stop. The harness then raises `HandOver` at its next safe point: after a tool's
+    result or a model's response, when all it knows is in the log, and before it begins anything else. One that does not
+    is cut off when the worker's time is over."""
     context: JsonObject = field(default_factory=dict)
     """What the caller gave the session and this input for its tools and hooks (F6)."""
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
@@ -179,7 +187,7 @@ class Harness(Protocol):
     """Decides the next action. Stateless: one instance serves many turns, each rebuilt from the log."""
 
     async def run(self, turn: TurnContext) -> Outcome:
-        """Work until the turn ends. Raise `Temporary` to be tried again, `Permanent` to fail."""
+        """Work until the turn ends. Raise `Temporary` to be tried again, `Permanent` to fail, `HandOver` when asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ class Claim:
     turn_id: str
     attempt: int
     failures: int
+    """How many of the earlier attempts failed for a while."""
     first_seq: int
     control_seq: int
     """The last control input (interrupt, steering) at the time of the claim."""
@@ -47,6 +48,8 @@ class Claim:
     """The W3C `traceparent` of the request that sent the input, if it was traced."""
     carried: Sequence[int] = ()
     """Of a fork: positions of the messages whose content comes first."""
+    handed_over: int = 0
+    """How many of them a stopping worker passed on."""
     superseded: str | None = None
     """The harness of a waiting turn that this claim ended, because a new message came instead of the answers."""
 
@@ -75,6 +78,7 @@ class TurnStore(Protocol):
     ) -> Sequence[Position]: ...
     async def finish(self, claim: Claim, outcome: Outcome) -> tuple[Sequence[Position], bool]: ...
     async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]: ...
+    async def hand_over(self, claim: Claim) -> None: ...
     async def turn_events(self, claim: Claim) -> Sequence[Event]: ...
     async def entries(self, claim: Claim, after: int) -> list[Entry]: ...
     async def keep(self, claim: Claim, printed: Printed) -> str: ...

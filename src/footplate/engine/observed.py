@@ -118,6 +118,9 @@ class TurnWatch:
             metrics.TURN_SECONDS.labels(self._harness).observe(seconds)
             log.info("turn ended", action="turn.ended", status=outcome.status.value, seconds=round(seconds, 3))
 
+    def handed_over(self) -> None:
+        self._over = "handed_over"
+
     def put_off(self, error_type: str) -> None:
         self._over = "rescheduled"
         self._span.fail(error_type)

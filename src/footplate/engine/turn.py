@@ -15,7 +15,7 @@ import structlog
 
 from footplate import failpoints
 from footplate.domain import environments
-from footplate.domain.errors import Fenced, FootplateError, Permanent, Temporary
+from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent, Temporary
 from footplate.domain.events import Event, PreviewType, Usage
 from footplate.domain.ports import Entry, Harness, Preview, Printed, SteerMessage, TurnContext
 from footplate.domain.running import (
@@ -65,6 +65,9 @@ class TryAgain:
     reason: str
 
 
+_HANDED_OVER: Final = TryAgain(0.01, HandOver().message)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     claims: ClaimStore
@@ -77,6 +80,8 @@ class Parts:
     leases: LeaseKeeper
     conversations: Conversations
     limits: Limits
+    stopping: asyncio.Event
+    """The worker was told to stop: turns are handed over, and none begins."""
 
 
 class TurnRunner:
@@ -86,6 +91,8 @@ class TurnRunner:
     async def run(self, organisation: str, session_id: str) -> Ended | TryAgain:
         parts = self._parts
         parts.leases.check()
+        if parts.stopping.is_set():
+            return _HANDED_OVER
         before = parts.leases.held(session_id)
         claim = await parts.claims.claim(organisation, session_id, parts.leases.worker)
         live = parts.live.turn(organisation, session_id)
@@ -126,13 +133,17 @@ class _Turn:
 
     async def run(self) -> Ended | TryAgain:
         claim = self._claim
-        if claim.attempt - claim.failures > self._parts.limits.max_attempts:
+        if claim.attempt - claim.failures - claim.handed_over > self._parts.limits.max_attempts:
             lost = f"{claim.attempt} workers were lost while they ran this turn; it is not tried again."
             return await self._commit(_failure("unknown_error", lost))
         try:
             return await self._commit(await self._work())
-        except Fenced as error:
-            return _lost(error)
+        except (Fenced, HandOver) as error:
+            return _lost(error) if isinstance(error, Fenced) else await self._hand_over()
+        except asyncio.CancelledError:
+            if self._parts.stopping.is_set():
+                await self._hand_over()
+            raise
         except Temporary as error:
             return await self._failed(error.session_error, error.advice, error.retry_after)
         except FootplateError as error:
@@ -200,6 +211,7 @@ class _Turn:
             log=_Log(self._parts, self._held, self._live, self._observed),
             environment=environment,
             interrupt=self._interrupt,
+            handover=self._parts.stopping,
             take_steering=self._take_steering,
             context=claim.context,
             endpoints=models.endpoints,
@@ -245,6 +257,17 @@ class _Turn:
         messages, positions = await self._parts.turns.take_steering(self._claim)
         await self._live.publish(positions)
         return messages
+
+    async def _hand_over(self) -> TryAgain:
+        """Its commands are dead and what it did is in the log: whoever takes it up next can begin at once.
+
+        Also when it was cut off, because its tool or its model took longer than the worker had.
+        """
+        await failpoints.hit("before_hand_over")
+        await self._parts.turns.hand_over(self._claim)
+        self._observed.handed_over()
+        log.info("turn handed over", action="turn.handed_over")
+        return _HANDED_OVER
 
     async def _commit(self, outcome: Outcome) -> Ended | TryAgain:
         await failpoints.hit("before_turn_commit")

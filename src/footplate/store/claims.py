@@ -112,6 +112,7 @@ class Claims:
             _claim_of(head, turn),
             attempt=row["attempt"],
             failures=row["failures"],
+            handed_over=row["handed_over"],
             controls_seq=row["controls_seq"],
             content=content_of(await self._body(turn)),
             context=turn["context"],

@@ -124,6 +124,10 @@ class Turns:
 
         return await self._patiently(commit, claim, new)
 
+    async def hand_over(self, claim: Claim) -> None:
+        """The turn goes on elsewhere, and nothing of it is alive here. A stale claim has nothing to pass on."""
+        await self._database.fetch("hand_over", claim.session_id, claim.epoch, claim.turn_id)
+
     async def turn_events(self, claim: Claim) -> Sequence[Event]:
         rows = await self._database.fetch("turn_positions", claim.session_id, claim.first_seq)
         return [Event(row["type"], await self._body(row["body"], row["object_key"]), row["event_id"]) for row in rows]

@@ -80,6 +80,7 @@ async def run(settings: Settings) -> None:
                     retry_wait=settings.retry_wait,
                     retry_wait_most=settings.retry_wait_most,
                 ),
+                stopping=stop,
             )
         )
         await exits.enter_async_context(patrol.running())

@@ -85,6 +85,7 @@ class Engine:
                     retry_wait=settings.retry_wait,
                     retry_wait_most=settings.retry_wait_most,
                 ),
+                stopping=stop,
             )
             await exits.enter_async_context(keeper.running())
             activities = TurnActivities(TurnRunner(parts), heartbeat_timeout=settings.heartbeat_timeout)

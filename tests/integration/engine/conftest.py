@@ -37,6 +37,7 @@ async def idle_engine(stack: Stack, tmp_path_factory: pytest.TempPathFactory) ->
         max_failures=3,
         retry_wait=0.05,
         sweep_interval=3600,
+        drain=3,
     )
     database = await Forgetful.open(dsn, size=10)
     assert isinstance(database, Forgetful)

@@ -5,6 +5,7 @@ import asyncio
 from tests.integration.engine.cell import DONE, PATIENCE, Engine
 
 from footplate.domain import events
+from footplate.domain.errors import HandOver
 from footplate.domain.ports import TurnContext
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.stack.leftovers import wait_until
@@ -32,6 +33,40 @@ async def test_a_worker_that_stops_hands_its_turn_over(idle_engine: Engine) -> N
     assert (turn.status, turn.attempt) == (TurnStatus.COMPLETED, 2)
     types = await engine.types(session_id)
     assert (types.count(events.AGENT_MESSAGE), types.count(events.STATUS_IDLE)) == (1, 1)
+
+
+async def test_a_turn_is_handed_over_at_its_safe_point(idle_engine: Engine) -> None:
+    """At once, not after the lease of a worker that is still there; and it is no attempt that failed."""
+    engine = idle_engine
+    begun: list[float] = []
+
+    async def work(turn: TurnContext) -> Outcome:
+        begun.append(asyncio.get_running_loop().time())
+        if turn.attempt <= engine.settings.max_attempts + 5:
+            await turn.handover.wait()
+            await turn.log.append([events.message(f"attempt {turn.attempt}")])
+            raise HandOver
+        return DONE
+
+    session_id = await engine.session(work)
+    await engine.send(session_id, "hi")
+    stopped: list[float] = []
+    for number in range(engine.settings.max_attempts + 6):
+        async with engine.worker():
+            assert await wait_until(lambda wanted=number + 1: _reached(begun, wanted), PATIENCE)  # type: ignore[misc]
+            if number == engine.settings.max_attempts + 5:
+                (turn,) = await engine.ended(session_id)
+            stopped.append(asyncio.get_running_loop().time())
+    assert turn.status is TurnStatus.COMPLETED
+    assert turn.attempt == engine.settings.max_attempts + 6
+    assert await engine.errors(session_id) == []
+    assert max(later - before for before, later in zip(stopped[:-1], begun[1:], strict=True)) < engine.settings.lease
+    head = await engine.cell.head(session_id)
+    assert (head["status"], head["holder"]) == ("idle", None)
+
+
+async def _reached(begun: list[float], wanted: int) -> bool:
+    return len(begun) >= wanted
 
 
 async def test_messages_wait_for_a_worker(idle_engine: Engine) -> None:

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 
+from footplate.domain.errors import HandOver
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.harness.native.recovery import UNKNOWN
 
@@ -36,8 +37,9 @@ async def run_to_the_end(world: World) -> tuple[Outcome, list[int]]:
     for _ in range(10):
         try:
             outcome = await world.run(model)
-        except Crash:
+        except (Crash, HandOver):
             world.log.crash_at = None
+            world.log.handover.clear()
             continue
         finally:
             stored_at_request = [
@@ -105,6 +107,19 @@ async def test_crash_at_every_append(world: World, crash_at: int, *, after_commi
     assert len(unknown) <= 1
     for event in unknown:
         assert event.body["is_error"] is True
+
+
+@pytest.mark.parametrize("at", range(1, APPENDS + 1))
+async def test_a_worker_is_told_to_stop_at_every_append(world: World, at: int) -> None:
+    """Nothing is lost, asked for again or done twice, and no outcome is unknown: the turn stops between two of them."""
+    world.log.hand_over_at = at
+    outcome, requests = await run_to_the_end(world)
+    check(world, outcome)
+    assert world.environment.ran == dict.fromkeys(COMMANDS, 1)
+    assert requests == [0, 1, 2]
+    assert not [event for event in world.log.of("agent.tool_result") if texts(event) == UNKNOWN]
+    # Said while the model speaks its last word, there is nothing left to hand over.
+    assert world.attempt == (2 if at >= APPENDS - 1 else 3)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -54,6 +54,9 @@ class MemoryLog:
     appends: int = 0
     crash_at: int | None = None
     crash_after_commit: bool = False
+    hand_over_at: int | None = None
+    """The number of the append at which the worker is told to stop."""
+    handover: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def append(
         self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
@@ -62,6 +65,8 @@ class MemoryLog:
         crash = self.crash_at == self.appends
         if crash and not self.crash_after_commit:
             raise Crash
+        if self.hand_over_at == self.appends:
+            self.handover.set()
         self.events.extend(events)
         self.entries.extend(entries)
         if usage:
@@ -222,6 +227,7 @@ class World:
             log=self.log,
             environment=self.environment,
             interrupt=self.interrupt,
+            handover=self.log.handover,
             take_steering=take,
         )
 

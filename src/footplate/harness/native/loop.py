@@ -7,6 +7,8 @@ The order of writes is what makes a turn survive its worker:
 - `agent.tool_use` is stored before a tool starts, and its result right after: a call that has the first and not the
   second may have taken effect, and no later attempt runs it again (see `recovery`).
 
+Between them are the safe points at which a stopping worker's turn is handed over: nothing is open there.
+
 To save a write for each round, the start of the next request travels with the result that leads to it.
 """
 
@@ -19,6 +21,7 @@ from pydantic_ai.settings import ModelSettings
 
 from footplate import failpoints
 from footplate.domain import events as ev
+from footplate.domain.errors import HandOver
 from footplate.domain.events import Event, Usage
 from footplate.domain.json import Json
 from footplate.domain.ports import Entry, TurnContext
@@ -80,6 +83,9 @@ class Loop:
         if self.turn.interrupt.is_set():
             await self._append(events, mapping.mark_interrupted(entries))
             return outcomes.interrupted("")
+        if self.turn.handover.is_set():
+            await self._append(events, entries)
+            raise HandOver
         if self._responses >= self.turn.config.max_iterations:
             await self._append(events, entries)
             return outcomes.limit_reached(self.turn.config.max_iterations)
@@ -140,6 +146,8 @@ class Loop:
             rest = calls[index + 1 :]
             if self.turn.interrupt.is_set():
                 return await self._stop([], [], calls[index:], waiting)
+            if self.turn.handover.is_set():
+                raise HandOver
             await failpoints.hit("before_intent")
             given = arguments_of(call)
             if call.tool_name in custom and given is not None:

@@ -59,7 +59,7 @@ select seq, now() as created_at from head
 -- name: resume_turn
 update turns set attempt = attempt + 1, status = 'running'
 where session_id = $1 and id = $2
-returning attempt, failures, controls_seq
+returning attempt, failures, handed_over, controls_seq
 
 -- name: set_head_status
 update session_heads set status = $3 where session_id = $1 and epoch = $2
@@ -96,6 +96,15 @@ update turns set result = $3 where session_id = $1 and id = $2
 update session_heads
 set status = 'rescheduling', holder = null, active_seconds = active_seconds + extract(epoch from now() - claimed_at)
 where session_id = $1 and epoch = $2
+
+-- name: hand_over
+-- At a safe point, with all of its commands dead: whoever takes the turn up next has nobody to wait for.
+with head as (
+    update session_heads set holder = null, active_seconds = active_seconds + extract(epoch from now() - claimed_at)
+    where session_id = $1 and epoch = $2
+    returning session_id
+)
+update turns t set handed_over = handed_over + 1 from head where t.session_id = head.session_id and t.id = $3
 
 -- name: steering
 -- Messages that may join the running turn: only from the front of the queue, so that no input overtakes another.

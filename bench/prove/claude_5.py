@@ -1,0 +1,54 @@
+"""A fork at any event tells the model exactly the history up to there, and costs the same however long that is.
+
+At each event of a session of thirty, and of a fork of it: the request that the fork's first turn sends to the model is
+held against the parent's log. Then the time of the request that forks, at the newest event and at an early one, of a
+parent with ten turns and of one with a thousand, by turns; and all bytes that a fork and its first turn write, less
+those that the first turn of a new session writes.
+"""
+
+from typing import Final
+
+from bench.prove.clients import Client
+from bench.prove.cluster import open_cluster
+from bench.prove.figure import Figure
+from bench.prove.forks import histories
+from bench.prove.forks.costs import SHORT, Costs, Measuring
+from bench.prove.lean import Lean
+from footplate.testing import replies, reply, text
+
+HARNESSES: Final = ("native",)
+"""Each is shown by its own conversation; what a fork costs does not depend on it."""
+_MOST_TIME: Final = 1.2
+_SANITY: Final = 2.0
+_MOST_BYTES: Final = 8 * 1024
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    every, turns, forks, writes = (6, 20, 20, 3) if quick else (1, 1000, 400, 20)
+    async with open_cluster() as cluster, Client(cluster) as client:
+        await histories.install(cluster)
+        shown = [await histories.forked_at_each(cluster, client, harness, every=every) for harness in HARNESSES]
+        validated = client.ledger.validated
+        await cluster.model.clear()
+        await cluster.model.install("linear", replies(reply(text("Yes, {n}."), repeat=True)))
+        async with Lean(cluster.base_urls[0], cluster.key) as lean:
+            costs = await Measuring(cluster, lean, await lean.seat()).run(turns=turns, forks=forks, writes=writes)
+    return _judge(sum(shown), validated, costs, most_time=_SANITY if quick else _MOST_TIME)
+
+
+def _judge(forks: int, validated: int, costs: Costs, *, most_time: float) -> Figure:
+    milliseconds = sorted(costs.long)[len(costs.long) // 2] * 1000
+    return Figure(
+        text=f"{forks} forks at the events of a session of {histories.EVENTS} ({', '.join(HARNESSES)}): the model was "
+        f"told exactly the history up to there, the parent stayed as it was; forking {costs.turns} turns takes "
+        f"{costs.ratio:.2f} times as long as forking {SHORT} ({milliseconds:.1f} ms; at most {most_time}) and writes "
+        f"{costs.bytes_long:,.0f} bytes beside what its first turn adds ({costs.bytes_short:,.0f} of {SHORT} turns; at "
+        f"most {_MOST_BYTES:,})",
+        holds=costs.ratio <= most_time and max(costs.bytes_long, costs.bytes_short) <= _MOST_BYTES,
+        details={
+            "milliseconds_short": round(sorted(costs.short)[len(costs.short) // 2] * 1000, 2),
+            "milliseconds_long": round(milliseconds, 2),
+            "written": costs.written,
+            "validated": validated,
+        },
+    )

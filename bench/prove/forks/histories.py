@@ -1,0 +1,71 @@
+"""Forks a session of thirty events at each of them, goes on there, and holds the model's request against the log."""
+
+import asyncio
+from typing import Any, Final, cast
+
+from bench.prove.clients import Client, Event
+from bench.prove.cluster import Cluster
+from bench.prove.figure import require
+from bench.prove.forks.told import BREAK, expected, joined, told
+from footplate.domain import events as ev
+from footplate.testing import replies, reply, text, tool
+
+EVENTS: Final = 30
+_STORY: Final = "story"
+_AFTER: Final = "after"
+
+
+async def install(cluster: Cluster) -> None:
+    one, two = (tool("bash", {"command": f"echo {number}"}) for number in ("one", "two"))
+    await cluster.model.install(_STORY, replies([text("Two things."), one, two], [text("Both done.")]))
+    await cluster.model.install(f"{_STORY}-more", replies([tool("bash", {"command": "echo three"})], [text("Third.")]))
+    await cluster.model.install(f"{_STORY}-end", replies([text("That is all.")]))
+    await cluster.model.install(_AFTER, replies(reply(text("Gone on."), repeat=True)))
+
+
+async def tell(client: Client, harness: str) -> tuple[str, list[Event]]:
+    """A session of thirty events: calls side by side, a call without a word, a change of its title."""
+    agent = await client.agent(extra_body={"harness": harness})
+    session_id = await client.session(agent)
+    await client.run_turn(session_id, f"Do two things. [[script:{_STORY}]]")
+    await client.run_turn(session_id, f"And a third. [[script:{_STORY}-more]]")
+    await client.sdk.beta.sessions.update(session_id, title="Thirty")
+    await client.run_turn(session_id, f"Anything else? [[script:{_STORY}-end]]")
+    log = await client.events(session_id)
+    require(holds=len(log) == EVENTS, otherwise=f"the story has {len(log)} events: {[e['type'] for e in log]}")
+    return session_id, log
+
+
+async def forked_at_each(cluster: Cluster, client: Client, harness: str, *, every: int) -> int:
+    """How many forks there were; some of them were forks of forks."""
+    parent, log = await tell(client, harness)
+    places = [*range(0, len(log), every)]
+    forks = [await _fork(client, parent, log, at) for at in places]
+    again = [await _fork(client, forks[-1][0], log, at) for at in places[::3]]
+    requests = await cluster.model.requests(_AFTER)
+    heard = {_number(request): request for request in requests}
+    for fork_id, at, prompt in [*forks, *again]:
+        request: Any = heard[prompt]
+        want = joined([*expected(log, at), ("user", prompt)])
+        found = joined(told(request["body"]["messages"]))
+        where = f"{harness}, forked at event {at + 1} ({log[at]['type']})"
+        require(holds=found == want, otherwise=f"{where}: the model was told {found}, not {want}")
+        own = await client.events(fork_id)
+        require(holds=own[: at + 1] == log[: at + 1], otherwise=f"{where}: the fork's log begins otherwise")
+        require(holds=own[at + 1]["type"] == ev.STATUS_IDLE, otherwise=f"{where}: then comes {own[at + 1]}")
+    require(holds=await client.events(parent) == log, otherwise="the parent was changed")
+    return len(forks) + len(again)
+
+
+async def _fork(client: Client, parent: str, log: list[Event], at: int) -> tuple[str, int, str]:
+    body = {"at_event_id": log[at]["id"]}
+    fork = await client.sdk.post(f"/v1/sessions/{parent}/fork", cast_to=cast("Any", object), body=body)
+    prompt = f"Go on from {at}. [[script:{_AFTER}]] {fork['id']}"
+    async with asyncio.timeout(60):
+        await client.run_turn(fork["id"], prompt)
+    return fork["id"], at, prompt
+
+
+def _number(request: Any) -> str:
+    """The prompt that a request ends with."""
+    return told(request["body"]["messages"])[-1][1].rpartition(BREAK)[2]
