@@ -103,12 +103,47 @@ class FileInfo:
     modified: float
 
 
+class Process(Protocol):
+    """A program that runs beside the shell until somebody ends it, or its environment ends."""
+
+    async def write(self, data: bytes) -> None:
+        """To its standard input. Raises BrokenPipeError when it takes nothing any more."""
+
+    async def read(self) -> bytes:
+        """The next piece of what it prints, as it comes; empty at the end."""
+
+    async def end_input(self) -> None:
+        """Nothing more is written to it."""
+
+    async def wait(self) -> int:
+        """Its exit code as a shell tells it."""
+
+    async def kill(self) -> None:
+        """With all that it started. It is dead when this returns."""
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it said on its standard error."""
+
+
 class Environment(Protocol):
     """An environment opened for one turn. Whatever it starts is dead when the turn is over or lost."""
 
     @property
     def root(self) -> str:
         """The working directory, absolute."""
+
+    @property
+    def scratch(self) -> str:
+        """A directory for what a harness needs inside while its turn runs; it may have to be made, by writing to it.
+        Empty when the turn begins, and no later turn finds anything in it.
+        """
+
+    def reach(self, endpoint: "Endpoint") -> "Endpoint":
+        """The same endpoint of this turn as a program inside gets to it."""
+
+    async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
+        """Start a program in the working directory; `env` is set for it alone, beside what every command has."""
 
     async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the shell enforces it
         """Run in the turn's persistent shell; a command that times out ends the shell with it."""

@@ -16,11 +16,12 @@ import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
+from urllib.parse import urlsplit
 
 import structlog
 
 from footplate.domain.errors import FootplateError, Unavailable
-from footplate.domain.ports import CommandResult, FileInfo
+from footplate.domain.ports import CommandResult, Endpoint, FileInfo
 from footplate.environments.doors import Doors
 from footplate.environments.guarded import GRACE, GuardedEnvironment
 from footplate.environments.guardian import Guardian
@@ -28,7 +29,7 @@ from footplate.environments.output import DEFAULT_LIMIT
 from footplate.environments.reaper.leases import Lease
 from footplate.environments.sandbox import calls
 from footplate.environments.sandbox.cgroups import Cgroup
-from footplate.environments.sandbox.view import HOME, View
+from footplate.environments.sandbox.view import HOME, MODEL_DOOR, PORTS, View
 from footplate.environments.sandbox.watch import DiskWatch
 from footplate.environments.sandbox.yielding import give_way
 from footplate.environments.spawner import Spawned, Spawner
@@ -36,6 +37,7 @@ from footplate.environments.spawner import Spawned, Spawner
 log = structlog.get_logger(__name__)
 
 _KILLED: Final = 137
+SCRATCH: Final = "/tmp/footplate"  # noqa: S108 - of the enclosure's own, and gone with it
 
 
 class Ended(Unavailable):
@@ -116,6 +118,18 @@ class EnclosedEnvironment(GuardedEnvironment):
         self._watchers: list[asyncio.Task[None]] = []
         self._may_write = True
         self._overfull = False
+
+    @property
+    def scratch(self) -> str:
+        """Named after the lease: in a container that others made, /tmp is older than the turn."""
+        return SCRATCH if self._lease is None else f"{SCRATCH}-{self._lease.id}"
+
+    def reach(self, endpoint: Endpoint) -> Endpoint:
+        """By the door's port, where there is one. Who shares the worker's network gets there as the worker does."""
+        if not self._view.ports or endpoint.base_url is None:
+            return endpoint
+        path = urlsplit(endpoint.base_url).path
+        return dataclasses.replace(endpoint, base_url=f"http://127.0.0.1:{PORTS[MODEL_DOOR]}{path}")
 
     async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the port's
         began = time.monotonic()

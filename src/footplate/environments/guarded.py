@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from footplate.domain.errors import Unavailable
-from footplate.domain.ports import CommandResult, Environment
+from footplate.domain.ports import CommandResult, Endpoint, Environment, Process
 from footplate.environments import commands
 from footplate.environments.guardian import Guardian, clock
 from footplate.environments.output import DEFAULT_LIMIT, Output
 from footplate.environments.reaper.leases import Lease
 from footplate.environments.shell import BASH, Dialect, Shell
 from footplate.environments.spawner import Spawner
+from footplate.environments.streams import Streamed
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 GRACE: Final = 5.0
@@ -51,11 +52,21 @@ class GuardedEnvironment(Environment):
         self._shell: Shell | None = None
         self._shell_use = asyncio.Lock()
         self._outputs: list[Output] = []
+        self._streamed: list[Streamed] = []
         self._closed = False
 
     @property
     def root(self) -> str:
         return self._root
+
+    @property
+    def scratch(self) -> str:
+        """With the lease, so that whatever a killed worker leaves of it goes with it."""
+        directory = Path(self._env["HOME"], ".footplate") if self._lease is None else self._lease.directory
+        return str(directory / "scratch")
+
+    def reach(self, endpoint: Endpoint) -> Endpoint:
+        return endpoint
 
     def renew(self, deadline: float) -> None:
         """The lease was renewed: count from the moment before the database was asked, never from after."""
@@ -82,6 +93,9 @@ class GuardedEnvironment(Environment):
         for output in self._outputs:
             output.close()
         self._outputs.clear()
+        for process in self._streamed:
+            process.close()
+        self._streamed.clear()
         return True
 
     async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the port's
@@ -118,6 +132,12 @@ class GuardedEnvironment(Environment):
             )
         finally:
             self._read_on(output)
+
+    async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
+        spawner = await self._living_spawner()
+        process = await Streamed.start(spawner, argv, cwd=self._root, env={**self._env, **env})
+        self._streamed.append(process)
+        return process
 
     async def _leased_guardian(self) -> Guardian:
         if self._lease is None:

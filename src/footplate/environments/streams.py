@@ -1,0 +1,102 @@
+"""A program that runs beside the shell for as long as its turn, spoken to through its standard streams.
+
+What it prints waits in its pipe while nobody reads: a slow reader slows it, and costs no memory.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final, Self
+
+from footplate.domain.ports import Process
+from footplate.environments.output import Reader, write_all
+from footplate.environments.spawner import Spawned, Spawner
+
+_AHEAD: Final = 1 << 20
+"""Bytes that are read before somebody asks for them."""
+_PIECE: Final = 1 << 18
+_LAST_WORDS: Final = 8192
+
+
+class Streamed(Process):
+    """Made by `start`; whoever made it calls `close` when it is dead."""
+
+    def __init__(self, command: Spawned, stdin: int, reader: asyncio.StreamReader, way: asyncio.BaseTransport) -> None:
+        self._command = command
+        self._stdin = stdin
+        self._reader = reader
+        self._way = way
+        self._writing = asyncio.Lock()
+        self._last_words = bytearray()
+        self._errors: Reader | None = None
+
+    @classmethod
+    async def start(cls, spawner: Spawner, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> Self:
+        theirs_in, ours_in = os.pipe2(os.O_CLOEXEC)
+        ours_out, theirs_out = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(ours_in, False)
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=_AHEAD)
+        words = bytearray()
+        errors = Reader(lambda data: _keep_last(words, data))
+        way: asyncio.BaseTransport | None = None
+        try:
+            # The transport owns the descriptor from here on.
+            way, _ = await loop.connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours_out, "rb", buffering=0)
+            )
+            fds = {0: theirs_in, 1: theirs_out, 2: errors.writer}
+            command = await spawner.spawn(argv, cwd=cwd, env=env, fds=fds)
+        except BaseException:
+            os.close(ours_in)
+            if way is not None:
+                way.close()
+            errors.close()
+            raise
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+            errors.release()
+        process = cls(command, ours_in, reader, way)
+        process._last_words, process._errors = words, errors
+        return process
+
+    async def write(self, data: bytes) -> None:
+        async with self._writing:
+            if self._stdin < 0:
+                raise BrokenPipeError("its standard input is closed")
+            await write_all(self._stdin, data)
+
+    async def read(self) -> bytes:
+        return await self._reader.read(_PIECE)
+
+    async def end_input(self) -> None:
+        async with self._writing:
+            self._close_input()
+
+    async def wait(self) -> int:
+        return await self._command.wait()
+
+    async def kill(self) -> None:
+        await self._command.kill()
+
+    @property
+    def last_words(self) -> str:
+        return self._last_words.decode(errors="replace").strip()
+
+    def close(self) -> None:
+        """Of our ends of its streams. Safe to call again."""
+        self._close_input()
+        self._way.close()
+        if self._errors is not None:
+            self._errors.close()
+
+    def _close_input(self) -> None:
+        if self._stdin >= 0:
+            os.close(self._stdin)
+            self._stdin = -1
+
+
+def _keep_last(words: bytearray, data: bytes) -> None:
+    words += data
+    del words[:-_LAST_WORDS]
