@@ -12,12 +12,18 @@ from footplate.domain.errors import InvalidRequest, Permanent
 from footplate.domain.ports import Harness, HarnessServices
 
 GROUP: Final = "footplate.harnesses"
+PROGRAMS: Final = "footplate.programs"
 
 log = structlog.get_logger(__name__)
 
 
 def installed() -> tuple[str, ...]:
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
+
+
+def programs() -> tuple[str, ...]:
+    """Directories that environments show, read-only, because a harness runs a program of its own inside."""
+    return tuple(path for point in entry_points(group=PROGRAMS) for path in point.load()())
 
 
 def check(name: str) -> None:

@@ -18,6 +18,7 @@ from footplate.environments.reaper.workspaces import Workspaces
 from footplate.environments.sandbox import probe
 from footplate.environments.sandbox.cgroups import Cgroups, NoCgroups
 from footplate.environments.sandbox.limits import Limits
+from footplate.harness import registry
 from footplate.proxy.egress import AllowListProxy
 from footplate.store.session_log import SessionLog
 from footplate.wiring.parts import backend_of, open_database
@@ -63,7 +64,7 @@ async def choose_environments(settings: Settings, *, worker: str, lapsed: Callab
         uid=settings.sandbox_uid,
         may_be_named=settings.named_directories,
         hidden=[settings.data_dir, *private_dirs()],
-        readable=settings.sandbox_readable_paths,
+        readable=_readable(settings),
         limits=_limits(settings),
         egress=AllowListProxy(Reach(settings.web_allowed)),
     )
@@ -134,7 +135,7 @@ async def find_docker(settings: Settings, *, worker: str) -> "docker_probe.Found
         uid=settings.sandbox_uid,
         may_be_named=settings.named_directories,
         hidden=[settings.data_dir, *private_dirs()],
-        readable=settings.sandbox_readable_paths,
+        readable=_readable(settings),
         limits=_limits(settings),
         worker=worker,
     )
@@ -160,6 +161,10 @@ async def find_sandbox(settings: Settings) -> probe.Found:
             help_text=f"{probe.DELEGATE}, or set it to `wanted`: memory is then limited process by process.",
         )
     return found
+
+
+def _readable(settings: Settings) -> Sequence[str]:
+    return [*settings.sandbox_readable_paths, *registry.programs()]
 
 
 def _limits(settings: Settings) -> Limits:

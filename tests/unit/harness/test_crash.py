@@ -8,7 +8,7 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 
 from footplate.domain.errors import HandOver
 from footplate.domain.turns import Outcome, TurnStatus
-from footplate.harness.native.recovery import UNKNOWN
+from footplate.harness.leftovers import UNKNOWN
 
 from .twins import Chunk, Crash, World, call, model_of, texts
 

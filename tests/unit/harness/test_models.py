@@ -9,7 +9,8 @@ from pydantic_ai.usage import RequestUsage
 from footplate.domain.errors import FootplateError, ModelRefused, Overloaded, RateLimited, Temporary
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Endpoint
-from footplate.harness.native import errors, prices, settings
+from footplate.harness import prices
+from footplate.harness.native import errors, settings
 from footplate.harness.native.models import Models
 
 ENDPOINTS = {

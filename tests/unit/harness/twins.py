@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,16 @@ from footplate.domain.agents import CustomTool, ResolvedConfig
 from footplate.domain.errors import Unavailable
 from footplate.domain.events import Event, PreviewType, Usage
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.ports import CommandResult, Entry, FileInfo, Printed, SteerMessage, TurnContext
+from footplate.domain.ports import (
+    CommandResult,
+    Endpoint,
+    Entry,
+    FileInfo,
+    Printed,
+    Process,
+    SteerMessage,
+    TurnContext,
+)
 from footplate.domain.turns import Outcome
 from footplate.harness.native import mapping
 from footplate.harness.native.harness import NativeHarness
@@ -105,6 +114,16 @@ class LocalEnvironment:
     @property
     def root(self) -> str:
         return str(self.path)
+
+    @property
+    def scratch(self) -> str:
+        return str(self.path.with_name(f"{self.path.name}.scratch"))
+
+    def reach(self, endpoint: Endpoint) -> Endpoint:
+        return endpoint
+
+    async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
+        raise AssertionError(f"nothing starts {argv} with {env} here")
 
     async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the port's
         self.ran[command] += 1

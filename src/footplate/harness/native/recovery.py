@@ -13,21 +13,14 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 
 from footplate.domain import events as ev
 from footplate.domain.agents import BUILT_IN_TOOLS
-from footplate.domain.events import Event, Usage
+from footplate.domain.events import Event
 from footplate.domain.json import Json
 from footplate.domain.ports import Entry
+from footplate.harness.leftovers import LEFT_OPEN, UNKNOWN, open_spans
 from footplate.harness.native import mapping
 from footplate.harness.native.mapping import Conversation
 
-UNKNOWN: Final = (
-    "The outcome of this call is unknown: the process that ran it was lost while the call was running. It may or may "
-    "not have taken effect. Check before you repeat it."
-)
 UNANSWERED: Final = "This call was not answered: the user sent a new message instead."
-LEFT_OPEN: Final = (
-    "There is no result: the turn ended before this call was finished. It may or may not have taken effect. Check "
-    "before you repeat it."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +45,7 @@ class Settlement:
 
 def settle(turn_id: str, conversation: Conversation, turn_events: Sequence[Event]) -> Settlement:
     lines = conversation.of_turn(turn_id)
-    spans = _open_spans(turn_events)
+    spans = open_spans(turn_events)
     if not any(line.input == mapping.PROMPT for line in lines):
         return Settlement(events=spans, entries=_abandoned(turn_id, conversation), needs_prompt=True)
     last = lines[-1]
@@ -88,15 +81,6 @@ def _settle_calls(
         else:
             waiting.append(Waiting(call, ask.id))
     return Settlement(events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), waiting=tuple(waiting))
-
-
-def _open_spans(turn_events: Sequence[Event]) -> tuple[Event, ...]:
-    ended = {event.body.get("model_request_start_id") for event in turn_events if event.type == ev.MODEL_REQUEST_END}
-    return tuple(
-        ev.model_request_end(event.id, Usage(), is_error=True)
-        for event in turn_events
-        if event.type == ev.MODEL_REQUEST_START and event.id not in ended
-    )
 
 
 def _abandoned(turn_id: str, conversation: Conversation) -> tuple[Entry, ...]:

@@ -26,7 +26,8 @@ from pydantic_ai.settings import ModelSettings
 from footplate.domain import events as ev
 from footplate.domain.events import Event, PreviewType, Usage
 from footplate.domain.ports import Preview, TurnLog
-from footplate.harness.native import errors, prices
+from footplate.harness import prices
+from footplate.harness.native import errors
 from footplate.harness.native.models import AnyModel
 
 _ALWAYS_SAY_WHY: Final = frozenset({"anthropic", "openai"})

@@ -1,0 +1,172 @@
+"""A CLI that runs in an environment: asked, interrupted, listened to. Which turn it works for may change."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+import claude_agent_sdk as sdk
+import structlog
+from claude_agent_sdk._errors import MessageParseError
+from claude_agent_sdk._internal.message_parser import parse_message
+
+from footplate.domain.errors import FootplateError, Permanent, Temporary
+from footplate.domain.json import JsonObject
+from footplate.domain.ports import TurnContext
+from footplate.harness.claude import mapping, options
+from footplate.harness.claude.mapping import Call, Ended
+from footplate.harness.claude.recorder import Recorder
+from footplate.harness.claude.store import LogStore
+from footplate.harness.claude.transport import EnvironmentTransport, Frame
+
+log = structlog.get_logger(__name__)
+
+_LIFECYCLE: Final = "command_lifecycle"
+_OVER: Final = frozenset({"completed", "cancelled"})
+_REFUSED: Final = "Footplate has not let this call through: its turn is over or was lost."
+_CLOSE_SECONDS: Final = 10.0
+
+
+class Connection:
+    """Made by `open`; whoever made it calls `close`."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.waiting: set[str] = set()
+        """Uuids of what was sent and is not done."""
+        self._transport: EnvironmentTransport | None = None
+        self._client: sdk.ClaudeSDKClient | None = None
+        self._messages: AsyncIterator[sdk.Message] | None = None
+
+    @classmethod
+    async def open(
+        cls, turn: TurnContext, recorder: Recorder, *, session_id: str, files: Mapping[str, bytes], goes_on: bool
+    ) -> "Connection":
+        """`files`: the conversation so far, by subpath. `goes_on`: with a turn that has begun, without a prompt."""
+        config, environment = turn.config, turn.environment
+        scratch, root = environment.scratch, environment.root
+        for subpath, content in files.items():
+            await environment.write(options.transcript_path(scratch, root, session_id, subpath), content)
+        if (path := options.system_file(config, scratch)) is not None:
+            await environment.write(path, config.system.encode())
+        endpoint = environment.reach(options.endpoint_of(turn.endpoints))
+        env = options.variables(config, endpoint, scratch=scratch, root=root, goes_on=goes_on)
+        connection = cls(recorder)
+        made = options.options(
+            config,
+            scratch=scratch,
+            session_id=session_id,
+            resume=bool(files),
+            max_turns=max(1, config.max_iterations - recorder.responses),
+            hook=connection._asked,
+            store=cast("sdk.SessionStore", LogStore(lambda: connection.recorder)),
+            env=env,
+        )
+        transport = EnvironmentTransport(environment, options.command(made), env, connection._heard)
+        connection._transport = transport
+        connection._client = sdk.ClaudeSDKClient(made, transport)
+        try:
+            with _translated(transport):
+                await connection._client.connect()
+        except BaseException:
+            await connection.close()
+            raise
+        connection._messages = connection._client.receive_messages()
+        return connection
+
+    async def send(self, uuid: str, content: Sequence[JsonObject]) -> None:
+        """A prompt, or what a person says while the CLI works."""
+        assert self._client is not None
+        self.waiting.add(uuid)
+        message = {"role": "user", "content": [*content]}
+
+        async def one() -> AsyncIterator[dict[str, Any]]:
+            yield {"type": "user", "uuid": uuid, "message": message, "parent_tool_use_id": None}
+
+        with _translated(self._transport):
+            await self._client.query(one())
+
+    async def interrupt(self) -> None:
+        assert self._client is not None
+        with _translated(self._transport):
+            await self._client.interrupt()
+
+    async def ended(self) -> Ended:
+        """The next end of its work."""
+        assert self._messages is not None
+        with _translated(self._transport):
+            async for message in self._messages:
+                if isinstance(fact := mapping.read(message), Ended):
+                    return fact
+                if isinstance(fact, mapping.Dropped):
+                    self.recorder.heard(message)
+        raise Temporary("Claude Code ended before its work did.")
+
+    async def close(self) -> None:
+        """All of it is gone when this returns."""
+        if self._client is not None:
+            try:
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await self._client.disconnect()
+            except Exception as error:  # noqa: BLE001 - the environment's end is the last word in any case
+                log.warning("not disconnected", action="claude.not_disconnected", reason=repr(error))
+
+    def _heard(self, frame: Frame) -> None:
+        kind = frame.get("type")
+        if kind == _LIFECYCLE:
+            if frame.get("state") in _OVER:
+                self.waiting.discard(str(frame.get("command_uuid")))
+            return
+        if kind in _PROTOCOL:
+            return
+        try:
+            message = parse_message(frame)
+        except MessageParseError as error:
+            log.warning("message not understood", action="claude.unreadable_message", reason=str(error)[:200])
+            return
+        if message is None:
+            log.info("message not known", action="claude.unknown_message", kind=kind)
+        else:
+            self.recorder.heard(message)
+
+    async def _asked(
+        self, given: sdk.HookInput, tool_use_id: str | None, _context: sdk.HookContext
+    ) -> sdk.HookJSONOutput:
+        """Before each call. Whatever goes wrong here, the call is not let through."""
+        try:
+            call = Call(str(tool_use_id), str(given["tool_name"]), given["tool_input"])  # type: ignore[typeddict-item]
+            await self.recorder.intend(call)
+        except Exception as error:  # noqa: BLE001 - closed is the safe side
+            self.recorder.fail(error if isinstance(error, FootplateError) else Temporary(f"A call failed: {error!r}"))
+            log.warning("call not let through", action="claude.call_refused", reason=repr(error))
+            return {
+                "hookSpecificOutput": {
+                    "hookEventName": "PreToolUse",
+                    "permissionDecision": "deny",
+                    "permissionDecisionReason": _REFUSED,
+                },
+            }
+        return {}
+
+
+_PROTOCOL: Final = frozenset({"control_request", "control_response", "control_cancel_request", "transcript_mirror"})
+
+
+class _translated:  # noqa: N801 - a function in all but its form
+    """The SDK's errors as ours."""
+
+    def __init__(self, transport: EnvironmentTransport | None) -> None:
+        self._transport = transport
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        if error is None or not isinstance(error, Exception) or isinstance(error, FootplateError):
+            return
+        if isinstance(error, sdk.ProcessError) and error.exit_code in {126, 127}:
+            raise Permanent(
+                f"Claude Code cannot be started in this environment: {error.stderr}",
+                help_text="Run `footplate doctor` on the worker.",
+            ) from error
+        if isinstance(error, sdk.ClaudeSDKError | OSError):
+            words = self._transport.last_words if self._transport is not None else ""
+            raise Temporary(f"Claude Code ended unexpectedly: {words or error}"[:2000]) from error

@@ -1,0 +1,173 @@
+"""The `claude` harness itself: one turn with a CLI, from what the log has to what the log gets."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from footplate.domain.errors import Temporary
+from footplate.domain.ports import SteerMessage, TurnContext
+from footplate.domain.turns import Outcome
+from footplate.harness.claude import options, outcomes, recovery, transcript
+from footplate.harness.claude.connection import Connection
+from footplate.harness.claude.mapping import Ended
+from footplate.harness.claude.recorder import Recorder
+from footplate.harness.claude.recovery import Settlement
+from footplate.harness.claude.transcript import Transcript
+
+_STOPS_IN: Final = 5.0
+"""Seconds in which the CLI has to stop when a person asks it to; then it is killed."""
+
+
+class ClaudeHarness:
+    async def run(self, turn: TurnContext) -> Outcome:
+        options.check(turn.config)
+        found = Transcript(turn.history)
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        settled = recovery.settle(turn.turn_id, found, turn.turn_events, timestamp=now)
+        recorder = Recorder(turn, found, settled.responses)
+        try:
+            return await _Run(turn, found, settled, recorder).run()
+        finally:
+            recorder.close()
+
+
+class _Run:
+    def __init__(self, turn: TurnContext, found: Transcript, settled: Settlement, recorder: Recorder) -> None:
+        self._turn = turn
+        self._found = found
+        self._settled = settled
+        self._recorder = recorder
+
+    async def run(self) -> Outcome:
+        turn, settled = self._turn, self._settled
+        if settled.way == "interrupted" or turn.interrupt.is_set():
+            marks = [] if settled.way == "interrupted" else [transcript.mark_interrupted(turn.turn_id)]
+            await turn.log.append(settled.events, entries=[*settled.entries, *marks])
+            return outcomes.interrupted("")
+        steering: Sequence[SteerMessage] = ()
+        if settled.way == "answered":
+            steering = await self._steering()
+            if not steering:
+                if settled.events:
+                    await turn.log.append(settled.events)
+                return outcomes.answered(settled.text)
+        if settled.responses >= turn.config.max_iterations:
+            await turn.log.append(settled.events, entries=settled.entries)
+            return outcomes.limit_reached(turn.config.max_iterations)
+        await self._recorder.begin(settled.events, settled.entries)
+        return await self._work(steering)
+
+    async def _work(self, steering: Sequence[SteerMessage]) -> Outcome:
+        turn = self._turn
+        opening = asyncio.create_task(self._open())
+        stop = asyncio.create_task(turn.interrupt.wait())
+        connection: Connection | None = None
+        try:
+            await asyncio.wait({opening, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not opening.done():
+                return await self._stopped("")
+            connection = opening.result()
+            if self._settled.way == "prompt":
+                await connection.send(transcript.own_uuid(turn.turn_id), turn.content)
+            await self._send(connection, steering)
+            return await self._until_ended(connection, stop)
+        finally:
+            stop.cancel()
+            if not opening.done():
+                opening.cancel()
+            await asyncio.gather(opening, stop, return_exceptions=True)
+            if connection is None and not opening.cancelled() and opening.exception() is None:
+                connection = opening.result()
+            if connection is not None:
+                await connection.close()
+
+    async def _open(self) -> Connection:
+        turn = self._turn
+        # The log, not the worker's disk, has the conversation: whatever host this is, the CLI finds it whole.
+        all_of_it = Transcript([*turn.history, *self._settled.entries])
+        session_id = transcript.own_uuid(turn.session_id)
+        files = {
+            subpath: all_of_it.file(session_id, subpath) for subpath in ("", *all_of_it.subpaths()) if all_of_it.main
+        }
+        goes_on = self._settled.way == "continue"
+        return await Connection.open(turn, self._recorder, session_id=session_id, files=files, goes_on=goes_on)
+
+    async def _until_ended(self, connection: Connection, stop: "asyncio.Task[bool]") -> Outcome:
+        recorder = self._recorder
+        working = asyncio.create_task(connection.ended())
+        steered = asyncio.create_task(self._steer(connection))
+        waited_for: list[asyncio.Future[Any]] = [stop, steered, recorder.failed]
+        try:
+            while True:
+                await asyncio.wait([working, *waited_for], return_when=asyncio.FIRST_COMPLETED)
+                for broken in (recorder.failed, steered):
+                    if broken.done():
+                        broken.result()
+                if stop.done():
+                    return await self._interrupted(connection, working)
+                outcome = await self._ended(connection, working.result())
+                if outcome is not None:
+                    return outcome
+                working = asyncio.create_task(connection.ended())
+        except BaseException:
+            if not recorder.failed.done():
+                await self._settle_quietly()
+            raise
+        finally:
+            for task in (steered, working):
+                task.cancel()
+            await asyncio.gather(steered, working, return_exceptions=True)
+
+    async def _steer(self, connection: Connection) -> None:
+        """What a person says meanwhile joins the turn after a call, as the CLI itself does it."""
+        while True:
+            await self._recorder.safe_point.wait()
+            self._recorder.safe_point.clear()
+            await self._send(connection, await self._steering())
+
+    async def _ended(self, connection: Connection, ended: Ended) -> Outcome | None:
+        """None: there is more to do, because somebody said something meanwhile."""
+        if ended.is_error or ended.subtype != "success":
+            await self._recorder.settle()
+            if ended.subtype == "error_max_turns":
+                return outcomes.limit_reached(self._turn.config.max_iterations)
+            raise outcomes.failure(ended, self._recorder.limited_until)
+        await self._recorder.settle()
+        own = transcript.own_uuid(self._turn.turn_id)
+        if connection.waiting - {own}:
+            return None
+        steering = await self._steering()
+        if steering and self._recorder.responses < self._turn.config.max_iterations:
+            await self._send(connection, steering)
+            return None
+        return outcomes.answered(ended.text, ended.stop_reason)
+
+    async def _interrupted(self, connection: Connection, working: "asyncio.Task[Ended]") -> Outcome:
+        """It is asked to stop, which keeps what it said so far; if it does not, it is killed."""
+        try:
+            async with asyncio.timeout(_STOPS_IN):
+                await connection.interrupt()
+                await asyncio.wait({working})
+        except (TimeoutError, Temporary):
+            await connection.close()
+        return await self._stopped(self._recorder.partial_text)
+
+    async def _stopped(self, text: str) -> Outcome:
+        await self._recorder.settle(interrupted=True)
+        return outcomes.interrupted(text)
+
+    async def _settle_quietly(self) -> None:
+        """The CLI was lost: the log tells what it did until then, if it still takes anything."""
+        with contextlib.suppress(Exception):  # what went wrong first is what is told
+            await self._recorder.settle()
+
+    async def _steering(self) -> list[SteerMessage]:
+        """A message that was taken may be offered again by a later attempt: each joins the conversation once."""
+        taken = await self._turn.take_steering()
+        return [item for item in taken if transcript.own_uuid(item.event_id) not in self._recorder.inputs]
+
+    async def _send(self, connection: Connection, steering: Sequence[SteerMessage]) -> None:
+        for item in steering:
+            await connection.send(transcript.own_uuid(item.event_id), item.content)

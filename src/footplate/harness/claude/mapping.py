@@ -1,0 +1,324 @@
+"""What the SDK's messages say, as facts of ours, and facts as events. Pure.
+
+Every message class that the SDK exports has a reader here; a test fails when a new one appears. What nobody knows is a
+fact as well (`Unknown`): it is logged and harms nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import claude_agent_sdk as sdk
+
+from footplate.domain import events as ev
+from footplate.domain.events import Event, Usage
+from footplate.domain.json import Json, JsonObject
+from footplate.harness import prices
+from footplate.harness.claude import tool_names
+
+Written: TypeAlias = Literal["agent.message", "agent.thinking"]
+
+_SYNTHETIC: Final = "<synthetic>"
+_CONTENT: Final = frozenset({"text", "image", "document", "search_result"})
+"""Blocks of a result that the reference's events may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The CLI told of itself, as it does at the start of every turn."""
+
+    session_id: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The model begins to answer."""
+
+    message_id: str
+    model: str
+    usage: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockBegun:
+    """A block of the answer; `counts` when the finished message is sure to hold it."""
+
+    index: int
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    index: int
+    kind: Written
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """The answer's usage so far."""
+
+    usage: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The answer has come to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    id: str
+    name: str
+    input: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    call_id: str
+    content: tuple[JsonObject, ...]
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A finished part of an answer: text and thoughts in order, and calls."""
+
+    message_id: str
+    parts: tuple[tuple[Written, str] | Call | None, ...]
+    """None for a block that no event tells of."""
+    synthetic: bool
+    """The CLI's own words about an error, not the model's."""
+
+    @property
+    def calls(self) -> list[Call]:
+        return [part for part in self.parts if isinstance(part, Call)]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Results of calls."""
+
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The CLI has nothing more to do for what it was asked."""
+
+    subtype: str
+    is_error: bool
+    text: str
+    stop_reason: str | None
+    status: int | None
+    """Of the provider's answer, when that was an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A part of the transcript did not get into the log."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    rejected: bool
+    resets_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The CLI summed up the older part of the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Known, and of no concern to the log: `kind` says what it was."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    kind: str
+
+
+Fact: TypeAlias = (
+    Started
+    | Begun
+    | BlockBegun
+    | Delta
+    | Progressed
+    | Completed
+    | Said
+    | Answered
+    | Ended
+    | Dropped
+    | Limited
+    | Compacted
+    | Told
+    | Unknown
+)
+
+
+def read(message: object) -> Fact:
+    """By the message's own class, so that a subclass that nobody has thought about is not taken for its parent."""
+    reader = READERS.get(type(message))
+    return reader(message) if reader is not None else Unknown(type(message).__name__)
+
+
+def _assistant(message: sdk.AssistantMessage) -> Fact:
+    if message.parent_tool_use_id is not None:
+        return Told("subagent")
+    parts = tuple(_part(block) for block in message.content)
+    return Said(message.message_id or "", parts, message.model == _SYNTHETIC or message.error is not None)
+
+
+def _part(block: sdk.ContentBlock) -> tuple[Written, str] | Call | None:
+    match block:
+        case sdk.TextBlock(text=text):
+            return ("agent.message", text)
+        case sdk.ThinkingBlock(thinking=thought):
+            return ("agent.thinking", thought)
+        case sdk.ToolUseBlock(id=call_id, name=name, input=given):
+            return Call(call_id, name, given)
+        case _:
+            return None
+
+
+def _user(message: sdk.UserMessage) -> Fact:
+    if message.parent_tool_use_id is not None:
+        return Told("subagent")
+    blocks = message.content if isinstance(message.content, list) else []
+    results = tuple(
+        Result(block.tool_use_id, _content(block.content), bool(block.is_error))
+        for block in blocks
+        if isinstance(block, sdk.ToolResultBlock)
+    )
+    return Answered(results) if results else Told("user")
+
+
+def _content(content: str | list[dict[str, Any]] | None) -> tuple[JsonObject, ...]:
+    if isinstance(content, list):
+        return tuple(block for block in content if block.get("type") in _CONTENT)
+    return (ev.text_block(content or ""),)
+
+
+def _stream_event(message: sdk.StreamEvent) -> Fact:
+    if message.parent_tool_use_id is not None:
+        return Told("subagent")
+    event = message.event
+    kind = str(event.get("type"))
+    reader = _STREAM.get(kind)
+    return reader(event) if reader is not None else Unknown(f"stream_event {kind}")
+
+
+def _block_begun(event: Mapping[str, Any]) -> Fact:
+    return BlockBegun(int(event["index"]), event["content_block"].get("type") == "tool_use")
+
+
+def _delta(event: Mapping[str, Any]) -> Fact:
+    delta = event["delta"]
+    match delta.get("type"):
+        case "text_delta":
+            return Delta(int(event["index"]), "agent.message", str(delta["text"]))
+        case "thinking_delta":
+            return Delta(int(event["index"]), "agent.thinking", str(delta["thinking"]))
+        case kind:
+            return Told(f"delta {kind}")
+
+
+_STREAM: Final[Mapping[str, Callable[[Mapping[str, Any]], Fact]]] = {
+    "message_start": lambda event: Begun(
+        str(event["message"].get("id")), str(event["message"].get("model")), event["message"].get("usage") or {}
+    ),
+    "content_block_start": _block_begun,
+    "content_block_delta": _delta,
+    "content_block_stop": lambda _: Told("block_end"),
+    "message_delta": lambda event: Progressed(event.get("usage") or {}),
+    "message_stop": lambda _: Completed(),
+    "ping": lambda _: Told("ping"),
+    "error": lambda _: Told("stream_error"),
+}
+
+
+def _system(message: sdk.SystemMessage) -> Fact:
+    data = message.data
+    if message.subtype == "init":
+        return Started(str(data.get("session_id") or ""), str(data.get("claude_code_version") or ""))
+    if message.subtype == "compact_boundary":
+        return Compacted()
+    return Told(message.subtype) if message.subtype in _SUBTYPES else Unknown(f"system {message.subtype}")
+
+
+_SUBTYPES: Final = frozenset(
+    {
+        "api_retry", "away_summary", "compact_metadata", "elicitation_complete", "files_persisted", "hook_progress",
+        "informational", "local_command", "local_command_output", "notification", "permission_denied",
+        "session_state_changed", "status", "thinking_tokens", "tool_progress", "turn_duration",
+    }
+)  # fmt: skip
+
+
+def _result(message: sdk.ResultMessage) -> Fact:
+    said = "; ".join(message.errors or ()) or message.result or ""
+    return Ended(message.subtype, message.is_error, said, message.stop_reason, message.api_error_status)
+
+
+def _rate_limit(message: sdk.RateLimitEvent) -> Fact:
+    info = message.rate_limit_info
+    return Limited(info.status == "rejected", info.resets_at)
+
+
+READERS: Final[Mapping[type, Callable[[Any], Fact]]] = {
+    sdk.AssistantMessage: _assistant,
+    sdk.UserMessage: _user,
+    sdk.SystemMessage: _system,
+    sdk.StreamEvent: _stream_event,
+    sdk.ResultMessage: _result,
+    sdk.RateLimitEvent: _rate_limit,
+    sdk.MirrorErrorMessage: lambda message: Dropped(message.error),
+    sdk.TaskStartedMessage: lambda _: Told("task_started"),
+    sdk.TaskProgressMessage: lambda _: Told("task_progress"),
+    sdk.TaskUpdatedMessage: lambda _: Told("task_updated"),
+    sdk.TaskNotificationMessage: lambda _: Told("task_notification"),
+    sdk.HookEventMessage: lambda _: Told("hook"),
+    sdk.ConversationResetMessage: lambda _: Told("conversation_reset"),
+}
+"""By class."""
+
+
+def spoken(parts: Sequence[tuple[Written, str] | Call | None], ids: Mapping[int, str]) -> list[Event]:
+    """What an answer said, each under the id of its preview, which `ids` has by the number of its block."""
+    made: list[Event] = []
+    for index, part in enumerate(parts):
+        if isinstance(part, tuple) and part[1]:
+            make = ev.message if part[0] == "agent.message" else ev.thinking
+            made.append(make(part[1], event_id=ids.get(index)))
+    return made
+
+
+def tool_use(call: Call) -> Event:
+    return ev.tool_use(tool_names.ours(call.name), tool_names.our_input(call.name, call.input), call_id=call.id)
+
+
+def tool_result(use_id: str, result: Result) -> Event:
+    blocks: list[Json] = [*result.content]
+    return ev.tool_result(use_id, blocks, is_error=result.is_error, call_id=result.call_id)
+
+
+def usage(model: str, counted: Mapping[str, Any]) -> Usage:
+    tokens = {name: counted.get(name) or 0 for name in _TOKENS}
+    found = Usage(
+        input_tokens=tokens["input_tokens"],
+        output_tokens=tokens["output_tokens"],
+        cache_read_tokens=tokens["cache_read_input_tokens"],
+        cache_write_tokens=tokens["cache_creation_input_tokens"],
+        requests=1,
+    )
+    return prices.with_cost(found, "anthropic", model)
+
+
+_TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")

@@ -1,0 +1,166 @@
+"""What a turn's configuration means to the CLI: its arguments, its variables, its files. Pure but for the paths.
+
+Nothing of the host is passed on: no variable, no settings file, no server that somebody configured there.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import claude_agent_sdk as sdk
+from claude_agent_sdk._internal.sessions import _sanitize_path
+from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
+
+from footplate.domain.agents import ResolvedConfig
+from footplate.domain.errors import ModelRefused, Permanent
+from footplate.domain.ports import Endpoint
+from footplate.harness.claude import program, tool_names
+
+PROVIDER: Final = "anthropic"
+HOOK_SECONDS: Final = 3600.0
+"""How long a call may wait to be let through. One that waits longer is refused, not let through."""
+_LONGEST_ARGUMENT: Final = 100_000
+"""Bytes; the kernel takes no more than 128 KiB in one."""
+_CONFIG: Final = "claude"
+_SYSTEM_FILE: Final = "system.md"
+_PARAMETERS: Final = frozenset({"max_tokens", "thinking"})
+
+_VARIABLES: Final = {
+    "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+    "CLAUDE_AGENT_SDK_VERSION": sdk.__version__,
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    # The engine tries again, with the session's status telling so.
+    "CLAUDE_CODE_MAX_RETRIES": "0",
+    "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
+    # A command that goes on after its call has no result that a log could hold.
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+    "BASH_MAX_TIMEOUT_MS": "3600000",
+    # The boundary is the environment's: the CLI is not asked to be one.
+    "IS_SANDBOX": "1",
+}
+
+
+def check(config: ResolvedConfig) -> None:
+    """Refuse what this harness would not hold to."""
+    if config.custom_tools:
+        names = ", ".join(tool.name for tool in config.custom_tools)
+        raise Permanent(
+            f"The harness 'claude' has no custom tools yet; this agent has: {names}.",
+            help_text="Use the harness 'native' for this agent, or take the tools out.",
+        )
+    unknown = sorted(set(config.model_parameters) - _PARAMETERS)
+    if unknown:
+        known = ", ".join(sorted(_PARAMETERS))
+        raise ModelRefused(
+            f"Claude Code does not take these model parameters: {', '.join(unknown)}.", help_text=f"It takes: {known}."
+        )
+    model_of(config)
+
+
+def model_of(config: ResolvedConfig) -> str:
+    provider, colon, name = config.model.partition(":")
+    if not colon and config.model.startswith("claude"):
+        return config.model
+    if provider == PROVIDER and name:
+        return name
+    raise ModelRefused(
+        f"Claude Code runs Anthropic's models, not {config.model!r}.",
+        help_text="Name a model such as claude-sonnet-5, or use the harness 'native', which takes any provider's.",
+    )
+
+
+def endpoint_of(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    endpoint = endpoints.get(PROVIDER)
+    if endpoint is None:
+        raise ModelRefused(
+            "This worker has no endpoint for Anthropic's models.",
+            help_text="Give it a key (FOOTPLATE_ANTHROPIC_API_KEY), and a base URL if it is not the provider's own.",
+        )
+    return endpoint
+
+
+def config_directory(scratch: str) -> str:
+    return f"{scratch}/{_CONFIG}"
+
+
+def transcript_path(scratch: str, root: str, session_id: str, subpath: str = "") -> str:
+    """Where the CLI looks for the conversation that it is told to go on with."""
+    project = f"{config_directory(scratch)}/projects/{_sanitize_path(root)}"
+    return f"{project}/{session_id}/{subpath}.jsonl" if subpath else f"{project}/{session_id}.jsonl"
+
+
+def system_file(config: ResolvedConfig, scratch: str) -> str | None:
+    """Where a system prompt has to be written that is too long for an argument."""
+    return f"{scratch}/{_SYSTEM_FILE}" if len(config.system.encode()) > _LONGEST_ARGUMENT else None
+
+
+def variables(config: ResolvedConfig, endpoint: Endpoint, *, scratch: str, root: str, goes_on: bool) -> dict[str, str]:
+    """`goes_on`: with an unfinished turn, without being asked."""
+    limit = config.model_parameters.get("max_tokens")
+    return {
+        **_VARIABLES,
+        "ANTHROPIC_BASE_URL": endpoint.base_url or "",
+        "ANTHROPIC_API_KEY": endpoint.api_key,
+        "CLAUDE_CONFIG_DIR": config_directory(scratch),
+        "CLAUDE_CODE_TMPDIR": scratch,
+        "PWD": root,
+        **({"CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(limit)} if isinstance(limit, int) else {}),
+        **({"CLAUDE_CODE_RESUME_INTERRUPTED_TURN": "1"} if goes_on else {}),
+    }
+
+
+def options(
+    config: ResolvedConfig,
+    *,
+    scratch: str,
+    session_id: str,
+    resume: bool,
+    max_turns: int,
+    hook: sdk.HookCallback,
+    store: sdk.SessionStore,
+    env: Mapping[str, str],
+) -> sdk.ClaudeAgentOptions:
+    """`resume`: there is a transcript of that name."""
+    made = sdk.ClaudeAgentOptions(
+        cli_path=program.path(),
+        model=model_of(config),
+        system_prompt={"type": "preset", "preset": "claude_code", "append": config.system, "snapshot": False},
+        tools=tool_names.offered(config.tools),
+        permission_mode="bypassPermissions",
+        max_turns=max_turns,
+        setting_sources=[],
+        strict_mcp_config=True,
+        include_partial_messages=True,
+        verbatim_prompts=True,
+        session_store=store,
+        session_store_flush="eager",
+        hooks={"PreToolUse": [sdk.HookMatcher(hooks=[hook], timeout=HOOK_SECONDS, on_failure="block")]},
+        env=dict(env),
+        thinking=_thinking(config),
+    )
+    if (path := system_file(config, scratch)) is not None:
+        made = replace(
+            made,
+            system_prompt={"type": "preset", "preset": "claude_code", "snapshot": False},
+            extra_args={"append-system-prompt-file": path},
+        )
+    return replace(made, resume=session_id) if resume else replace(made, session_id=session_id)
+
+
+def command(made: sdk.ClaudeAgentOptions) -> Sequence[str]:
+    """The SDK's own words for its own CLI."""
+    return SubprocessCLITransport(prompt="", options=made)._build_command()  # noqa: SLF001 - it has no other name
+
+
+def _thinking(config: ResolvedConfig) -> sdk.ThinkingConfig | None:
+    wanted = config.model_parameters.get("thinking")
+    if isinstance(wanted, dict) and wanted.get("type") == "enabled" and isinstance(wanted.get("budget_tokens"), int):
+        return {"type": "enabled", "budget_tokens": int(str(wanted["budget_tokens"]))}
+    if isinstance(wanted, dict) and wanted.get("type") == "adaptive":
+        return {"type": "adaptive"}
+    if wanted is False or (isinstance(wanted, dict) and wanted.get("type") == "disabled"):
+        return {"type": "disabled"}
+    return None

@@ -1,0 +1,64 @@
+"""How a turn of this harness may end, by what the CLI said at its end. Pure."""
+
+import time
+from typing import Final
+
+from footplate.domain.errors import ModelRefused, Overloaded, RateLimited, Temporary
+from footplate.domain.turns import Outcome, TurnStatus
+from footplate.harness.claude.mapping import Ended
+
+_FINISH: Final = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "refusal": "content_filter",
+    "tool_use": "tool_call",
+}
+"""The model's reasons in the words that every harness uses."""
+_LENGTH: Final = 2000
+_TOO_MANY, _OVERLOADED, _SERVER_ERROR, _CLIENT_ERROR = 429, 529, 500, 400
+_TRY_AGAIN: Final = frozenset({408, 409, 425})
+_ADVICE: Final = {
+    401: "Check the provider's API key, and that it may use this model.",
+    403: "Check the provider's API key, and that it may use this model.",
+    404: "Check the agent's model name and the provider's base URL.",
+    413: "The conversation is longer than this model can read: start a new session, or fork this one earlier.",
+}
+
+
+def answered(text: str, stop_reason: str | None = None) -> Outcome:
+    reason = _FINISH.get(stop_reason or "")
+    if reason == "content_filter" and not text:
+        return Outcome(
+            status=TurnStatus.FAILED,
+            error_type="model_request_failed_error",
+            error_message="The model refused to answer.",
+        )
+    return Outcome(status=TurnStatus.COMPLETED, text=text, data={"finish_reason": reason} if reason else {})
+
+
+def interrupted(text: str) -> Outcome:
+    return Outcome(status=TurnStatus.INTERRUPTED, text=text)
+
+
+def limit_reached(limit: int) -> Outcome:
+    return Outcome(
+        status=TurnStatus.LIMIT_REACHED,
+        error_type="tool_use_limit_reached_error",
+        error_message=f"The turn asked the model {limit} times, which is its limit.",
+    )
+
+
+def failure(ended: Ended, limited_until: float | None) -> Temporary | ModelRefused:
+    """The class decides whether the engine tries again."""
+    status = ended.status
+    told = f" ({status})" if status else ""
+    text = f"The model request failed{told}: {ended.text or ended.subtype}"[:_LENGTH]
+    if status == _TOO_MANY:
+        wait = max(limited_until - time.time(), 0.0) if limited_until is not None else None
+        return RateLimited(text, retry_after=wait)
+    if status is not None and status >= _SERVER_ERROR:
+        return Overloaded(text)
+    if status is not None and status >= _CLIENT_ERROR and status not in _TRY_AGAIN:
+        return ModelRefused(text, help_text=_ADVICE.get(status, "Check the agent's model, parameters and tools."))
+    return Temporary(text)

@@ -1,0 +1,304 @@
+"""What the CLI says and does in one turn, on its way into the log.
+
+Two streams meet here: the CLI's words as they come, which are shown as previews, and its transcript, a moment later,
+which is what counts. An answer of the model, with its events, its lines and its usage, is one commit, made when the
+answer is complete: a restart finds all of it or nothing. No call is let through before that commit and its own.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+from footplate import failpoints
+from footplate.domain import events as ev
+from footplate.domain.errors import FootplateError, Temporary
+from footplate.domain.events import Event, Usage
+from footplate.domain.json import JsonObject
+from footplate.domain.ports import Entry, TurnContext
+from footplate.harness.claude import mapping, transcript
+from footplate.harness.claude.answer import Answer
+from footplate.harness.claude.mapping import Answered, Call, Fact, Said, Told
+from footplate.harness.claude.transcript import Place, Transcript
+
+log = structlog.get_logger(__name__)
+
+_PATIENCE: Final = 5.0
+"""Seconds in which the transcript has to follow what the CLI said."""
+_TOOL_STARTS: Final = 0.05
+
+
+class Recorder:
+    def __init__(self, turn: TurnContext, found: Transcript, responses: int) -> None:
+        self._turn = turn
+        self._kept = [*turn.history]
+        self._named = (found.session_id, found.version)
+        self._known = {str(transcript.line_of(kept).get("uuid")) for kept in found.entries}
+        self.inputs = set(found.inputs)
+        self.responses = responses
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done with the error that ends the turn."""
+        self.safe_point = asyncio.Event()
+        """Set when a result was committed: what a person said meanwhile can join the turn."""
+        self._answers: dict[str, Answer] = {}
+        self._current: Answer | None = None
+        self._last: Answer | None = None
+        self._held: list[Entry] = []
+        """Lines that wait for what makes them complete."""
+        self._request: Event | None = None
+        self._calls: dict[str, Call] = {}
+        """Committed with their answer, and without a result."""
+        self._uses: dict[str, Event] = {}
+        self._running: str | None = None
+        self._refusing = False
+        self._changed = asyncio.Condition()
+        self._writing = asyncio.Lock()
+        self._turnstile = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.limited_until: float | None = None
+
+    async def begin(self, events: Sequence[Event], entries: Sequence[Entry]) -> None:
+        """The first request is on its way."""
+        self._request = ev.model_request_start()
+        await self._turn.log.append([*events, self._request], entries=entries)
+
+    def heard(self, message: object) -> None:  # noqa: C901 - a table of what there is to hear
+        """The CLI's words, in the order in which it said them. Never blocks."""
+        fact = mapping.read(message)
+        match fact:
+            case mapping.Started(session_id=session_id, version=version):
+                if (session_id, version) != self._named:
+                    self._named = (session_id, version)
+                    self._held.append(transcript.session_entry(self._turn.turn_id, session_id, version))
+            case mapping.Begun(message_id=message_id, model=model, usage=used):
+                self._current = self._last = self._answers[message_id] = Answer(model, dict(used))
+            case mapping.BlockBegun(index=index, counts=True) if self._current:
+                self._current.blocks.add(index)
+            case mapping.Delta(index=index, kind=kind, text=text) if self._current and text:
+                self._current.write(index, kind, text, self._turn.log)
+            case mapping.Progressed(usage=used) if self._current:
+                self._current.counted.update({name: count for name, count in used.items() if count is not None})
+            case mapping.Completed() if self._current:
+                self._current.complete = True
+                self._current = None
+                if self._held:
+                    self._spawn(self._catch_up())
+            case mapping.Limited(rejected=True, resets_at=resets_at):
+                self.limited_until = resets_at
+            case mapping.Dropped(error=error):
+                self.fail(Temporary(f"A part of the conversation could not be stored: {error}"))
+            case mapping.Unknown(kind=kind):
+                log.info("message not known", action="claude.unknown_message", kind=kind)
+            case _:
+                pass
+
+    async def mirrored(self, place: Place, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Lines of the transcript, in order. What they complete is durable when this returns."""
+        if self.failed.done():
+            return
+        try:
+            async with self._writing:
+                for line in transcript.fresh(lines, self._known):
+                    self._hold(place, line)
+                await self._commit()
+        except FootplateError as error:
+            self.fail(error)
+            raise
+
+    async def intend(self, call: Call) -> None:
+        """Returns when the call may start: all that led to it is in the log, and so is the call."""
+        async with self._turnstile:
+            await self._until(lambda: call.id in self._calls, "an answer with a call")
+            await self._until(lambda: self._running is None, None)
+            await failpoints.hit("before_intent")
+            use = mapping.tool_use(call)
+            await self._turn.log.append([use])
+            self._uses[call.id] = use
+            self._running = call.id
+            await failpoints.hit("after_intent")
+        self._spawn(self._in_tool())
+
+    async def settle(self, *, interrupted: bool = False) -> None:
+        """The CLI has ended its work: whatever it said and did is in the log when this returns."""
+        async with self._writing:
+            await self._commit(all_of_it=True)
+            events = self._cut_short() if interrupted else []
+            used = self._last_usage()
+            if self._request is not None:
+                events.append(self._end(used, is_error=True))
+            entries = [transcript.mark_interrupted(self._turn.turn_id)] if interrupted else []
+            if events or entries:
+                await self._turn.log.append(events, entries=entries, usage=used)
+
+    @property
+    def partial_text(self) -> str:
+        """Of the answer that was being said last."""
+        return self._last.text if self._last is not None else ""
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The conversation, with what is not committed yet."""
+        return [*self._kept, *self._held]
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    def _hold(self, place: Place, line: JsonObject) -> None:
+        if self._refusing or (not place.subpath and transcript.is_error_notice(line)):
+            self._refusing = True  # what follows hangs on a line that nobody will find
+            return
+        if not place.subpath and (found := transcript.inputs_of(line)):
+            self.inputs.add(found)
+        self._held.append(transcript.entry(self._turn.turn_id, place, line))
+
+    async def _commit(self, *, all_of_it: bool = False) -> None:
+        """As much as is complete, in one transaction; a line that says nothing travels with the next that does."""
+        batch = _Batch()
+        facts = [_fact(kept) for kept in self._held]
+        done: set[str] = set()
+        for index, fact in enumerate(facts):
+            if isinstance(fact, Said):
+                if fact.message_id not in done:
+                    if not all_of_it and not self._is_complete(fact.message_id, facts[index:]):
+                        break
+                    self._answered(batch, fact.message_id, facts)
+                    done.add(fact.message_id)
+                batch.upto = index + 1
+            elif isinstance(fact, Answered):
+                self._results(batch, fact)
+                batch.upto = index + 1
+        if all_of_it:
+            batch.upto = len(self._held)
+        if batch.upto:
+            await self._write(batch)
+
+    async def _write(self, batch: "_Batch") -> None:
+        if batch.results:
+            await failpoints.hit("before_result_commit")
+        await self._turn.log.append(batch.events, entries=self._held[: batch.upto], usage=batch.usage)
+        self._kept += self._held[: batch.upto]
+        del self._held[: batch.upto]
+        self._calls.update(batch.calls)
+        for call_id in batch.results:
+            self._calls.pop(call_id, None)
+            self._uses.pop(call_id, None)
+            if self._running == call_id:
+                self._running = None
+        async with self._changed:
+            self._changed.notify_all()
+        if batch.results:
+            self.safe_point.set()
+            await failpoints.hit("after_result_commit")
+
+    def _is_complete(self, message_id: str, facts: Sequence[Fact]) -> bool:
+        """All of it was said, and all that was said is here; or the conversation has gone on since."""
+        own = [fact for fact in facts if isinstance(fact, Said) and fact.message_id == message_id]
+        if any(isinstance(fact, Said | Answered) and fact not in own for fact in facts):
+            return True
+        answer = self._answers.get(message_id)
+        return answer is not None and answer.complete and sum(len(fact.parts) for fact in own) >= len(answer.blocks)
+
+    def _answered(self, batch: "_Batch", message_id: str, facts: Sequence[Fact]) -> None:
+        """All lines of one answer: what it said, and the end of its request."""
+        own = [fact for fact in facts if isinstance(fact, Said) and fact.message_id == message_id]
+        parts = [part for fact in own for part in fact.parts]
+        answer = self._answers.pop(message_id, None) or Answer("", {}, complete=True)
+        if self._request is None:
+            self._request = ev.model_request_start()
+            batch.events.append(self._request)
+        used = mapping.usage(answer.model, answer.counted)
+        batch.events += mapping.spoken(parts, answer.ids)
+        batch.events.append(self._end(used, is_error=not answer.complete))
+        batch.usage = used if batch.usage is None else batch.usage + used
+        batch.calls |= {part.id: part for part in parts if isinstance(part, Call)}
+        self.responses += 1
+
+    def _results(self, batch: "_Batch", fact: Answered) -> None:
+        for result in fact.results:
+            use = self._uses.get(result.call_id)
+            if use is None:
+                # Refused by the CLI before anybody was asked: a tool that does not exist, an input of the wrong shape.
+                asked = batch.calls.get(result.call_id) or self._calls.get(result.call_id)
+                use = mapping.tool_use(asked or Call(result.call_id, "unknown", {}))
+                batch.events.append(use)
+            batch.events.append(mapping.tool_result(use.id, result))
+            batch.results.append(result.call_id)
+        open_calls = {*self._calls, *batch.calls} - {*batch.results}
+        if not open_calls and self._request is None and not self._turn.interrupt.is_set():
+            self._request = ev.model_request_start()
+            batch.events.append(self._request)
+
+    def _cut_short(self) -> list[Event]:
+        """What was shown of an answer that the transcript does not have, because the CLI had to be killed."""
+        left = [answer for answer in self._answers.values() if not answer.complete]
+        return [event for answer in left for event in answer.partial()]
+
+    def _last_usage(self) -> Usage | None:
+        if self._request is not None and self._current is not None:
+            return mapping.usage(self._current.model, self._current.counted)
+        return None
+
+    def _end(self, used: Usage | None, *, is_error: bool) -> Event:
+        assert self._request is not None
+        request, self._request = self._request, None
+        return ev.model_request_end(request.id, used or Usage(), is_error=is_error)
+
+    async def _until(self, reached: Callable[[], bool], what: str | None) -> None:
+        """`what`: what the transcript owes us by now; None for what takes as long as it takes."""
+        waited = False
+        while not reached():
+            if self.failed.done():
+                raise Temporary("The turn has failed meanwhile.")
+            try:
+                async with self._changed, asyncio.timeout(_PATIENCE if what else None):
+                    await self._changed.wait()
+            except TimeoutError:
+                if waited:
+                    raise Temporary(f"Claude Code did not write down {what} in time.") from None
+                waited = True
+                async with self._writing:
+                    await self._commit(all_of_it=True)
+
+    def fail(self, error: FootplateError) -> None:
+        if not self.failed.done():
+            self.failed.set_exception(error)
+            self.failed.exception()  # nobody has to be waiting
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _catch_up(self) -> None:
+        """The transcript was quicker than the end of the answer."""
+        try:
+            async with self._writing:
+                await self._commit()
+        except FootplateError as error:
+            self.fail(error)
+
+    async def _in_tool(self) -> None:
+        await asyncio.sleep(_TOOL_STARTS)
+        await failpoints.hit("in_tool")
+
+
+@dataclass(slots=True)
+class _Batch:
+    """One commit in the making."""
+
+    events: list[Event] = field(default_factory=list)
+    usage: Usage | None = None
+    calls: dict[str, Call] = field(default_factory=dict)
+    results: list[str] = field(default_factory=list)
+    upto: int = 0
+    """How many of the held lines it takes."""
+
+
+def _fact(kept: Entry) -> Fact:
+    """Lines of a subagent tell no events of the session."""
+    if kept.kind != transcript.LINE or kept.body.get("subpath"):
+        return Told(kept.kind)
+    return transcript.fact_of(transcript.line_of(kept))

@@ -1,0 +1,99 @@
+"""What a new attempt finds in the log, and what it has to do before the CLI starts. Pure.
+
+The CLI forgets a call that has no result, and the model would ask for it again: it would run twice. So every call
+gets a result here before a transcript is handed to a CLI. A call with an `agent.tool_use` event may have taken effect,
+and nobody can know; one without was never let through.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from footplate.domain import events as ev
+from footplate.domain.events import Event
+from footplate.domain.ports import Entry
+from footplate.harness.claude import transcript
+from footplate.harness.claude.mapping import Answered, Call, Said
+from footplate.harness.claude.transcript import Place, Transcript
+from footplate.harness.leftovers import LEFT_OPEN, UNKNOWN, open_spans
+
+NOT_STARTED: Final = (
+    "This call was not started: the process that should have run it was lost before. It had no effect. Ask for it "
+    "again if it is still needed."
+)
+
+Way: TypeAlias = Literal["prompt", "continue", "answered", "interrupted"]
+"""How a turn goes on: from its prompt; from what the log has; not at all, because only its last commit was lost; or
+because a person stopped it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    way: Way
+    events: tuple[Event, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    text: str = ""
+    """The answer, when it is all there."""
+    responses: int = 0
+    """Of this turn so far."""
+
+
+def settle(turn_id: str, found: Transcript, turn_events: Sequence[Event], *, timestamp: str) -> Settlement:
+    """`timestamp`: for lines of ours."""
+    spans = open_spans(turn_events)
+    lines = found.of_turn(turn_id)
+    facts = [transcript.fact_of(line) for line in lines]
+    responses = len({fact.message_id for fact in facts if isinstance(fact, Said)})
+    if found.interrupted(turn_id):
+        return Settlement(way="interrupted", events=spans, responses=responses)
+    begun = transcript.own_uuid(turn_id) in found.inputs
+    uses = {str(event.body.get("call_id")): event for event in turn_events if event.type == ev.AGENT_TOOL_USE}
+    results = {str(event.body.get("call_id")) for event in turn_events if event.type == ev.AGENT_TOOL_RESULT}
+    events: list[Event] = [*spans]
+    entries: list[Entry] = []
+    for call, asked in found.open_calls():
+        use = uses.get(call.id)
+        text = _why(use, begun=begun)
+        line = transcript.closing_line(call, asked, text, timestamp=timestamp)
+        entries.append(transcript.entry(turn_id, _place(found, call), line))
+        if use is not None and call.id not in results:
+            events.append(ev.tool_result(use.id, [ev.text_block(text)], is_error=True, call_id=call.id))
+    if not begun:
+        return Settlement(way="prompt", events=tuple(events), entries=tuple(entries))
+    said = [fact for fact in facts if isinstance(fact, Said | Answered)]
+    if not entries and said and isinstance(last := said[-1], Said) and _ends_here(found, turn_id):
+        return Settlement(way="answered", events=tuple(events), text=_text(said, last), responses=responses)
+    return Settlement(way="continue", events=tuple(events), entries=tuple(entries), responses=responses)
+
+
+def _why(use: Event | None, *, begun: bool) -> str:
+    if not begun:
+        return LEFT_OPEN
+    return NOT_STARTED if use is None else UNKNOWN
+
+
+def _place(found: Transcript, call: Call) -> Place:
+    """Where the call itself is."""
+    for kept in reversed(found.main):
+        fact = transcript.fact_of(transcript.line_of(kept))
+        if isinstance(fact, Said) and any(made.id == call.id for made in fact.calls):
+            return transcript.place_of(kept)
+    return Place("", "")
+
+
+def _ends_here(found: Transcript, turn_id: str) -> bool:
+    """No input came into the conversation after the last answer."""
+    for line in reversed(found.of_turn(turn_id)):
+        if isinstance(transcript.fact_of(line), Said):
+            return True
+        if transcript.inputs_of(line):
+            return False
+    return False
+
+
+def _text(said: Sequence[Said | Answered], last: Said) -> str:
+    """Of the whole last answer, which may be several lines."""
+    parts = [fact for fact in said if isinstance(fact, Said) and fact.message_id == last.message_id]
+    return "".join(
+        part[1] for fact in parts for part in fact.parts if isinstance(part, tuple) and part[0] == "agent.message"
+    )

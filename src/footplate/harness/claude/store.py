@@ -1,0 +1,36 @@
+"""The SDK's session store protocol on the conversation of a turn: what the CLI writes down goes into the log.
+
+Of the protocol's optional methods it has the one that resuming needs. Sessions are listed and deleted by their owner.
+"""
+
+from collections.abc import Callable
+
+import claude_agent_sdk as sdk
+
+from footplate.domain.json import JsonObject
+from footplate.domain.ports import Entry
+from footplate.harness.claude import transcript
+from footplate.harness.claude.recorder import Recorder
+from footplate.harness.claude.transcript import LINE, Place
+
+
+class LogStore:
+    def __init__(self, recorder: Callable[[], Recorder]) -> None:
+        """`recorder`: of the turn that the CLI works for at the time."""
+        self._recorder = recorder
+
+    async def append(self, key: sdk.SessionKey, entries: list[sdk.SessionStoreEntry]) -> None:
+        await self._recorder().mirrored(Place.of(key), entries)
+
+    async def load(self, key: sdk.SessionKey) -> list[JsonObject] | None:
+        wanted = Place.of(key)
+        found = [transcript.line_of(kept) for kept in self._lines() if transcript.place_of(kept) == wanted]
+        return found or None
+
+    async def list_subkeys(self, key: sdk.SessionListSubkeysKey) -> list[str]:
+        wanted = (key["project_key"], key["session_id"])
+        places = [transcript.place_of(kept) for kept in self._lines()]
+        return sorted({place.subpath for place in places if (place.project, place.session) == wanted} - {""})
+
+    def _lines(self) -> list[Entry]:
+        return [kept for kept in self._recorder().entries if kept.kind == LINE]

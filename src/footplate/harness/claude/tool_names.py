@@ -1,0 +1,46 @@
+"""Tools by the names of the CLI and by those of the reference. Pure.
+
+Events tell of the same tool by the same name and the same input, whichever harness ran it.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from footplate.domain.json import Json, JsonObject
+
+CLI_NAMES: Final = {
+    "bash": "Bash",
+    "read": "Read",
+    "write": "Write",
+    "edit": "Edit",
+    "glob": "Glob",
+    "grep": "Grep",
+    "web_fetch": "WebFetch",
+    "web_search": "WebSearch",
+}
+_OUR_NAMES: Final = {theirs: ours for ours, theirs in CLI_NAMES.items()}
+
+
+def offered(tools: Iterable[str]) -> list[str]:
+    """What the CLI is told to offer the model: nothing that the agent does not name."""
+    return [CLI_NAMES[name] for name in tools if name in CLI_NAMES]
+
+
+def ours(name: str) -> str:
+    """A tool that the reference does not have keeps its name."""
+    return _OUR_NAMES.get(name, name)
+
+
+def our_input(name: str, given: JsonObject) -> JsonObject:
+    """What the CLI calls otherwise, as the reference does; the rest as it came."""
+    if name == "Bash" and "timeout" in given:
+        return {**{key: value for key, value in given.items() if key != "timeout"}, "timeout_ms": given["timeout"]}
+    if name == "Read" and ("offset" in given or "limit" in given):
+        rest = {key: value for key, value in given.items() if key not in {"offset", "limit"}}
+        return {**rest, "view_range": _view_range(given.get("offset"), given.get("limit"))}
+    return given
+
+
+def _view_range(offset: Json, limit: Json) -> list[Json]:
+    first = offset if isinstance(offset, int) else 1
+    return [first, first + limit - 1 if isinstance(limit, int) else 0]

@@ -1,0 +1,186 @@
+"""The CLI's transcript as entries of the conversation, and back. Pure.
+
+A line is the CLI's own, kept as it came. An entry is a line, with the turn that it belongs to and the place that the
+SDK gave it (project, session, subpath of a subagent). The project is a working directory's name on some host: what is
+loaded for a turn does not depend on it. Nor on the session id in the lines, which is written anew: a fork's first lines
+are its parent's.
+"""
+
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import claude_agent_sdk as sdk
+from claude_agent_sdk._errors import MessageParseError
+from claude_agent_sdk._internal.message_parser import parse_message
+
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.ports import Entry
+from footplate.harness.claude import mapping
+from footplate.harness.claude.mapping import Answered, Fact, Said, Told
+
+LINE: Final = "claude"
+SESSION: Final = "claude.session"
+"""What the CLI calls itself and the conversation, whenever that changed."""
+MARK: Final = "claude.mark"
+"""Ours: a person stopped the turn here."""
+
+_NAMES: Final = uuid.UUID("5d5f6b1e-3f0c-4d0e-9a53-6b8a7c1f2e90")
+_INTERRUPTED: Final = "[Request interrupted by user"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    project: str
+    session: str
+    subpath: str = ""
+
+    @classmethod
+    def of(cls, key: sdk.SessionKey) -> "Place":
+        return cls(key["project_key"], key["session_id"], key.get("subpath", ""))
+
+
+def own_uuid(name: str) -> str:
+    """For what has an id of ours: the same on every host and in every attempt."""
+    return str(uuid.uuid5(_NAMES, name))
+
+
+def entry(turn_id: str, place: Place, line: JsonObject) -> Entry:
+    body: JsonObject = {"turn_id": turn_id, "project": place.project, "session": place.session, "line": line}
+    return Entry(LINE, {**body, "subpath": place.subpath} if place.subpath else body)
+
+
+def session_entry(turn_id: str, session_id: str, version: str) -> Entry:
+    return Entry(SESSION, {"turn_id": turn_id, "session_id": session_id, "version": version})
+
+
+def mark_interrupted(turn_id: str) -> Entry:
+    return Entry(MARK, {"turn_id": turn_id, "interrupted": True})
+
+
+def place_of(kept: Entry) -> Place:
+    body = kept.body
+    return Place(str(body.get("project")), str(body.get("session")), str(body.get("subpath") or ""))
+
+
+def line_of(kept: Entry) -> JsonObject:
+    line = kept.body["line"]
+    assert isinstance(line, dict)
+    return line
+
+
+def fact_of(line: JsonObject) -> Fact:
+    """A line of the main transcript has the shape of a message: the SDK itself reads it."""
+    if line.get("type") not in {"user", "assistant"} or line.get("isSidechain"):
+        return Told(str(line.get("type")))
+    try:
+        message = parse_message(dict(line))
+    except MessageParseError:
+        return Told("unreadable")
+    return mapping.read(message)
+
+
+def is_error_notice(line: JsonObject) -> bool:
+    """The CLI's own words about a request that failed. The next attempt asks again, and nobody has said them."""
+    fact = fact_of(line)
+    return bool(line.get("isApiErrorMessage")) or (isinstance(fact, Said) and fact.synthetic)
+
+
+def inputs_of(line: JsonObject) -> str | None:
+    """The uuid of the input that a line brings into the conversation: a prompt, or one that joined a running turn."""
+    attachment = line.get("attachment")
+    if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
+        source = attachment.get("source_uuid")
+        return source if isinstance(source, str) else None
+    found = line.get("uuid")
+    return found if line.get("type") == "user" and isinstance(found, str) else None
+
+
+class Transcript:
+    """The entries of this harness in a conversation. Those of another one are passed over."""
+
+    def __init__(self, history: Sequence[Entry]) -> None:
+        self.entries = [kept for kept in history if kept.kind == LINE]
+        self.main = [kept for kept in self.entries if not kept.body.get("subpath")]
+        self.inputs = {found for kept in self.main if (found := inputs_of(line_of(kept)))}
+        self._marked = {kept.body.get("turn_id") for kept in history if kept.kind == MARK}
+        named = [kept.body for kept in history if kept.kind == SESSION]
+        self.session_id = str(named[-1].get("session_id")) if named else None
+        self.version = str(named[-1].get("version")) if named else None
+
+    def of_turn(self, turn_id: str) -> list[JsonObject]:
+        return [line_of(kept) for kept in self.main if kept.body.get("turn_id") == turn_id]
+
+    def interrupted(self, turn_id: str) -> bool:
+        return turn_id in self._marked
+
+    def open_calls(self) -> list[tuple[mapping.Call, JsonObject]]:
+        """Calls without a result, each with its line. A turn begins with closing what the last one left open, so that
+        only the last two can have any.
+        """
+        calls: dict[str, tuple[mapping.Call, JsonObject]] = {}
+        last = {*[*dict.fromkeys(kept.body.get("turn_id") for kept in self.main)][-2:]}
+        for kept in (kept for kept in self.main if kept.body.get("turn_id") in last):
+            fact = fact_of(line_of(kept))
+            if isinstance(fact, Said):
+                calls.update({call.id: (call, line_of(kept)) for call in fact.calls})
+            elif isinstance(fact, Answered):
+                for result in fact.results:
+                    calls.pop(result.call_id, None)
+        return [*calls.values()]
+
+    def subpaths(self) -> list[str]:
+        return sorted({place_of(kept).subpath for kept in self.entries} - {""})
+
+    def file(self, session_id: str, subpath: str = "") -> bytes:
+        """As the CLI reads it."""
+        lines = (line_of(kept) for kept in self.entries if place_of(kept).subpath == subpath)
+        return b"".join(_dumped({**line, "sessionId": session_id}) for line in lines)
+
+
+def closing_line(call: mapping.Call, asked: JsonObject, text: str, *, timestamp: str) -> JsonObject:
+    """A result of ours for a call that has none, in the place where the CLI would have put its own."""
+    content: list[Json] = [{"type": "tool_result", "tool_use_id": call.id, "content": text, "is_error": True}]
+    kept: JsonObject = {
+        name: asked[name] for name in ("cwd", "sessionId", "version", "userType", "gitBranch") if name in asked
+    }
+    return {
+        **kept,
+        "parentUuid": asked.get("uuid"),
+        "isSidechain": False,
+        "type": "user",
+        "message": {"role": "user", "content": content},
+        "uuid": own_uuid(f"{asked.get('uuid')} {call.id}"),
+        "timestamp": timestamp,
+        "sourceToolAssistantUUID": asked.get("uuid"),
+    }
+
+
+def is_interruption(line: JsonObject) -> bool:
+    message = line.get("message")
+    content = message.get("content") if line.get("type") == "user" and isinstance(message, dict) else None
+    return any(
+        isinstance(block, dict) and str(block.get("text", "")).startswith(_INTERRUPTED)
+        for block in (content if isinstance(content, list) else [])
+    )
+
+
+def fresh(lines: Iterable[Any], known: set[str]) -> list[JsonObject]:
+    """Those that have not come before, by their uuid; they are known from here on."""
+    found = []
+    for line in lines:
+        name = line.get("uuid")
+        if not isinstance(name, str):
+            found.append(line)
+        elif name not in known:
+            known.add(name)
+            found.append(line)
+    return found
+
+
+def _dumped(line: JsonObject) -> bytes:
+    """The type first: the CLI looks for some lines by their beginning."""
+    ordered = {"type": line["type"], **line} if "type" in line else line
+    return json.dumps(ordered, separators=(",", ":")).encode() + b"\n"

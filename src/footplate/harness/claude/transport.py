@@ -1,0 +1,110 @@
+"""The SDK's way to its CLI when that one runs inside an environment: lines of JSON through the streams of a process."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final
+
+import claude_agent_sdk as sdk
+import orjson
+
+from footplate.domain.ports import Environment, Process
+
+LONGEST: Final = 64 << 20
+"""Bytes of one message: a tool's output and a picture are inside."""
+
+Frame = dict[str, Any]
+
+
+class EnvironmentTransport(sdk.Transport):
+    def __init__(
+        self,
+        environment: Environment,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        heard: Callable[[Frame], None],
+    ) -> None:
+        """`heard` is told each message before the SDK is."""
+        self._environment = environment
+        self._argv = argv
+        self._env = env
+        self.heard = heard
+        self._process: Process | None = None
+
+    async def connect(self) -> None:
+        self._process = await self._environment.start(self._argv, env=self._env)
+
+    async def write(self, data: str) -> None:
+        try:
+            await self._running().write(data.encode())
+        except BrokenPipeError as error:
+            raise sdk.CLIConnectionError("Claude Code takes no input any more.") from error
+
+    async def read_messages(self) -> AsyncIterator[Frame]:
+        process = self._running()
+        async for line in _lines(process):
+            frame = _parsed(line)
+            if frame is not None:
+                self.heard(frame)
+                yield frame
+        code = await process.wait()
+        if code != 0:
+            raise sdk.ProcessError(f"Claude Code ended with {code}", exit_code=code, stderr=process.last_words)
+
+    async def close(self) -> None:
+        """At once: all that counts is in the log, and the process is not asked for anything more."""
+        if self._process is not None:
+            process, self._process = self._process, None
+            await process.end_input()
+            await process.kill()
+
+    def is_ready(self) -> bool:
+        return self._process is not None
+
+    async def end_input(self) -> None:
+        if self._process is not None:
+            await self._process.end_input()
+
+    @property
+    def last_words(self) -> str:
+        return self._process.last_words if self._process is not None else ""
+
+    def _running(self) -> Process:
+        if self._process is None:
+            raise sdk.CLIConnectionError("Claude Code does not run.")
+        return self._process
+
+
+async def _lines(process: Process) -> AsyncIterator[bytes]:
+    """Whole ones. What a killed process left unfinished is dropped."""
+    pieces: list[bytes] = []
+    size = 0
+    while piece := await process.read():
+        first, *rest = piece.split(b"\n")
+        pieces.append(first)
+        size += len(first)
+        if size > LONGEST:
+            raise sdk.CLIJSONDecodeError("", ValueError(f"a message is longer than {LONGEST} bytes"))
+        if rest:
+            yield b"".join(pieces)
+            for line in rest[:-1]:
+                yield line
+            pieces, size = [rest[-1]], len(rest[-1])
+
+
+def _parsed(line: bytes) -> Frame | None:
+    """What is no message is some program's chatter, and passed over."""
+    if not line.startswith(b"{"):
+        return None
+    try:
+        frame = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        frame = _lenient(line)
+    return frame if isinstance(frame, dict) else None
+
+
+def _lenient(line: bytes) -> object:
+    """Half a character pair is valid in what the CLI writes, and not to a strict parser."""
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise sdk.CLIJSONDecodeError(line[:200].decode(errors="replace"), error) from error
