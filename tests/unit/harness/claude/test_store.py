@@ -1,0 +1,168 @@
+"""The SDK's own conformance kit against our store, and what its entries become."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+import claude_agent_sdk as sdk
+import pytest
+from claude_agent_sdk.testing import run_session_store_conformance
+from tests.unit.harness.claude.lines import PLACE, called, line, prompt, result, said
+from tests.unit.harness.twins import LocalEnvironment, World, texts
+
+from footplate.domain import events as ev
+from footplate.domain.errors import Fenced
+from footplate.domain.events import Event
+from footplate.harness.claude import transcript
+from footplate.harness.claude.mapping import Call
+from footplate.harness.claude.recorder import Recorder
+from footplate.harness.claude.store import LogStore
+from footplate.harness.claude.transcript import Transcript
+
+
+def recorder_of(world: World) -> Recorder:
+    return Recorder(world.context(), Transcript(world.log.entries), 0)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(LocalEnvironment(tmp_path))
+
+
+async def test_the_sdks_own_conformance_kit_holds(tmp_path: Path) -> None:
+    made = 0
+
+    def make() -> sdk.SessionStore:
+        nonlocal made
+        made += 1
+        recorder = recorder_of(World(LocalEnvironment(tmp_path)))
+        return cast("sdk.SessionStore", LogStore(lambda: recorder))
+
+    # What lists and deletes sessions has an owner elsewhere: the store does not offer it.
+    await run_session_store_conformance(
+        make, skip_optional=frozenset({"list_sessions", "list_session_summaries", "delete"})
+    )
+    assert made > 5
+
+
+def stream(recorder: Recorder, *events: dict[str, Any]) -> None:
+    for event in events:
+        recorder.heard(sdk.StreamEvent("u", "s", event))
+
+
+def begin(message_id: str) -> dict[str, Any]:
+    return {"type": "message_start", "message": {"id": message_id, "model": "claude-sonnet-5", "usage": {}}}
+
+
+def delta(text: str, index: int = 0) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}}
+
+
+STOP = {"type": "message_stop"}
+
+
+def types(world: World) -> list[str]:
+    return [event.type for event in world.log.events]
+
+
+async def test_an_answer_is_one_commit_when_it_is_complete(world: World) -> None:
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), delta("Let "), delta("me"))
+    await recorder.mirrored(PLACE, [prompt("turn_1"), said("a", "m", "Let me")])
+    assert (types(world), world.log.entries) == ([ev.MODEL_REQUEST_START], [])
+    stream(recorder, {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use"}}, STOP)
+    await recorder.mirrored(PLACE, [called("b", "m", "t1")])
+    assert types(world) == [ev.MODEL_REQUEST_START, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END]
+    assert [transcript.line_of(kept)["uuid"] for kept in world.log.entries][1:] == ["a", "b"]
+
+
+async def test_a_call_waits_for_its_answer_and_for_the_call_before(world: World) -> None:
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), STOP)
+    first = asyncio.create_task(recorder.intend(Call("t1", "Bash", {"command": "a"})))
+    await asyncio.sleep(0.01)
+    assert not first.done()
+    await recorder.mirrored(PLACE, [called("a", "m", "t1"), called("b", "m", "t2")])
+    await first
+    second = asyncio.create_task(recorder.intend(Call("t2", "Bash", {"command": "b"})))
+    await asyncio.sleep(0.01)
+    assert not second.done()
+    await recorder.mirrored(PLACE, [result("c", "t1", "done")])
+    await second
+    await recorder.mirrored(PLACE, [result("d", "t2")])
+    assert types(world)[2:] == [
+        ev.AGENT_TOOL_USE, ev.AGENT_TOOL_RESULT, ev.AGENT_TOOL_USE, ev.AGENT_TOOL_RESULT, ev.MODEL_REQUEST_START,
+    ]  # fmt: skip
+    assert texts(world.log.of(ev.AGENT_TOOL_RESULT)[0]) == "done"
+    recorder.close()
+
+
+async def test_a_call_that_the_cli_refused_by_itself_is_told_with_its_result(world: World) -> None:
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), STOP)
+    await recorder.mirrored(PLACE, [called("a", "m", "t1"), result("b", "t1", "No such tool")])
+    assert types(world)[2:4] == [ev.AGENT_TOOL_USE, ev.AGENT_TOOL_RESULT]
+
+
+async def test_the_words_of_the_cli_about_an_error_are_not_kept(world: World) -> None:
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    notice = line("assistant", "x", [{"type": "text", "text": "API Error: 529"}], id="e", model="<synthetic>")
+    await recorder.mirrored(PLACE, [prompt("turn_1"), notice, {"type": "last-prompt", "leafUuid": "x"}])
+    await recorder.settle()
+    assert len(world.log.entries) == 1
+    end = world.log.of(ev.MODEL_REQUEST_END)[0]
+    assert end.body["is_error"] is True
+    assert world.log.of(ev.AGENT_MESSAGE) == []
+
+
+async def test_an_interrupt_keeps_what_was_said(world: World) -> None:
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), delta("Half a "))
+    await recorder.settle(interrupted=True)
+    assert [texts(event) for event in world.log.of(ev.AGENT_MESSAGE)] == ["Half a "]
+    assert Transcript(world.log.entries).interrupted("turn_1")
+
+
+async def test_a_line_that_comes_again_is_kept_once(world: World) -> None:
+    recorder = recorder_of(world)
+    await recorder.mirrored(PLACE, [prompt("turn_1")])
+    await recorder.mirrored(PLACE, [prompt("turn_1"), said("a", "m", "Hi")])
+    await recorder.settle()
+    assert len(world.log.entries) == 2
+
+
+async def test_lines_that_the_log_does_not_take_fail_the_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise Fenced("Another worker holds the session.")
+
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), STOP)
+    monkeypatch.setattr(world.log, "append", refuse)
+    with pytest.raises(Fenced):
+        await recorder.mirrored(PLACE, [said("a", "m", "Hi")])
+    with pytest.raises(Fenced):
+        recorder.failed.result()
+    # And a batch that the SDK itself gave up.
+    other = recorder_of(world)
+    other.heard(sdk.MirrorErrorMessage("mirror_error", {}, error="timed out"))
+    assert other.failed.done()
+
+
+async def test_a_call_is_not_let_through_when_the_turn_is_lost(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), STOP)
+    await recorder.mirrored(PLACE, [called("a", "m", "t1")])
+
+    async def refuse(events: list[Event], **_: object) -> None:
+        raise Fenced(f"lost before {events}")
+
+    monkeypatch.setattr(world.log, "append", refuse)
+    with pytest.raises(Fenced):
+        await recorder.intend(Call("t1", "Bash", {"command": "a"}))
