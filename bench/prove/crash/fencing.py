@@ -32,11 +32,14 @@ _NO_EFFECT: Final = frozenset({"epoch", "claimed_at"})
 """Whoever asks for work raises the epoch, also when there is none: the workflow's own last look, for one."""
 
 
-def scripts() -> dict[str, Replies]:
-    """Tools that leave a heartbeat on the disk while they live: one in the background, and each call itself."""
+def scripts(bash: str = "bash") -> dict[str, Replies]:
+    """Tools that leave a heartbeat on the disk while they live: one in the background, and each call itself.
+
+    `bash`: what the harness's own model calls it.
+    """
     background = f"(setsid bash -c 'while :; {_BEAT}' </dev/null >/dev/null 2>&1 &)"
-    first = tool("bash", {"command": f"echo {{n}} >> lines; {background}; until [ -e beats ]; do sleep 0.01; done"})
-    later = tool("bash", {"command": f"echo {{n}} >> lines; until [ -e go ]; {_BEAT}"})
+    first = tool(bash, {"command": f"echo {{n}} >> lines; {background}; until [ -e beats ]; do sleep 0.01; done"})
+    later = tool(bash, {"command": f"echo {{n}} >> lines; until [ -e go ]; {_BEAT}"})
     return {
         "fenced": replies([first], reply(later, repeat=CALLS - 1), [text("Done.")]),
         "short": replies([text("Here I am.")]),

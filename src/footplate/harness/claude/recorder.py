@@ -113,7 +113,8 @@ class Recorder:
             await self._until(lambda: call.id in self._calls, "an answer with a call")
             await self._until(lambda: self._running is None, None)
             await failpoints.hit("before_intent")
-            use = mapping.tool_use(call)
+            # As the model said it: the CLI fills in what it left out.
+            use = mapping.tool_use(self._calls[call.id])
             await self._turn.log.append([use])
             self._uses[call.id] = use
             self._running = call.id
