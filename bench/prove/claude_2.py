@@ -27,8 +27,6 @@ from footplate.failpoints import POINTS
 _SETTINGS: Final = {**core_2.SETTINGS, "FOOTPLATE_MAX_FAILURES": "1000"}
 _PATIENCE: Final = 120.0
 _TRIES: Final = 5
-_STOPPED_AT: Final = tuple(point for point in POINTS if point != "before_intent")
-"""There a call is lost before it begins, which the model is told and the count of calls below does not expect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +38,7 @@ class Size:
     """Where a worker is stopped, to wake up when another one has its turn."""
 
 
-FULL: Final = Size(of_each=100, at_points=[point for point in POINTS for _ in range(12)], stopped_at=_STOPPED_AT * 3)
+FULL: Final = Size(of_each=100, at_points=[point for point in POINTS for _ in range(12)], stopped_at=POINTS * 3)
 QUICK: Final = Size(of_each=1, at_points=[], stopped_at=[])
 
 
@@ -128,7 +126,9 @@ class _Matrix:
 
     async def stopped_at(self, point: str) -> None:
         """A worker is stopped there, and wakes when another one has taken its turn over and ended it."""
-        trial = await fencing.stop_at(self._cluster, self._client, self._agent, point, wake_early=False)
+        trial = await fencing.stop_at(
+            self._cluster, self._client, self._agent, point, wake_early=False, unstarted=work.unstarted
+        )
         self._found.fault(*trial.faults)
         self._hits["stopped"] += 1
 

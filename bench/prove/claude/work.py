@@ -7,7 +7,6 @@ import asyncpg
 import orjson
 
 from bench.prove.cluster import Cluster
-from bench.prove.crash import work
 from bench.prove.crash.account import Account, account
 from footplate.harness.claude.recovery import NOT_STARTED
 from footplate.harness.claude.transcript import LINE
@@ -37,7 +36,13 @@ def _call(name: str, also: str = ":") -> Step:
 
 
 async def judged(cluster: Cluster, session_id: str, seen: Sequence[int]) -> tuple[Account, int]:
-    """What became of it, and how many calls were lost before they began, which the model was told."""
+    """What became of it, and how many calls were lost before they began."""
+    lost = await unstarted(cluster, session_id)
+    return await account(cluster, session_id, seen, calls=CALLS - lost), lost
+
+
+async def unstarted(cluster: Cluster, session_id: str) -> int:
+    """Calls that were lost before they began, which the model was told."""
     connection = await asyncpg.connect(cluster.settings.database_url, timeout=30)
     try:
         rows = await connection.fetch(
@@ -46,10 +51,4 @@ async def judged(cluster: Cluster, session_id: str, seen: Sequence[int]) -> tupl
     finally:
         await connection.close()
     lines = [orjson.loads(row["body"])["line"] for row in rows]
-    unstarted = sum(NOT_STARTED in str(line.get("message")) for line in lines)
-    found = await account(cluster, session_id, seen, calls=CALLS - unstarted)
-    return found, unstarted
-
-
-def lines(cluster: Cluster, session_id: str) -> list[str]:
-    return work.lines(cluster, session_id)
+    return sum(NOT_STARTED in str(line.get("message")) for line in lines)

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -56,8 +56,19 @@ class Trial:
     faults: Sequence[str]
 
 
-async def stop_at(cluster: Cluster, client: Client, agent: str, point: str, *, wake_early: bool) -> Trial:
-    """`wake_early`: while the next attempt is at work, not only when all is over."""
+async def stop_at(
+    cluster: Cluster,
+    client: Client,
+    agent: str,
+    point: str,
+    *,
+    wake_early: bool,
+    unstarted: Callable[[Cluster, str], Awaitable[int]] | None = None,
+) -> Trial:
+    """`wake_early`: while the next attempt is at work, not only when all is over.
+
+    `unstarted`: how many calls of a session were lost before they began, where a harness does not run such again.
+    """
     session_id = await client.session(agent)
     files = work.workspace(cluster, session_id)
     files.mkdir(parents=True)
@@ -83,7 +94,8 @@ async def stop_at(cluster: Cluster, client: Client, agent: str, point: str, *, w
             await asyncio.sleep(_AWAKE)
             stale = len(await cluster.model.requests(bodies=False)) - asked
             changed = _changes(calm, await _everything(connection, session_id, files))
-            found = await account(cluster, session_id, watcher.seen, turns=turns, calls=CALLS)
+            calls = CALLS - (await unstarted(cluster, session_id) if unstarted else 0)
+            found = await account(cluster, session_id, watcher.seen, turns=turns, calls=calls)
     finally:
         await connection.close()
     beats = [int(line) / 1e9 for line in (files / "beats").read_text().split()]
