@@ -118,6 +118,7 @@ def run(
         prompt=_prompt(prompt),
         session=session or ("last" if fork_at else None),
         fork_at=fork_at,
+        background=background,
         agent=agent,
         environment=environment,
         model=model,

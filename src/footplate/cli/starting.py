@@ -17,6 +17,8 @@ from footplate.client.listing import given
 class Request:
     prompt: str
     session: str | None = None
+    background: bool = False
+    """Nobody watches it being written."""
     fork_at: str | None = None
     """Not in the session itself, but in a fork of it at this event."""
     agent: str | None = None
@@ -182,6 +184,7 @@ async def _create(client: AsyncFootplate, server: Server, request: Request) -> S
         environment_id=environment_id,
         title=request.title or wording.title_of(request.prompt),
         context={"directory": request.directory} if request.directory and server.is_here else None,
+        mode="background" if request.background else None,
         initial_events=[{"type": "user.message", "content": [{"type": "text", "text": request.prompt}]}],
     )
 

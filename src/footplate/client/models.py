@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 T = TypeVar("T")
 SessionStatus = Literal["idle", "running", "rescheduling", "terminated"]
 TurnStatus = Literal[
-    "pending", "running", "awaiting_tool_results", "completed", "failed", "interrupted", "limit_reached"
+    "pending", "running", "awaiting_tool_results", "completed", "failed", "interrupted", "limit_reached", "timed_out"
 ]
 
 
@@ -84,13 +84,31 @@ class Session(Answer):
     updated_at: datetime
     archived_at: datetime | None = None
     forked_from: ForkedFrom | None = None
+    mode: Literal["interactive", "background"] = "interactive"
+
+
+class TurnMetrics(Answer):
+    duration_seconds: float | None = None
+    """Not there while the turn runs."""
+    attempts: int = 0
+    retries: int = 0
+    """Attempts that failed for a while."""
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_microusd: int | None = None
 
 
 class TurnResult(Answer):
+    session_id: str = ""
     success: bool = False
     text: str = ""
+    """What the agent said last; of a turn that was cut, as far as it came."""
+    data: dict[str, Any] = {}
     error: str | None = None
+    error_message: str | None = None
     pending: list[str] = []
+    metrics: TurnMetrics = TurnMetrics()
 
 
 class Turn(Answer):

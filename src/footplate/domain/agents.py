@@ -69,6 +69,11 @@ class ResolvedConfig:
     agent_version: int = 0
     environment: JsonObject = field(default_factory=dict)
     """The configuration of the session's environment, as it was when the session was created."""
+    mode: str = "interactive"
+    max_retries: int | None = None
+    """How often the turn is tried again after a temporary failure; None: as often as the server says."""
+    timeout_seconds: float | None = None
+    """How long the turn may take by the clock, all attempts and waits together; None: as long as it takes."""
 
 
 def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default_harness: str) -> ResolvedConfig:
@@ -87,6 +92,8 @@ def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default
         model_parameters=_object(merged.get("model_parameters")),
         agent_id=str(agent.get("id") or ""),
         agent_version=_integer(agent.get("version"), 0),
+        max_retries=_optional_integer(limits.get("max_retries")),
+        timeout_seconds=_optional_number(limits.get("timeout_seconds")),
     )
 
 
@@ -106,6 +113,9 @@ def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
         agent_id=str(stored.get("agent_id") or ""),
         agent_version=_integer(stored.get("agent_version"), 0),
         environment=_object(stored.get("environment")),
+        mode=str(stored.get("mode") or "interactive"),
+        max_retries=_optional_integer(stored.get("max_retries")),
+        timeout_seconds=_optional_number(stored.get("timeout_seconds")),
     )
 
 
@@ -159,3 +169,11 @@ def _object(value: Json) -> JsonObject:
 
 def _integer(value: Json, default: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def _optional_integer(value: Json) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _optional_number(value: Json) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

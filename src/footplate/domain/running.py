@@ -50,6 +50,8 @@ class Claim:
     """Of a fork: positions of the messages whose content comes first."""
     handed_over: int = 0
     """How many of them a stopping worker passed on."""
+    seconds_left: float | None = None
+    """Until the turn's time is over; None: it has no limit."""
     superseded: str | None = None
     """The harness of a waiting turn that this claim ended, because a new message came instead of the answers."""
 

@@ -15,7 +15,7 @@ from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.events import Position
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
-from footplate.domain.turns import Session, SessionStatus, Turn, WhenBusy
+from footplate.domain.turns import Mode, Session, SessionStatus, Turn, WhenBusy
 
 Order = Literal["asc", "desc"]
 
@@ -173,6 +173,7 @@ class Unit(Protocol):
         metadata: dict[str, str],
         context: JsonObject,
         inputs: Sequence[Input],
+        mode: Mode = Mode.INTERACTIVE,
     ) -> tuple[Session, Accepted]: ...
     async def fork_session(
         self,

@@ -25,6 +25,15 @@ class TurnStatus(StrEnum):
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     LIMIT_REACHED = "limit_reached"
+    TIMED_OUT = "timed_out"
+
+
+class Mode(StrEnum):
+    """How a session is worked on (S2, S3)."""
+
+    INTERACTIVE = "interactive"
+    BACKGROUND = "background"
+    """Nobody watches: no text is shown while it is written."""
 
 
 class WhenBusy(StrEnum):
@@ -61,6 +70,7 @@ class Session:
     updated_at: datetime
     archived_at: datetime | None = None
     forked_from: ForkedFrom | None = None
+    mode: Mode = Mode.INTERACTIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +79,9 @@ class Turn:
     session_id: str
     status: TurnStatus
     attempt: int
-    """How often a worker took it up; more than one means that an earlier worker was lost or had to wait."""
+    """How often a worker took it up; more than one means that an earlier worker was lost, stopped or had to wait."""
+    failures: int = 0
+    """How many of these attempts failed for a while, and were tried again."""
     input_event_id: str
     first_seq: int
     config: JsonObject

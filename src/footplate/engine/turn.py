@@ -6,6 +6,7 @@ the turn's commands are dead before its last commit, and the commit is all or no
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +32,8 @@ from footplate.domain.running import (
     OpenEnvironment,
     TurnStore,
 )
-from footplate.domain.turns import Outcome, TurnStatus
+from footplate.domain.turns import Mode, Outcome, TurnStatus
+from footplate.engine.clock import TurnClock, Unseen
 from footplate.engine.conversations import Conversations
 from footplate.engine.leases import HeldTurn, LeaseKeeper
 from footplate.engine.observed import TurnWatch
@@ -127,6 +129,7 @@ class _Turn:
         self._held = held
         self._live = live
         self._observed = watch
+        self._claimed = time.monotonic()
         self._interrupt = asyncio.Event()
         self._look = asyncio.Event()
         self._steer = False
@@ -187,8 +190,11 @@ class _Turn:
                 self._controlled()
             watcher = asyncio.create_task(self._watch())
             try:
-                with parts.nudges.watch(claim.session_id, self._controlled):
-                    return await self._result(task)
+                with (
+                    parts.nudges.watch(claim.session_id, self._controlled),
+                    TurnClock(claim, self._interrupt, task, used=time.monotonic() - self._claimed) as clock,
+                ):
+                    return clock.judge(await self._result(task, clock))
             finally:
                 watcher.cancel()
                 await asyncio.gather(watcher, return_exceptions=True)
@@ -217,7 +223,7 @@ class _Turn:
             endpoints=models.endpoints,
         )
 
-    async def _result(self, task: "asyncio.Future[Outcome]") -> Outcome:
+    async def _result(self, task: "asyncio.Future[Outcome]", clock: TurnClock) -> Outcome:
         if self._held.lost:
             task.cancel()
         try:
@@ -225,6 +231,8 @@ class _Turn:
         except asyncio.CancelledError:
             if self._held.lost:
                 raise Fenced(f"Another worker holds session {self._claim.session_id}.") from None
+            if clock.cut:
+                return Outcome(status=TurnStatus.INTERRUPTED)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             raise
@@ -283,7 +291,8 @@ class _Turn:
     async def _failed(self, error_type: str, message: str, retry_after: float | None) -> Ended | TryAgain:
         """A temporary failure: wait and try again, within the limits."""
         claim, limits = self._claim, self._parts.limits
-        if claim.failures >= limits.max_failures:
+        most = limits.max_failures if claim.config.max_retries is None else claim.config.max_retries
+        if claim.failures >= most:
             return await self._commit(_failure(error_type, message))
         try:
             await self._live.publish(await self._parts.turns.reschedule(claim, error_type, message))
@@ -291,7 +300,9 @@ class _Turn:
             return _lost(error)
         self._observed.put_off(error_type)
         wait = min(limits.retry_wait * 2**claim.failures, limits.retry_wait_most)
-        return TryAgain(max(wait, retry_after or 0.0), message)
+        wait = max(wait, retry_after or 0.0)
+        # Not longer than the turn has: the next try then says that its time is over.
+        return TryAgain(wait if claim.seconds_left is None else min(wait, max(claim.seconds_left, 0.01)), message)
 
 
 class _Log:
@@ -322,6 +333,8 @@ class _Log:
 
     def preview(self, event_type: PreviewType) -> Preview:
         self._watch.first_token()
+        if self._claim.config.mode == Mode.BACKGROUND:
+            return Unseen()
         return self._live.preview(event_type)
 
 

@@ -64,7 +64,7 @@ class Claims:
 
     async def _begin(self, connection: Connection, head: Row, step: Row, organisation: str, session_id: str) -> Claim:
         resolved = agents.resolve(step["agent"], step["overrides"], default_harness=self._default_harness)
-        config = replace(resolved, environment=step["environment"])
+        config = replace(resolved, environment=step["environment"], mode=step["mode"])
         context = {**step["session_context"], **step["context"]}
         turn_id, running = ids.new_id(ids.TURN), events.status_running()
         row = await connection.fetchrow(
@@ -78,6 +78,7 @@ class Claims:
             asdict(config),
             context,
             running.id,
+            config.timeout_seconds,
         )
         assert row is not None
         now = row["created_at"]
@@ -102,17 +103,22 @@ class Claims:
             ],
             waited=(now - step["accepted_at"]).total_seconds(),
             trace=step["traceparent"],
+            seconds_left=config.timeout_seconds,
             carried=await _still_carried(connection, session_id, turn_id, step["fork"]),
         )
 
     async def _resume(self, connection: Connection, head: Row, turn: Row) -> Claim:
-        row = await connection.fetchrow(SQL["resume_turn"], turn["session_id"], turn["id"])
+        before = _claim_of(head, turn)
+        row = await connection.fetchrow(
+            SQL["resume_turn"], turn["session_id"], turn["id"], before.config.timeout_seconds
+        )
         assert row is not None
         claim = replace(
-            _claim_of(head, turn),
+            before,
             attempt=row["attempt"],
             failures=row["failures"],
             handed_over=row["handed_over"],
+            seconds_left=row["seconds_left"],
             controls_seq=row["controls_seq"],
             content=content_of(await self._body(turn)),
             context=turn["context"],

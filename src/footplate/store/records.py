@@ -7,7 +7,7 @@ import asyncpg
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.events import Event, Position, Usage
 from footplate.domain.json import JsonObject
-from footplate.domain.turns import ForkedFrom, Session, SessionStatus, Turn, TurnStatus
+from footplate.domain.turns import ForkedFrom, Mode, Session, SessionStatus, Turn, TurnStatus
 
 Row = asyncpg.Record
 
@@ -39,6 +39,7 @@ def turn(row: Row) -> Turn:
         session_id=row["session_id"],
         status=TurnStatus(row["status"]),
         attempt=row["attempt"],
+        failures=row["failures"],
         input_event_id=row["input_event_id"],
         first_seq=row["first_seq"],
         config=row["config"],
@@ -66,6 +67,7 @@ def session(row: Row) -> Session:
         updated_at=row["updated_at"],
         archived_at=row["archived_at"],
         forked_from=_forked_from(row["fork"]),
+        mode=Mode(row["mode"]),
     )
 
 

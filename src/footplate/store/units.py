@@ -16,7 +16,7 @@ from footplate.domain.events import Event
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.principals import Principal
 from footplate.domain.services import Accepted, Answer, Attempt, ForkPoint, Input
-from footplate.domain.turns import Session
+from footplate.domain.turns import Mode, Session
 from footplate.store import records
 from footplate.store.archives import Archives
 from footplate.store.database import SQL, Connection, Database
@@ -213,6 +213,7 @@ class Unit:
         metadata: dict[str, str],
         context: JsonObject,
         inputs: Sequence[Input],
+        mode: Mode = Mode.INTERACTIVE,
     ) -> tuple[Session, Accepted]:
         session_id = self._session_id = ids.new_id(ids.SESSION)
         row = await self._connection.fetchrow(
@@ -227,6 +228,7 @@ class Unit:
             metadata,
             clean_object(context),
             principal.id,
+            mode,
         )
         if row is None:
             raise await self._no_environment(principal, environment_id)

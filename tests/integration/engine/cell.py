@@ -12,11 +12,12 @@ from tests.integration.store.cell import Cell
 from footplate.config import Settings
 from footplate.domain import events, ids
 from footplate.domain.environments import EnvironmentConfig
+from footplate.domain.json import JsonObject
 from footplate.domain.ports import TurnContext
 from footplate.domain.principals import Principal
 from footplate.domain.running import LiveTurn, ModelGrant, OpenEnvironment
 from footplate.domain.services import Input
-from footplate.domain.turns import Outcome, Turn, TurnStatus
+from footplate.domain.turns import Mode, Outcome, Turn, TurnStatus
 from footplate.engine.activities import SweepActivities, TurnActivities
 from footplate.engine.conversations import Conversations
 from footplate.engine.leases import LeaseKeeper
@@ -97,8 +98,8 @@ class Engine:
                 stop.set()
                 await running
 
-    async def session(self, work: Work) -> str:
-        session_id = await self.cell.session(self.principal)
+    async def session(self, work: Work, *, limits: JsonObject | None = None, mode: Mode = Mode.INTERACTIVE) -> str:
+        session_id = await self.cell.session(self.principal, limits=limits, mode=mode)
         self.harness.work[session_id] = work
         return session_id
 

@@ -12,7 +12,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
 from footplate.domain.running import Claim, Nothing
 from footplate.domain.services import Accepted, ForkPoint, Input
-from footplate.domain.turns import Outcome, Session, TurnStatus, WhenBusy
+from footplate.domain.turns import Mode, Outcome, Session, TurnStatus, WhenBusy
 from footplate.store.claims import Claims
 from footplate.store.database import Connection, Database
 from footplate.store.objects import Objects
@@ -74,13 +74,22 @@ class Cell:
     def turns(self) -> Turns:
         return Turns(self.database, self.objects)
 
-    async def session(self, principal: Principal, *texts: str) -> str:
+    async def session(
+        self, principal: Principal, *texts: str, limits: JsonObject | None = None, mode: Mode = Mode.INTERACTIVE
+    ) -> str:
         inputs = [message(text) for text in texts]
         async with self.units.unit(principal, None) as unit:
             name = ids.new_id("name")
             place = await unit.create_environment(principal, name=name, description=None, config={}, metadata={})
             session, _ = await unit.create_session(
-                principal, agent={**AGENT}, environment_id=place.id, title=None, metadata={}, context={}, inputs=inputs
+                principal,
+                agent={**AGENT, "limits": limits or {}},
+                environment_id=place.id,
+                title=None,
+                metadata={},
+                context={},
+                inputs=inputs,
+                mode=mode,
             )
         return session.id
 

@@ -146,7 +146,7 @@ async def test_filters(sdk: AsyncAnthropic, http: httpx2.AsyncClient, ids: tuple
         ({"budget": {"type": "limit", "max_list_cost": {"amount": "1", "currency": "USD"}}}, "budget"),
         ({"vault_ids": ["vlt_1"]}, "vault_ids"),
         ({"resources": [{"type": "file", "file_id": "file_1"}]}, "resources"),
-        ({"mode": "background"}, "mode"),
+        ({"mode": "hidden"}, "mode"),
         ({"agent": {"id": "agent_1"}}, "agent.type"),
         ({"agent": {"type": "robot", "id": "x"}}, "agent.type"),
         ({"agent": {"type": "agent_with_overrides", "id": "A", "harness": "steam"}}, "agent.harness"),

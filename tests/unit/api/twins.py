@@ -23,7 +23,7 @@ from footplate.domain.services import (
     Page,
     SessionFilter,
 )
-from footplate.domain.turns import ForkedFrom, Session, SessionStatus, Turn
+from footplate.domain.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
 from footplate.domain.usage import UsageLine, UsageQuestion
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -263,6 +263,7 @@ class TwinUnit:
         metadata: dict[str, str],
         context: JsonObject,
         inputs: Sequence[Input],
+        mode: Mode = Mode.INTERACTIVE,
     ) -> tuple[Session, Accepted]:
         await self._reads.environment(principal, environment_id)
         now = self._world.now()
@@ -279,6 +280,7 @@ class TwinUnit:
             active_seconds=1.5,
             created_at=now,
             updated_at=now,
+            mode=mode,
         )
         self._world.sessions[session.id] = session
         self._world.log[session.id] = []

@@ -22,7 +22,7 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
 from footplate.domain.services import Order, Page, SessionFilter, Unit
-from footplate.domain.turns import SessionStatus
+from footplate.domain.turns import Mode, SessionStatus
 
 router = router_of("/v1/sessions", "sessions")
 
@@ -42,6 +42,7 @@ async def create_session(request: Request, principal: Asking) -> Response:
             metadata=body.metadata,
             context=body.context or {},
             inputs=inputs_of(body.initial_events),
+            mode=Mode(body.mode),
         )
         return sessions.answer(session), accepted
 

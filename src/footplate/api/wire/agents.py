@@ -50,6 +50,13 @@ Model = Annotated[Annotated[ModelName, Tag("string")] | Annotated[ModelConfig, T
 
 class Limits(Body):
     max_iterations: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    max_retries: Annotated[
+        int | None, Field(ge=0, le=100, description="How often a turn is tried again after a temporary failure.")
+    ] = None
+    timeout_seconds: Annotated[
+        float | None,
+        Field(gt=0, le=604_800, description="How long a turn may take by the clock; then it is `timed_out`."),
+    ] = None
 
 
 class ExecutionIdentity(Body):

@@ -128,12 +128,32 @@ class Session(Dated):
     stats: StatsAnswer
     usage: UsageAnswer
     forked_from: ForkedFrom | None = None
+    mode: Literal["interactive", "background"] = "interactive"
 
 
 class Event(AnswerModel):
     id: str
     type: str
     processed_at: datetime | None
+
+
+class TurnMetrics(AnswerModel):
+    duration_seconds: float | None
+    attempts: int
+    retries: int
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cost_microusd: int | None
+
+
+class TurnResult(AnswerModel):
+    session_id: str
+    success: bool
+    text: str
+    data: dict[str, JsonValue]
+    error_message: str | None
+    metrics: TurnMetrics
 
 
 class Turn(AnswerModel):
@@ -146,7 +166,7 @@ class Turn(AnswerModel):
     first_seq: int
     config: dict[str, JsonValue]
     usage: UsageAnswer
-    result: dict[str, JsonValue]
+    result: TurnResult
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None

@@ -72,6 +72,9 @@ class SessionCreate(Body):
     title: Title | None = None
     metadata: Metadata = Field(default_factory=dict)
     context: Context | None = None
+    mode: Annotated[
+        Literal["interactive", "background"], Field(description="In the background there are no previews.")
+    ] = "interactive"
     initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS, default_factory=list)]
     resources: OnlyEmpty = None
     vault_ids: OnlyEmpty = None
@@ -143,6 +146,7 @@ def answer(session: Session) -> JsonObject:
         "created_at": timestamp(session.created_at),
         "updated_at": timestamp(session.updated_at),
         "archived_at": optional_timestamp(session.archived_at),
+        "mode": session.mode.value,
         "forked_from": asdict(session.forked_from) if session.forked_from else None,
     }
 

@@ -15,6 +15,35 @@ class ListTurns(Parameters):
     page: Text | None = None
 
 
+def result(turn: Turn) -> JsonObject:
+    """What came of it, also while it runs (S3): then nothing is a success yet."""
+    stored = turn.result
+    return {
+        "success": False,
+        "text": "",
+        "error": None,
+        "pending": [],
+        "data": {},
+        **stored,
+        "session_id": turn.session_id,
+        "error_message": stored.get("error"),
+        "metrics": _metrics(turn),
+    }
+
+
+def _metrics(turn: Turn) -> JsonObject:
+    ran = (turn.ended_at - turn.started_at).total_seconds() if turn.started_at and turn.ended_at else None
+    return {
+        "duration_seconds": ran,
+        "attempts": turn.attempt,
+        "retries": turn.failures,
+        "requests": turn.usage.requests,
+        "input_tokens": turn.usage.input_tokens,
+        "output_tokens": turn.usage.output_tokens,
+        "cost_microusd": turn.usage.cost_microusd,
+    }
+
+
 def answer(turn: Turn) -> JsonObject:
     return {
         "id": turn.id,
@@ -26,7 +55,7 @@ def answer(turn: Turn) -> JsonObject:
         "first_seq": turn.first_seq,
         "config": turn.config,
         "usage": usage(turn.usage),
-        "result": turn.result,
+        "result": result(turn),
         "created_at": timestamp(turn.created_at),
         "started_at": optional_timestamp(turn.started_at),
         "ended_at": optional_timestamp(turn.ended_at),

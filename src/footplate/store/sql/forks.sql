@@ -35,8 +35,9 @@ select body, object_key from events where session_id = $1 and seq = $2
 -- The environment is the parent's, as that session has it, unless another is named ($6).
 with session as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata,
-                          context, principal, fork)
-    select $1, $2, $3, $4, $5, coalesce(e.id, p.environment_id), coalesce(e.config, p.environment), $7, $8, p.context, $9, $10
+                          context, principal, fork, mode)
+    select $1, $2, $3, $4, $5, coalesce(e.id, p.environment_id), coalesce(e.config, p.environment), $7, $8, p.context, $9, $10,
+           p.mode
     from sessions p left join environments e on e.id = $6 and e.organisation = $2 and e.archived_at is null
     where p.id = $11 and ($6::text is null or e.id is not null)
     returning *

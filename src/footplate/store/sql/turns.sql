@@ -28,7 +28,7 @@ where t.session_id = $1 and t.id = $2
 
 -- name: next_step
 select s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
-       e.created_at as accepted_at, se.agent, se.environment, se.fork, se.context as session_context
+       e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode, se.context as session_context
 from steps s
 join events e on e.session_id = s.session_id and e.seq = s.position
 join sessions se on se.id = s.session_id
@@ -46,8 +46,8 @@ with head as (
     update steps set state = 'running', turn_id = $4 where session_id = $1 and position = $5
 ), turn as (
     insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, controls_seq, config, context,
-                       started_at)
-    select $1, $4, $2, $5, $6, 'running', head.seq - 1, $5, $7, $8, now() from head
+                       started_at, deadline_at)
+    select $1, $4, $2, $5, $6, 'running', head.seq - 1, $5, $7, $8, now(), now() + $10 * interval '1 second' from head
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, ref_seq, processed_at, body, entries)
     select $1, head.seq - 1, $2, $4, $6, 'user.message', $5::bigint, now(), null::json, entries from head
@@ -57,9 +57,12 @@ with head as (
 select seq, now() as created_at from head
 
 -- name: resume_turn
-update turns set attempt = attempt + 1, status = 'running'
+-- Of a turn that waited for a person the clock starts anew ($3, its limit in seconds).
+update turns
+set attempt = attempt + 1, status = 'running',
+    deadline_at = case when status = 'running' then deadline_at else now() + $3 * interval '1 second' end
 where session_id = $1 and id = $2
-returning attempt, failures, handed_over, controls_seq
+returning attempt, failures, handed_over, controls_seq, extract(epoch from deadline_at - now())::float8 as seconds_left
 
 -- name: set_head_status
 update session_heads set status = $3 where session_id = $1 and epoch = $2
