@@ -67,7 +67,7 @@ async def _turn(client: Client, session_id: str) -> list[Event]:
 
 async def _all_in_a_tool(client: Client, sessions: Sequence[str]) -> None:
     async def in_a_tool() -> bool:
-        return all([await client.events(each, **{"types[]": [ev.AGENT_TOOL_USE]}) for each in sessions])
+        return all([await client.events(each, types=[ev.AGENT_TOOL_USE]) for each in sessions])
 
     require(holds=await wait_until(in_a_tool, _PATIENCE), otherwise="not every turn has reached its first tool")
 

@@ -22,6 +22,8 @@ log = structlog.get_logger(__name__)
 
 _FRESH: Final = timedelta(seconds=1)
 _ASKING: Final = timedelta(seconds=5)
+_AT_ONCE: Final = timedelta(milliseconds=10)
+"""Else the engine waits the longer the more often a turn was taken up."""
 
 
 class TurnActivities:
@@ -42,7 +44,8 @@ class TurnActivities:
                 result = await self._runner.run(session.organisation, session.session_id)
             except asyncio.CancelledError:
                 if activity.is_worker_shutdown():
-                    raise _expected("The worker is stopping; another takes the turn.", "handover") from None
+                    message = "The worker is stopping; another takes the turn."
+                    raise _expected(message, "handover", after=_AT_ONCE) from None
                 raise
             except Unavailable as error:
                 raise _expected(error.message, error.code) from error

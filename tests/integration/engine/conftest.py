@@ -38,6 +38,7 @@ async def idle_engine(stack: Stack, tmp_path_factory: pytest.TempPathFactory) ->
         retry_wait=0.05,
         sweep_interval=3600,
         drain=3,
+        max_attempts=6,
     )
     database = await Forgetful.open(dsn, size=10)
     assert isinstance(database, Forgetful)
