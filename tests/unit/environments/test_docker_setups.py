@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.unit.environments.conftest import BARE, FULL, NO_ENGINE, UID, left_after
 
@@ -149,6 +150,15 @@ async def test_a_script_that_fails_is_told(dockerd: Dockerd, ground: Ground, scr
             await told(environments, EnvironmentConfig(setup=script), "true")
         assert "config.setup" in caught.value.help_text
         assert await left_after(dockerd, 2) == []
+
+
+async def test_a_file_of_users_is_not_read_beyond_all_measure(dockerd: Dockerd, ground: Ground) -> None:
+    """A setup script may write whatever it likes there, and it is the worker who reads it."""
+    environments = await in_containers(dockerd, ground)
+    before = psutil.Process().memory_info().rss
+    large = "head -c 200M /dev/zero > /etc/group"
+    assert await told(environments, EnvironmentConfig(setup=large), "echo all the same") == "all the same"
+    assert psutil.Process().memory_info().rss - before < 50 * MIB
 
 
 async def test_packages_are_the_images_own_managers_to_install(dockerd: Dockerd, ground: Ground) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import io
 import os
 import tarfile
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from footplate.environments.docker import engine, holders, labels, users
 from footplate.environments.docker.engine import NoContainer
 
 REPOSITORY: Final = "footplate-setup"
+_LARGEST_FILE: Final = 1 << 20
 BY_SETTING: Final = "Mend the script that FOOTPLATE_DOCKER_SETUP names; it runs as root in the image's `sh`."
 
 
@@ -86,22 +88,30 @@ async def _users(docker: aiodocker.Docker, image_id: str, worker: str) -> dict[s
     try:
         for path in (users.PASSWD, users.GROUP):
             with contextlib.suppress(KeyError):
-                texts[path] = await _file(made.get_archive(path))
+                texts[path] = await _file(docker, made.id, path)
     finally:
         await engine.remove(docker, made.id)
     return texts
 
 
-async def _file(archive: Any) -> str:
-    """Raises KeyError where there is no such file."""
+async def _file(docker: aiodocker.Docker, container: str, path: str) -> str:
+    """Raises KeyError where there is no such file, or one that is too large to be one: a setup script wrote it."""
+    data = bytearray()
     try:
-        tar: tarfile.TarFile = await archive
+        where = f"containers/{container}/archive"
+        async with docker._query(where, params={"path": path}) as archive:  # noqa: SLF001 - the other one reads all
+            with contextlib.closing(archive):  # the engine holds the container until then
+                async for chunk in archive.content.iter_chunked(1 << 16):
+                    data += chunk
+                    if len(data) > _LARGEST_FILE:
+                        raise KeyError(path)
     except aiodocker.DockerError as error:
         if error.status == engine.NOT_FOUND:
-            raise KeyError from error
+            raise KeyError(path) from error
         raise
-    with tar:
-        content = tar.extractfile(tar.getmembers()[0]) if tar.getmembers()[0].isfile() else None
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        first = tar.next()
+        content = tar.extractfile(first) if first is not None and first.isfile() else None
         if content is None:
-            raise KeyError
+            raise KeyError(path)
         return content.read().decode(errors="replace")
