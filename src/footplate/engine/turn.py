@@ -192,7 +192,7 @@ class _Turn:
             try:
                 with (
                     parts.nudges.watch(claim.session_id, self._controlled),
-                    TurnClock(claim, self._interrupt, task, used=time.monotonic() - self._claimed) as clock,
+                    TurnClock(claim, self._interrupt, task, used=self._used) as clock,
                 ):
                     return clock.judge(await self._result(task, clock))
             finally:
@@ -288,6 +288,11 @@ class _Turn:
         await self._live.publish(positions)
         return Ended(more=more)
 
+    @property
+    def _used(self) -> float:
+        """Seconds since the claim."""
+        return time.monotonic() - self._claimed
+
     async def _failed(self, error_type: str, message: str, retry_after: float | None) -> Ended | TryAgain:
         """A temporary failure: wait and try again, within the limits."""
         claim, limits = self._claim, self._parts.limits
@@ -301,8 +306,10 @@ class _Turn:
         self._observed.put_off(error_type)
         wait = min(limits.retry_wait * 2**claim.failures, limits.retry_wait_most)
         wait = max(wait, retry_after or 0.0)
-        # Not longer than the turn has: the next try then says that its time is over.
-        return TryAgain(wait if claim.seconds_left is None else min(wait, max(claim.seconds_left, 0.01)), message)
+        if claim.seconds_left is not None:
+            # Not longer than the turn has: the next try then says that its time is over.
+            wait = min(wait, max(claim.seconds_left - self._used, 0.01))
+        return TryAgain(wait, message)
 
 
 class _Log:
