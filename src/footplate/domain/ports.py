@@ -142,6 +142,9 @@ class Environment(Protocol):
     def reach(self, endpoint: "Endpoint") -> "Endpoint":
         """The same endpoint of this turn as a program inside gets to it."""
 
+    async def calm(self, *, but: Process) -> None:
+        """End all that runs here but one program: whatever a turn's tools left is dead when this returns."""
+
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
         """Start a program in the working directory; `env` is set for it alone, beside what every command has."""
 
@@ -188,6 +191,16 @@ class Endpoint:
     base_url: str | None = None
 
 
+class Kept(Protocol):
+    """What a harness leaves running at the end of a turn, to be quicker at the next one of the same session."""
+
+    @property
+    def alive(self) -> bool: ...
+
+    async def aclose(self) -> None:
+        """End it. Safe to call again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnContext:
     organisation: str
@@ -214,6 +227,12 @@ class TurnContext:
     is cut off when the worker's time is over."""
     context: JsonObject = field(default_factory=dict)
     """What the caller gave the session and this input for its tools and hooks (F6)."""
+    kept: Kept | None = None
+    """What this harness kept at the end of the session's last turn, in this environment, which is the same. Nobody has
+    added to the conversation since, and the agent's configuration is the same. Use it or end it."""
+    keep: Callable[[Kept], bool] = lambda _: False
+    """Ask for it to be kept, and the environment with it, when all else that the turn started is dead. False: it is the
+    harness's to end."""
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     """By provider: where this turn asks models, and a token of its own, which is good as long as it runs."""
 

@@ -141,6 +141,9 @@ class ModelGrant(Protocol):
     def renew(self, deadline: float) -> None:
         """As of an environment."""
 
+    def pause(self) -> None:
+        """Nothing is asked until it is renewed."""
+
     async def listen(self, path: Path) -> None:
         """Be reached at a unix socket too, until the end; `path` does not exist yet, its directory does."""
 

@@ -74,6 +74,11 @@ class LeaseKeeper:
             await asyncio.gather(task, return_exceptions=True)
             await self._store.end(self.worker)
 
+    @property
+    def deadline(self) -> float:
+        """Until when this worker's commands may live."""
+        return self._deadline
+
     def check(self) -> None:
         """A worker without a lease takes up nothing: the turn would be lost before it began."""
         if now() >= self._deadline:

@@ -1,6 +1,6 @@
 """One turn in this process: setup, execute, finalize (K2).
 
-The harness decides; everything that it writes goes through `_Log`, fenced by the claim's epoch. Whatever happens,
+The harness decides; everything that it writes goes through `FencedLog`, fenced by the claim's epoch. Whatever happens,
 the turn's commands are dead before its last commit, and the commit is all or nothing (K11).
 """
 
@@ -17,8 +17,7 @@ import structlog
 from footplate import failpoints
 from footplate.domain import environments
 from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent, Temporary
-from footplate.domain.events import Event, PreviewType, Usage
-from footplate.domain.ports import Entry, Harness, Preview, Printed, SteerMessage, TurnContext
+from footplate.domain.ports import Harness, Kept, SteerMessage, TurnContext
 from footplate.domain.running import (
     Claim,
     ClaimStore,
@@ -26,18 +25,17 @@ from footplate.domain.running import (
     LiveTurn,
     LiveTurns,
     ModelAccess,
-    ModelGrant,
     Nothing,
     Nudges,
-    OpenEnvironment,
     TurnStore,
 )
-from footplate.domain.turns import Mode, Outcome, TurnStatus
-from footplate.engine.clock import TurnClock, Unseen
+from footplate.domain.turns import Outcome, TurnStatus
+from footplate.engine.clock import TurnClock
 from footplate.engine.conversations import Conversations
+from footplate.engine.fenced_log import FencedLog
+from footplate.engine.kept import KeptHarnesses, Lodging
 from footplate.engine.leases import HeldTurn, LeaseKeeper
 from footplate.engine.observed import TurnWatch
-from footplate.telemetry import traces
 
 log = structlog.get_logger(__name__)
 
@@ -81,6 +79,7 @@ class Parts:
     harness: Callable[[str], Harness]
     leases: LeaseKeeper
     conversations: Conversations
+    kept: KeptHarnesses
     limits: Limits
     stopping: asyncio.Event
     """The worker was told to stop: turns are handed over, and none begins."""
@@ -133,8 +132,21 @@ class _Turn:
         self._interrupt = asyncio.Event()
         self._look = asyncio.Event()
         self._steer = False
+        self._log = FencedLog(parts.turns, parts.conversations, held, live, watch)
+        self._lodging: Lodging | None = None
+        self._keeps = False
 
     async def run(self) -> Ended | TryAgain:
+        try:
+            result = await self._run()
+            if self._keeps and self._lodging is not None and isinstance(result, Ended):
+                lodging, self._lodging = self._lodging, None
+                await self._parts.kept.put(self._claim, self._log.entries, lodging)
+            return result
+        finally:
+            await self._leave()
+
+    async def _run(self) -> Ended | TryAgain:
         claim = self._claim
         if claim.attempt - claim.failures - claim.handed_over > self._parts.limits.max_attempts:
             lost = f"{claim.attempt} workers were lost while they ran this turn; it is not tried again."
@@ -157,54 +169,79 @@ class _Turn:
             return await self._failed("unknown_error", "An internal error; the server's log has the details.", None)
 
     async def _work(self) -> Outcome:
-        models = self._parts.models.grant(deadline=self._held.deadline)
+        lodging = await self._parts.kept.take(self._claim) or await self._lodge()
+        self._lodging = lodging
         try:
-            return await self._work_with(models)
-        finally:
-            await models.aclose()
+            outcome = await self._work_in(lodging)
+        except BaseException:
+            await self._leave()
+            raise
+        if not self._keeps:
+            await self._leave()
+        return outcome
 
-    async def _work_with(self, models: ModelGrant) -> Outcome:
+    async def _lodge(self) -> Lodging:
+        parts, claim = self._parts, self._claim
+        models = parts.models.grant(deadline=self._held.deadline)
+        try:
+            environment = await parts.environments.open(
+                claim.organisation,
+                claim.session_id,
+                deadline=self._held.deadline,
+                variables=_variables(claim),
+                config=environments.load(claim.config.environment),
+                models=models,
+            )
+        except BaseException:
+            await models.aclose()
+            raise
+        return Lodging(environment, models)
+
+    async def _leave(self) -> None:
+        """All that the turn started is dead when this returns."""
+        if self._lodging is not None:
+            lodging, self._lodging = self._lodging, None
+            await lodging.aclose()
+
+    async def _work_in(self, lodging: Lodging) -> Outcome:
         parts, claim = self._parts, self._claim
         harness = parts.harness(claim.config.harness)
-        environment = await parts.environments.open(
-            claim.organisation,
-            claim.session_id,
-            deadline=self._held.deadline,
-            variables=_variables(claim),
-            config=environments.load(claim.config.environment),
-            models=models,
-        )
 
         def renew(deadline: float) -> None:
-            models.renew(deadline)
-            environment.renew(deadline)
+            lodging.models.renew(deadline)
+            lodging.environment.renew(deadline)
 
+        renew(self._held.deadline)  # one that was kept has waited without
+        context = await self._context(lodging)
+        task = asyncio.ensure_future(harness.run(context))
+        self._held.on_renew = renew
+        renew(self._held.deadline)  # which may have moved meanwhile
+        self._held.on_lost = partial(_cancel, task)
+        self._held.on_control = self._controlled
+        if claim.attempt > 1 or claim.control_seq >= claim.controls_seq:
+            self._controlled()
+        watcher = asyncio.create_task(self._watch())
         try:
-            context = await self._context(environment, models)
-            task = asyncio.ensure_future(harness.run(context))
-            self._held.on_renew = renew
-            renew(self._held.deadline)  # which may have moved meanwhile
-            self._held.on_lost = partial(_cancel, task)
-            self._held.on_control = self._controlled
-            if claim.attempt > 1 or claim.control_seq >= claim.controls_seq:
-                self._controlled()
-            watcher = asyncio.create_task(self._watch())
-            try:
-                with (
-                    parts.nudges.watch(claim.session_id, self._controlled),
-                    TurnClock(claim, self._interrupt, task, used=self._used) as clock,
-                ):
-                    return clock.judge(await self._result(task, clock))
-            finally:
-                watcher.cancel()
-                await asyncio.gather(watcher, return_exceptions=True)
+            with (
+                parts.nudges.watch(claim.session_id, self._controlled),
+                TurnClock(claim, self._interrupt, task, used=self._used) as clock,
+            ):
+                return clock.judge(await self._result(task, clock))
         finally:
-            await environment.aclose()
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
 
-    async def _context(self, environment: OpenEnvironment, models: ModelGrant) -> TurnContext:
+    def _keep(self, harness: Kept) -> bool:
+        if self._lodging is not None and self._parts.kept.welcome:
+            self._lodging.harness = harness
+            self._keeps = True
+        return self._keeps
+
+    async def _context(self, lodging: Lodging) -> TurnContext:
         claim = self._claim
         turn_events = await self._parts.turns.turn_events(claim) if claim.attempt > 1 else ()
         self._observed.resumed(turn_events)
+        kept, lodging.harness = lodging.harness, None  # the harness's own from here on
         return TurnContext(
             organisation=claim.organisation,
             session_id=claim.session_id,
@@ -214,13 +251,15 @@ class _Turn:
             content=claim.content,
             history=await self._parts.conversations.load(claim),
             turn_events=turn_events,
-            log=_Log(self._parts, self._held, self._live, self._observed),
-            environment=environment,
+            log=self._log,
+            environment=lodging.environment,
             interrupt=self._interrupt,
             handover=self._parts.stopping,
             take_steering=self._take_steering,
             context=claim.context,
-            endpoints=models.endpoints,
+            endpoints=lodging.models.endpoints,
+            kept=kept,
+            keep=self._keep,
         )
 
     async def _result(self, task: "asyncio.Future[Outcome]", clock: TurnClock) -> Outcome:
@@ -310,39 +349,6 @@ class _Turn:
             # Not longer than the turn has: the next try then says that its time is over.
             wait = min(wait, max(claim.seconds_left - self._used, 0.01))
         return TryAgain(wait, message)
-
-
-class _Log:
-    """The harness's door to the log."""
-
-    def __init__(self, parts: Parts, held: HeldTurn, live: LiveTurn, watch: TurnWatch) -> None:
-        self._parts = parts
-        self._held = held
-        self._claim = held.claim
-        self._live = live
-        self._watch = watch
-
-    def check(self) -> None:
-        self._held.check()
-
-    async def append(
-        self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
-    ) -> None:
-        at = traces.now()
-        positions = await self._parts.turns.append(self._claim, events, entries=entries, usage=usage)
-        self._watch.committed(events, usage, at=at)
-        self._parts.conversations.add(self._claim, entries)
-        await failpoints.hit("before_publish")
-        await self._live.publish(positions)
-
-    async def keep(self, printed: Printed) -> str:
-        return await self._parts.turns.keep(self._claim, printed)
-
-    def preview(self, event_type: PreviewType) -> Preview:
-        self._watch.first_token()
-        if self._claim.config.mode == Mode.BACKGROUND:
-            return Unseen()
-        return self._live.preview(event_type)
 
 
 def _lost(error: Fenced) -> TryAgain:

@@ -139,6 +139,11 @@ class GuardedEnvironment(Environment):
         self._streamed.append(process)
         return process
 
+    async def calm(self, *, but: Process) -> None:
+        spared = [process.command for process in self._streamed if process is but]
+        spawner = await self._living_spawner()
+        await spawner.calm(spared)
+
     async def _leased_guardian(self) -> Guardian:
         if self._lease is None:
             return await self._start_guardian("-")

@@ -74,7 +74,7 @@ class Guardian:
         self.fds: list[int] = []
         self.commands: dict[int, int] = {}
         self.leaders: dict[int, int] = {}
-        self.stops: dict[int, tree.Stop] = {}
+        self.stops: dict[int, tree.Stop | tree.Calm] = {}
         self.poll = select.poll()
         self.over = False
 
@@ -121,6 +121,10 @@ class Guardian:
     def attend(self, events: dict[int, int]) -> None:
         """To what else is waited for; the guardian itself has nothing."""
 
+    def own_children(self) -> set[int]:
+        """Processes of ours that are no commands."""
+        return set()
+
     def other_ended(self, pid: int) -> None:
         """One that is no command: an orphan that came to us."""
 
@@ -144,10 +148,17 @@ class Guardian:
                 self.deadline = max(self.deadline, message["deadline"])
             elif self.expired():
                 self.over = True
-            elif message["do"] == "spawn":
-                self.spawn(message)
-            elif message["do"] == "stop":
-                self.stops[message["id"]] = tree.Stop(self.leaders.get(message["id"], -1), message["grace"])
+            else:
+                self.carry_out(message)
+
+    def carry_out(self, message: dict[str, Any]) -> None:
+        if message["do"] == "spawn":
+            self.spawn(message)
+        elif message["do"] == "stop":
+            self.stops[message["id"]] = tree.Stop(self.leaders.get(message["id"], -1), message["grace"])
+        elif message["do"] == "calm":
+            spared = {self.leaders[number] for number in message["spare"] if number in self.leaders}
+            self.stops[message["id"]] = tree.Calm(spared | self.own_children())
 
     def next_message(self) -> dict[str, Any] | None:
         size = int.from_bytes(self.inbox[:LENGTH], "big")

@@ -241,6 +241,23 @@ def descendants(roots: Iterable[int], table: dict[int, Process]) -> list[int]:
     return found
 
 
+class Calm:
+    """The end of everything but a few: killed in rounds, as in `end_descendants`, until nobody else is left."""
+
+    def __init__(self, spared: set[int]) -> None:
+        self.spared = spared
+
+    def advance(self, init: int | None) -> bool:
+        table = processes()
+        others = [
+            pid
+            for pid in descendants([os.getpid()], table)
+            if pid != init and pid not in self.spared and table[pid].state not in {b"Z", b"X"}
+        ]
+        kill(others)
+        return not others
+
+
 class Stop:
     """The end of one command: SIGTERM once, SIGKILL when the grace is over, an answer when nobody is left.
 

@@ -89,6 +89,9 @@ class Inside(guardian.Guardian):
         finally:
             os._exit(guardian.NO_START)
 
+    def own_children(self) -> set[int]:
+        return set() if self.carrier is None else {self.carrier}
+
     def other_ended(self, pid: int) -> None:
         if pid == self.carrier:
             self.carrier = None

@@ -113,6 +113,17 @@ class Spawner:
             raise
         return command
 
+    async def calm(self, spared: Sequence[Spawned]) -> None:
+        """End all that was started but these. What they started themselves is ended too."""
+        round_ = Spawned(self, next(self._numbers))
+        self._commands[round_._number] = round_  # noqa: SLF001 - as above
+        try:
+            spare = [command._number for command in spared]  # noqa: SLF001
+            self.send({"do": "calm", "id": round_._number, "spare": spare})  # noqa: SLF001
+            await asyncio.shield(round_._stopped)  # noqa: SLF001
+        finally:
+            del self._commands[round_._number]  # noqa: SLF001
+
     async def end_all(self) -> None:
         """The other end does not do what it was asked to: it goes, and all of it."""
         self.disconnect()

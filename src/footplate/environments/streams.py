@@ -61,6 +61,10 @@ class Streamed(Process):
         process._last_words, process._errors = words, errors
         return process
 
+    @property
+    def command(self) -> Spawned:
+        return self._command
+
     async def write(self, data: bytes) -> None:
         async with self._writing:
             if self._stdin < 0:

@@ -5,6 +5,7 @@ lease. File access ends with the lease as well, so that a worker that was stoppe
 """
 
 import asyncio
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -51,6 +52,12 @@ class UnsandboxedEnvironment(GuardedEnvironment):
 
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
         return await asyncio.to_thread(files.list_files, self._resolve(path))
+
+    async def _end(self) -> bool:
+        clean = await super()._end()
+        # With a lease it goes with that.
+        await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
+        return clean
 
     async def _start_guardian(self, lease_id: str) -> Guardian:
         return await Guardian.start(self._deadline, namespaces=self._namespaces, lease_id=lease_id)

@@ -27,6 +27,9 @@ class Grant:
     def renew(self, deadline: float) -> None:
         self._deadline = max(self._deadline, deadline)
 
+    def pause(self) -> None:
+        self._deadline = 0.0
+
     def end(self) -> None:
         if not self.ended.done():
             self.ended.set_result(None)

@@ -77,6 +77,9 @@ class TurnGrant(ModelGrant):
     def renew(self, deadline: float) -> None:
         self._grant.renew(deadline)
 
+    def pause(self) -> None:
+        self._grant.pause()
+
     async def listen(self, path: Path) -> None:
         served = Served(self._app, {GRANT: self._grant}, _MOST_OF_A_TURN)
         await served.serve(await asyncio.to_thread(serving.at_path, path))

@@ -16,6 +16,7 @@ from footplate.domain.ports import Endpoint, HarnessServices, SearchProvider, We
 from footplate.domain.running import LiveTurn
 from footplate.engine.activities import SweepActivities, TurnActivities
 from footplate.engine.conversations import Conversations
+from footplate.engine.kept import KeptHarnesses
 from footplate.engine.leases import LeaseKeeper
 from footplate.engine.turn import Limits, Parts, TurnRunner
 from footplate.engine.wake import TemporalWaker
@@ -62,6 +63,9 @@ async def run(settings: Settings) -> None:
         models = await exits.enter_async_context(ModelProxy(_endpoints(settings)))
         harnesses = registry.Harnesses(HarnessServices(models.endpoints, _web(settings)))
         harnesses.get(settings.default_harness)
+        kept = KeptHarnesses(
+            most=settings.kept_sessions, seconds=settings.kept_seconds, deadline=lambda: keeper.deadline
+        )
         runner = TurnRunner(
             Parts(
                 claims=Claims(database, objects, default_harness=settings.default_harness),
@@ -73,6 +77,7 @@ async def run(settings: Settings) -> None:
                 harness=harnesses.get,
                 leases=keeper,
                 conversations=Conversations(turns, entries=settings.kept_entries),
+                kept=kept,
                 limits=Limits(
                     lease=settings.lease,
                     max_failures=settings.max_failures,
@@ -85,6 +90,7 @@ async def run(settings: Settings) -> None:
         )
         await exits.enter_async_context(patrol.running())
         await exits.enter_async_context(keeper.running())
+        await exits.enter_async_context(kept.running())
         forgetter = Forgetter(settings.redis_url)
         exits.push_async_callback(forgetter.aclose)
         deletions = Deletions(database, objects, _Forget(forgetter, settings.data_dir / WORKSPACES))

@@ -20,6 +20,7 @@ from footplate.domain.services import Input
 from footplate.domain.turns import Mode, Outcome, Turn, TurnStatus
 from footplate.engine.activities import SweepActivities, TurnActivities
 from footplate.engine.conversations import Conversations
+from footplate.engine.kept import KeptHarnesses
 from footplate.engine.leases import LeaseKeeper
 from footplate.engine.turn import Limits, Parts, TurnRunner
 from footplate.engine.wake import TemporalWaker, workflow_id
@@ -79,6 +80,7 @@ class Engine:
                 harness=lambda _: self.harness,
                 leases=keeper,
                 conversations=Conversations(self.cell.turns, entries=1000),
+                kept=KeptHarnesses(most=0, seconds=0, deadline=lambda: keeper.deadline),
                 limits=Limits(
                     lease=settings.lease,
                     max_failures=settings.max_failures,

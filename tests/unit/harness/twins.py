@@ -122,6 +122,9 @@ class LocalEnvironment:
     def reach(self, endpoint: Endpoint) -> Endpoint:
         return endpoint
 
+    async def calm(self, *, but: Process) -> None:
+        raise AssertionError(f"nothing but {but} runs here")
+
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
         raise AssertionError(f"nothing starts {argv} with {env} here")
 

@@ -48,6 +48,8 @@ class Connection:
             await environment.write(options.transcript_path(scratch, root, session_id, subpath), content)
         if (path := options.system_file(config, scratch)) is not None:
             await environment.write(path, config.system.encode())
+        await environment.write(options.turn_file(scratch), turn.turn_id.encode())
+        await environment.write(*options.shell_file(scratch))
         endpoint = environment.reach(options.endpoint_of(turn.endpoints))
         env = options.variables(config, endpoint, scratch=scratch, root=root, goes_on=goes_on)
         connection = cls(recorder)
@@ -68,10 +70,26 @@ class Connection:
             with _translated(transport):
                 await connection._client.connect()
         except BaseException:
-            await connection.close()
+            await connection.aclose()
             raise
         connection._messages = connection._client.receive_messages()
         return connection
+
+    @property
+    def alive(self) -> bool:
+        return self._transport is not None and self._transport.alive
+
+    async def serve(self, turn: TurnContext, recorder: Recorder) -> None:
+        """Work for this turn from here on."""
+        recorder.inherit(self.recorder)
+        self.recorder = recorder
+        self.waiting.clear()
+        await turn.environment.write(options.turn_file(turn.environment.scratch), turn.turn_id.encode())
+
+    async def rest(self, turn: TurnContext) -> None:
+        """All that the turn's tools left is dead when this returns; the CLI waits for the next turn."""
+        assert self._transport is not None
+        await self._transport.calm(turn.environment)
 
     async def send(self, uuid: str, content: Sequence[JsonObject]) -> None:
         """A prompt, or what a person says while the CLI works."""
@@ -101,7 +119,7 @@ class Connection:
                     self.recorder.heard(message)
         raise Temporary("Claude Code ended before its work did.")
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """All of it is gone when this returns."""
         if self._client is not None:
             try:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from footplate.domain.errors import Temporary
 from footplate.domain.ports import SteerMessage, TurnContext
-from footplate.domain.turns import Outcome
+from footplate.domain.turns import Outcome, TurnStatus
 from footplate.harness.claude import options, outcomes, recovery, transcript
 from footplate.harness.claude.connection import Connection
 from footplate.harness.claude.mapping import Ended
@@ -20,6 +20,9 @@ _STOPS_IN: Final = 5.0
 """Seconds in which the CLI has to stop when a person asks it to; then it is killed."""
 
 
+_LISTENS_EVERY: Final = 0.1
+
+
 class ClaudeHarness:
     async def run(self, turn: TurnContext) -> Outcome:
         options.check(turn.config)
@@ -27,10 +30,13 @@ class ClaudeHarness:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         settled = recovery.settle(turn.turn_id, found, turn.turn_events, timestamp=now)
         recorder = Recorder(turn, found, settled.responses)
+        run = _Run(turn, found, settled, recorder)
         try:
-            return await _Run(turn, found, settled, recorder).run()
+            return await run.run()
         finally:
             recorder.close()
+            if turn.kept is not None and not run.used_kept:
+                await turn.kept.aclose()
 
 
 class _Run:
@@ -39,6 +45,8 @@ class _Run:
         self._found = found
         self._settled = settled
         self._recorder = recorder
+        self.used_kept = False
+        self._keeps = False
 
     async def run(self) -> Outcome:
         turn, settled = self._turn, self._settled
@@ -72,7 +80,11 @@ class _Run:
             if self._settled.way == "prompt":
                 await connection.send(transcript.own_uuid(turn.turn_id), turn.content)
             await self._send(connection, steering)
-            return await self._until_ended(connection, stop)
+            outcome = await self._until_ended(connection, stop)
+            if outcome.status is TurnStatus.COMPLETED and connection.alive:
+                await connection.rest(turn)
+                self._keeps = turn.keep(connection)
+            return outcome
         finally:
             stop.cancel()
             if not opening.done():
@@ -80,13 +92,21 @@ class _Run:
             await asyncio.gather(opening, stop, return_exceptions=True)
             if connection is None and not opening.cancelled() and opening.exception() is None:
                 connection = opening.result()
-            if connection is not None:
-                await connection.close()
+            if connection is not None and not self._keeps:
+                await connection.aclose()
 
     async def _open(self) -> Connection:
         turn = self._turn
+        if isinstance(turn.kept, Connection) and turn.kept.alive and self._settled.way == "prompt":
+            self.used_kept = True
+            await turn.kept.serve(turn, self._recorder)
+            return turn.kept
         # The log, not the worker's disk, has the conversation: whatever host this is, the CLI finds it whole.
-        all_of_it = Transcript([*turn.history, *self._settled.entries])
+        history = [*turn.history, *self._settled.entries]
+        if self._settled.way == "prompt":
+            own = [kept for kept in turn.history if kept.body.get("turn_id") == turn.turn_id]
+            history = [kept for kept in history if kept not in own]
+        all_of_it = Transcript(history)
         session_id = transcript.own_uuid(turn.session_id)
         files = {
             subpath: all_of_it.file(session_id, subpath) for subpath in ("", *all_of_it.subpaths()) if all_of_it.main
@@ -121,10 +141,9 @@ class _Run:
             await asyncio.gather(steered, working, return_exceptions=True)
 
     async def _steer(self, connection: Connection) -> None:
-        """What a person says meanwhile joins the turn after a call, as the CLI itself does it."""
+        """What a person says meanwhile is told at once; the CLI lets it join the turn after a call, or at its end."""
         while True:
-            await self._recorder.safe_point.wait()
-            self._recorder.safe_point.clear()
+            await asyncio.sleep(_LISTENS_EVERY)
             await self._send(connection, await self._steering())
 
     async def _ended(self, connection: Connection, ended: Ended) -> Outcome | None:
@@ -151,7 +170,7 @@ class _Run:
                 await connection.interrupt()
                 await asyncio.wait({working})
         except (TimeoutError, Temporary):
-            await connection.close()
+            await connection.aclose()
         return await self._stopped(self._recorder.partial_text)
 
     async def _stopped(self, text: str) -> Outcome:

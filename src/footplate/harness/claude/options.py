@@ -23,6 +23,8 @@ _LONGEST_ARGUMENT: Final = 100_000
 """Bytes; the kernel takes no more than 128 KiB in one."""
 _CONFIG: Final = "claude"
 _SYSTEM_FILE: Final = "system.md"
+_TURN_FILE: Final = "turn"
+_SHELL_FILE: Final = "shell.sh"
 _PARAMETERS: Final = frozenset({"max_tokens", "thinking"})
 
 _VARIABLES: Final = {
@@ -97,6 +99,16 @@ def system_file(config: ResolvedConfig, scratch: str) -> str | None:
     return f"{scratch}/{_SYSTEM_FILE}" if len(config.system.encode()) > _LONGEST_ARGUMENT else None
 
 
+def turn_file(scratch: str) -> str:
+    """Which turn it is: a CLI that works for one after the other has the variables of the first."""
+    return f"{scratch}/{_TURN_FILE}"
+
+
+def shell_file(scratch: str) -> tuple[str, bytes]:
+    """What the CLI's shells do first, and where that is written. The CLI reads it once."""
+    return f"{scratch}/{_SHELL_FILE}", f'export FOOTPLATE_TURN_ID="$(cat {turn_file(scratch)})"\n'.encode()
+
+
 def variables(config: ResolvedConfig, endpoint: Endpoint, *, scratch: str, root: str, goes_on: bool) -> dict[str, str]:
     """`goes_on`: with an unfinished turn, without being asked."""
     limit = config.model_parameters.get("max_tokens")
@@ -107,6 +119,7 @@ def variables(config: ResolvedConfig, endpoint: Endpoint, *, scratch: str, root:
         "CLAUDE_CONFIG_DIR": config_directory(scratch),
         "CLAUDE_CODE_TMPDIR": scratch,
         "PWD": root,
+        "CLAUDE_ENV_FILE": shell_file(scratch)[0],
         **({"CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(limit)} if isinstance(limit, int) else {}),
         **({"CLAUDE_CODE_RESUME_INTERRUPTED_TURN": "1"} if goes_on else {}),
     }

@@ -40,8 +40,6 @@ class Recorder:
         self.responses = responses
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done with the error that ends the turn."""
-        self.safe_point = asyncio.Event()
-        """Set when a result was committed: what a person said meanwhile can join the turn."""
         self._answers: dict[str, Answer] = {}
         self._current: Answer | None = None
         self._last: Answer | None = None
@@ -143,6 +141,18 @@ class Recorder:
         """The conversation, with what is not committed yet."""
         return [*self._kept, *self._held]
 
+    @property
+    def known(self) -> set[str]:
+        return self._known
+
+    def hand_over(self) -> list[Entry]:
+        held, self._held = self._held, []
+        return held
+
+    def inherit(self, last: "Recorder") -> None:
+        """Of the same CLI's last turn: what it wrote down after its end belongs to the conversation all the same."""
+        self._held[:0], self._known = last.hand_over(), self._known | last.known
+
     def close(self) -> None:
         for task in self._tasks:
             task.cancel()
@@ -191,7 +201,6 @@ class Recorder:
         async with self._changed:
             self._changed.notify_all()
         if batch.results:
-            self.safe_point.set()
             await failpoints.hit("after_result_commit")
 
     def _is_complete(self, message_id: str, facts: Sequence[Fact]) -> bool:

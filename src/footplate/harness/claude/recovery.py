@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from footplate.domain import events as ev
 from footplate.domain.events import Event
+from footplate.domain.json import JsonObject
 from footplate.domain.ports import Entry
 from footplate.harness.claude import transcript
 from footplate.harness.claude.mapping import Answered, Call, Said
@@ -58,12 +59,18 @@ def settle(turn_id: str, found: Transcript, turn_events: Sequence[Event], *, tim
         entries.append(transcript.entry(turn_id, _place(found, call), line))
         if use is not None and call.id not in results:
             events.append(ev.tool_result(use.id, [ev.text_block(text)], is_error=True, call_id=call.id))
-    if not begun:
+    if not begun or _unheard(lines, responses):
+        # What the lost attempt wrote down beside the prompt is left out: the CLI writes it anew.
         return Settlement(way="prompt", events=tuple(events), entries=tuple(entries))
     said = [fact for fact in facts if isinstance(fact, Said | Answered)]
     if not entries and said and isinstance(last := said[-1], Said) and _ends_here(found, turn_id):
         return Settlement(way="answered", events=tuple(events), text=_text(said, last), responses=responses)
     return Settlement(way="continue", events=tuple(events), entries=tuple(entries), responses=responses)
+
+
+def _unheard(lines: Sequence[JsonObject], responses: int) -> bool:
+    """The prompt is all there is of the turn: it is sent again, as if for the first time."""
+    return not responses and sum(transcript.inputs_of(line) is not None for line in lines) == 1
 
 
 def _why(use: Event | None, *, begun: bool) -> str:

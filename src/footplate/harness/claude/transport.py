@@ -29,6 +29,7 @@ class EnvironmentTransport(sdk.Transport):
         self._env = env
         self.heard = heard
         self._process: Process | None = None
+        self._ended = False
 
     async def connect(self) -> None:
         self._process = await self._environment.start(self._argv, env=self._env)
@@ -46,6 +47,7 @@ class EnvironmentTransport(sdk.Transport):
             if frame is not None:
                 self.heard(frame)
                 yield frame
+        self._ended = True
         code = await process.wait()
         if code != 0:
             raise sdk.ProcessError(f"Claude Code ended with {code}", exit_code=code, stderr=process.last_words)
@@ -63,6 +65,13 @@ class EnvironmentTransport(sdk.Transport):
     async def end_input(self) -> None:
         if self._process is not None:
             await self._process.end_input()
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and not self._ended
+
+    async def calm(self, environment: Environment) -> None:
+        await environment.calm(but=self._running())
 
     @property
     def last_words(self) -> str:

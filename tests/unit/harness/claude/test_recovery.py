@@ -34,10 +34,15 @@ def test_a_new_turn_begins_with_its_prompt() -> None:
     assert settle(entries("turn_0", prompt("turn_0"), said("a", "m", "Hi"))).way == "prompt"
 
 
-def test_a_prompt_that_the_log_has_is_not_sent_again() -> None:
+def test_a_prompt_that_nobody_answered_is_sent_again() -> None:
     start = ev.model_request_start()
     found = settle(entries("turn_1", prompt("turn_1")), start)
-    assert (found.way, [event.type for event in found.events]) == ("continue", [ev.MODEL_REQUEST_END])
+    assert (found.way, [event.type for event in found.events]) == ("prompt", [ev.MODEL_REQUEST_END])
+
+
+def test_a_prompt_that_was_answered_is_not_sent_again() -> None:
+    history = entries("turn_1", prompt("turn_1"), called("a", "m", "t1"), result("b", "t1"))
+    assert settle(history).way == "continue"
 
 
 def test_a_call_that_was_let_through_has_an_unknown_outcome() -> None:

@@ -1,0 +1,51 @@
+"""The harness's door to the log: what it appends is fenced by the claim's epoch, durable first, and then published."""
+
+from collections.abc import Sequence
+
+from footplate import failpoints
+from footplate.domain.events import Event, PreviewType, Usage
+from footplate.domain.ports import Entry, Preview, Printed
+from footplate.domain.running import LiveTurn, TurnStore
+from footplate.domain.turns import Mode
+from footplate.engine.clock import Unseen
+from footplate.engine.conversations import Conversations
+from footplate.engine.leases import HeldTurn
+from footplate.engine.observed import TurnWatch
+from footplate.telemetry import traces
+
+
+class FencedLog:
+    def __init__(
+        self, turns: TurnStore, conversations: Conversations, held: HeldTurn, live: LiveTurn, watch: TurnWatch
+    ) -> None:
+        self._turns = turns
+        self._conversations = conversations
+        self._held = held
+        self._claim = held.claim
+        self._live = live
+        self._watch = watch
+        self.entries = held.claim.entries
+        """How many the conversation has."""
+
+    def check(self) -> None:
+        self._held.check()
+
+    async def append(
+        self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
+    ) -> None:
+        at = traces.now()
+        positions = await self._turns.append(self._claim, events, entries=entries, usage=usage)
+        self._watch.committed(events, usage, at=at)
+        self.entries += len(entries)
+        self._conversations.add(self._claim, entries)
+        await failpoints.hit("before_publish")
+        await self._live.publish(positions)
+
+    async def keep(self, printed: Printed) -> str:
+        return await self._turns.keep(self._claim, printed)
+
+    def preview(self, event_type: PreviewType) -> Preview:
+        self._watch.first_token()
+        if self._claim.config.mode == Mode.BACKGROUND:
+            return Unseen()
+        return self._live.preview(event_type)

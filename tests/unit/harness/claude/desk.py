@@ -1,0 +1,120 @@
+"""The real CLI under a real guardian, with a scripted model and a log in memory: one session, turn by turn."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.unit.harness.twins import MemoryLog
+
+from footplate.domain import events as ev
+from footplate.domain.agents import ResolvedConfig
+from footplate.domain.events import Event
+from footplate.domain.json import JsonObject
+from footplate.domain.ports import Endpoint, Kept, SteerMessage, TurnContext
+from footplate.domain.turns import Outcome
+from footplate.environments.guarded import GuardedEnvironment
+from footplate.environments.guardian import clock
+from footplate.environments.unsandboxed import UnsandboxedEnvironment
+from footplate.harness.claude.harness import ClaudeHarness
+from footplate.testing import ScriptedModel
+
+TOOLS = ("bash", "read", "write", "edit", "glob", "grep")
+
+
+@dataclass
+class Desk:
+    model: ScriptedModel
+    folder: Path
+    log: MemoryLog = field(default_factory=MemoryLog)
+    interrupt: asyncio.Event = field(default_factory=asyncio.Event)
+    steering: list[SteerMessage] = field(default_factory=list)
+    kept: Kept | None = None
+    keeps: bool = False
+    number: int = 0
+    attempt: int = 0
+    first_event: int = 0
+    content: Sequence[JsonObject] = ()
+    environment: GuardedEnvironment | None = None
+
+    def open(self, host: str = "host") -> GuardedEnvironment:
+        """On a machine of this name: another has another home and another working directory."""
+        root = self.folder / host / "work"
+        root.mkdir(parents=True, exist_ok=True)
+        return UnsandboxedEnvironment(str(root), deadline=clock() + 600, home=str(self.folder / host))
+
+    def next_turn(self, text: str) -> None:
+        self.number += 1
+        self.attempt, self.first_event = 0, len(self.log.events)
+        self.content = [ev.text_block(text)]
+        self.interrupt = asyncio.Event()
+
+    async def turn(self, text: str, host: str = "host") -> Outcome:
+        self.next_turn(text)
+        return await self.try_it(host)
+
+    async def try_it(self, host: str = "host") -> Outcome:
+        """One attempt of the turn."""
+        self.environment = self.environment or self.open(host)
+        try:
+            return await ClaudeHarness().run(self.context(self.environment))
+        finally:
+            if self.kept is None:
+                await self.close()
+
+    async def close(self) -> None:
+        if self.kept is not None:
+            await self.kept.aclose()
+            self.kept = None
+        if self.environment is not None:
+            await self.environment.aclose()
+            self.environment = None
+
+    def context(self, environment: GuardedEnvironment) -> TurnContext:
+        self.attempt += 1
+        kept, self.kept = self.kept, None
+
+        async def take() -> Sequence[SteerMessage]:
+            taken, self.steering = self.steering, []
+            return taken
+
+        def keep(harness: Kept) -> bool:
+            if self.keeps:
+                self.kept = harness
+            return self.keeps
+
+        return TurnContext(
+            organisation="org_1",
+            session_id="sesn_1",
+            turn_id=f"turn_{self.number}",
+            attempt=self.attempt,
+            config=ResolvedConfig(harness="claude", model="claude-sonnet-4-5", system="Be brief.", tools=TOOLS),
+            content=self.content,
+            history=list(self.log.entries),
+            turn_events=list(self.log.events[self.first_event :]),
+            log=self.log,
+            environment=environment,
+            interrupt=self.interrupt,
+            take_steering=take,
+            kept=kept,
+            keep=keep,
+            endpoints={"anthropic": Endpoint("a-token", self.model.url)},
+        )
+
+    def told(self) -> list[Event]:
+        """Events of the last turn."""
+        return self.log.events[self.first_event :]
+
+    def said_to_model(self) -> list[tuple[str, str]]:
+        """What the last request's conversation says, without what the CLI adds."""
+        body = self.model.requests()[-1].body
+        assert body is not None
+        found = []
+        for message in body["messages"]:  # type: ignore[union-attr]
+            content = message["content"]  # type: ignore[index,call-overload]
+            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            for block in blocks:  # type: ignore[union-attr]
+                text = block.get("text") or block.get("thinking") or block.get("content") or block.get("input") or ""  # type: ignore[union-attr]
+                if not str(text).startswith("<system-reminder>"):
+                    found.append((str(message["role"]), str(text).partition("\n\n<system-reminder>")[0].strip()))  # type: ignore[index,call-overload]
+        return [item for item in found if item[0] != "system"]

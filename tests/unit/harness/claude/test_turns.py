@@ -1,0 +1,159 @@
+"""Whole turns with the real CLI: what the log gets, and what the model is shown afterwards."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.unit.harness.claude.desk import Desk
+from tests.unit.harness.twins import texts
+
+from footplate.domain import events as ev
+from footplate.domain.errors import ModelRefused, Overloaded, Temporary
+from footplate.domain.ports import SteerMessage
+from footplate.domain.turns import TurnStatus
+from footplate.harness.claude.connection import Connection
+from footplate.harness.leftovers import UNKNOWN
+from footplate.testing import ScriptedModel, overloaded, replies, reply, text, thinking, tool, unauthorized
+
+SCRIPTS = {
+    "look": replies([thinking("Hm."), text("Looking."), tool("Bash", {"command": "echo hi"})], [text("Done.")]),
+    "short": replies([text("Short.")]),
+    "talk": replies([text("one two three four five six seven eight", chunks=8, delay=0.3)]),
+    "wait": replies([tool("Bash", {"command": "echo x >> ran; sleep 30"})], [text("After it.")]),
+    "slow": replies([tool("Bash", {"command": "sleep 0.5"})], [text("Heard.")]),
+    "busy": replies(reply(text("At last."), first_attempts=[[overloaded()]])),
+    "refused": replies([unauthorized()]),
+    "daemon": replies(
+        [tool("Bash", {"command": "(setsid sleep 321 </dev/null >/dev/null 2>&1 &); echo $FOOTPLATE_TURN_ID"})],
+        [text("Left it.")],
+    ),
+}
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with ScriptedModel(SCRIPTS) as model:
+        desk = Desk(model, tmp_path)
+        yield desk
+        await desk.close()
+
+
+async def until(desk: Desk, event_type: str) -> None:
+    async with asyncio.timeout(20):
+        while not any(event.type == event_type for event in desk.told()):  # noqa: ASYNC110 - of a log in memory
+            await asyncio.sleep(0.02)
+
+
+async def test_a_turn_and_the_next_on_another_host(desk: Desk) -> None:
+    outcome = await desk.turn("Look. [[script:look]]", "one")
+    assert (outcome.status, outcome.text, outcome.data) == (TurnStatus.COMPLETED, "Done.", {"finish_reason": "stop"})
+    assert [event.type for event in desk.told()] == [
+        ev.MODEL_REQUEST_START, ev.AGENT_THINKING, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END, ev.AGENT_TOOL_USE,
+        ev.AGENT_TOOL_RESULT, ev.MODEL_REQUEST_START, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END,
+    ]  # fmt: skip
+    await desk.turn("And now? [[script:short]]", "two")
+    assert desk.said_to_model() == [
+        ("user", "Look. [[script:look]]"),
+        ("assistant", "Hm."),
+        ("assistant", "Looking."),
+        ("assistant", "{'command': 'echo hi'}"),
+        ("user", "hi"),
+        ("assistant", "Done."),
+        ("user", "And now? [[script:short]]"),
+    ]
+
+
+@pytest.mark.parametrize("script", ["talk", "wait"])
+async def test_an_interrupt_keeps_what_was_said_and_the_session_goes_on(desk: Desk, script: str) -> None:
+    desk.next_turn(f"Begin. [[script:{script}]]")
+    running = asyncio.create_task(desk.try_it())
+    if script == "wait":
+        await until(desk, ev.AGENT_TOOL_USE)
+    else:
+        async with asyncio.timeout(20):
+            while not any(preview.text for preview in desk.log.previews):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.02)
+    await asyncio.sleep(0.5)
+    desk.interrupt.set()
+    outcome = await asyncio.wait_for(running, 5)
+    assert outcome.status is TurnStatus.INTERRUPTED
+    if script == "talk":
+        (said,) = [texts(event) for event in desk.told() if event.type == ev.AGENT_MESSAGE]
+        assert said.startswith("one")
+        assert outcome.text == said
+    else:
+        assert [event.type for event in desk.told()][-1] == ev.AGENT_TOOL_RESULT
+    assert (await desk.turn("Go on. [[script:short]]")).text == "Short."
+
+
+async def test_a_call_in_flight_is_never_run_again(desk: Desk) -> None:
+    desk.next_turn("Wait. [[script:wait]]")
+    running = asyncio.create_task(desk.try_it("one"))
+    await until(desk, ev.AGENT_TOOL_USE)
+    await asyncio.sleep(0.3)
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    outcome = await desk.try_it("two")
+    assert outcome.text == "After it."
+    (result,) = [event for event in desk.told() if event.type == ev.AGENT_TOOL_RESULT]
+    assert (texts(result), result.body["is_error"]) == (UNKNOWN, True)
+    assert [(desk.folder / host / "work" / "ran").exists() for host in ("one", "two")] == [True, False]
+    assert UNKNOWN in [said for _, said in desk.said_to_model()]
+
+
+async def test_what_is_said_meanwhile_joins_the_turn_once(desk: Desk) -> None:
+    desk.next_turn("Slowly. [[script:slow]]")
+    running = asyncio.create_task(desk.try_it())
+    await until(desk, ev.AGENT_TOOL_USE)
+    desk.steering.append(SteerMessage("sevt_7", [ev.text_block("Hurry up.")]))
+    assert (await running).status is TurnStatus.COMPLETED
+    assert str(desk.model.requests()[-1].body).count("Hurry up.") == 1  # in the CLI's own words around it
+
+
+async def test_a_busy_provider_is_asked_again_by_the_engine(desk: Desk) -> None:
+    desk.next_turn("Please. [[script:busy]]")
+    with pytest.raises(Overloaded):
+        await desk.try_it()
+    assert [event.type for event in desk.told()] == [ev.MODEL_REQUEST_START, ev.MODEL_REQUEST_END]
+    assert (await desk.try_it()).text == "At last."
+    assert desk.said_to_model() == [("user", "Please. [[script:busy]]")]
+
+
+async def test_a_provider_that_refuses_is_not_asked_again(desk: Desk) -> None:
+    with pytest.raises(ModelRefused, match="401"):
+        await desk.turn("Please. [[script:refused]]")
+    assert len(desk.model.requests("refused")) == 1
+
+
+async def test_a_cli_that_was_killed_is_a_reason_to_try_again(desk: Desk) -> None:
+    desk.next_turn("Wait. [[script:wait]]")
+    running = asyncio.create_task(desk.try_it())
+    await until(desk, ev.AGENT_TOOL_USE)
+    assert desk.environment is not None
+    await desk.environment.run(["sh", "-c", "kill -9 $(pgrep -f _bundled/claude | head -1)"])
+    with pytest.raises(Temporary):
+        await running
+
+
+async def test_a_connected_cli_serves_the_next_turn(desk: Desk) -> None:
+    desk.keeps = True
+    await desk.turn("Leave something. [[script:daemon]]")
+    kept = desk.kept
+    assert isinstance(kept, Connection)
+    assert desk.environment is not None
+    left = await desk.environment.run(["pgrep", "-f", "sleep 321"])
+    assert left.stdout == b""
+    await desk.turn("Again. [[script:daemon]]")
+    assert desk.kept is kept
+    results = [texts(event) for event in desk.log.events if event.type == ev.AGENT_TOOL_RESULT]
+    assert results == ["turn_1", "turn_2"]
+    # Nothing of that is needed by whoever comes next.
+    await desk.close()
+    desk.keeps = False
+    await desk.turn("And now? [[script:short]]", "two")
+    assert [said for role, said in desk.said_to_model() if role == "assistant" and said == "Left it."] == [
+        "Left it."
+    ] * 2
