@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from footplate.domain.errors import Temporary
+from footplate.domain.errors import HandOver, Temporary
 from footplate.domain.ports import SteerMessage, TurnContext
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.harness.claude import options, outcomes, recovery, transcript
@@ -64,6 +64,9 @@ class _Run:
         if settled.responses >= turn.config.max_iterations:
             await turn.log.append(settled.events, entries=settled.entries)
             return outcomes.limit_reached(turn.config.max_iterations)
+        if turn.handover.is_set():
+            await turn.log.append(settled.events, entries=settled.entries)
+            raise HandOver
         await self._recorder.begin(settled.events, settled.entries)
         return await self._work(steering)
 
@@ -118,11 +121,12 @@ class _Run:
         recorder = self._recorder
         working = asyncio.create_task(connection.ended())
         steered = asyncio.create_task(self._steer(connection))
-        waited_for: list[asyncio.Future[Any]] = [stop, steered, recorder.failed]
+        leaving = asyncio.create_task(self._hand_over())
+        waited_for: list[asyncio.Future[Any]] = [stop, steered, leaving, recorder.failed]
         try:
             while True:
                 await asyncio.wait([working, *waited_for], return_when=asyncio.FIRST_COMPLETED)
-                for broken in (recorder.failed, steered):
+                for broken in (recorder.failed, steered, leaving):
                     if broken.done():
                         broken.result()
                 if stop.done():
@@ -131,14 +135,22 @@ class _Run:
                 if outcome is not None:
                     return outcome
                 working = asyncio.create_task(connection.ended())
+        except HandOver:
+            raise
         except BaseException:
             if not recorder.failed.done():
                 await self._settle_quietly()
             raise
         finally:
-            for task in (steered, working):
+            for task in (steered, leaving, working):
                 task.cancel()
-            await asyncio.gather(steered, working, return_exceptions=True)
+            await asyncio.gather(steered, leaving, working, return_exceptions=True)
+
+    async def _hand_over(self) -> None:
+        """The worker stops: the turn goes on elsewhere, from where no call is open."""
+        await self._turn.handover.wait()
+        await self._recorder.hand_over()
+        raise HandOver
 
     async def _steer(self, connection: Connection) -> None:
         """What a person says meanwhile is told at once; the CLI lets it join the turn after a call, or at its end."""
@@ -149,7 +161,7 @@ class _Run:
     async def _ended(self, connection: Connection, ended: Ended) -> Outcome | None:
         """None: there is more to do, because somebody said something meanwhile."""
         if ended.is_error or ended.subtype != "success":
-            await self._recorder.settle()
+            await self._recorder.settle("lost")
             if ended.subtype == "error_max_turns":
                 return outcomes.limit_reached(self._turn.config.max_iterations)
             raise outcomes.failure(ended, self._recorder.limited_until)
@@ -174,13 +186,13 @@ class _Run:
         return await self._stopped(self._recorder.partial_text)
 
     async def _stopped(self, text: str) -> Outcome:
-        await self._recorder.settle(interrupted=True)
+        await self._recorder.settle("interrupted")
         return outcomes.interrupted(text)
 
     async def _settle_quietly(self) -> None:
         """The CLI was lost: the log tells what it did until then, if it still takes anything."""
         with contextlib.suppress(Exception):  # what went wrong first is what is told
-            await self._recorder.settle()
+            await self._recorder.settle("lost")
 
     async def _steering(self) -> list[SteerMessage]:
         """A message that was taken may be offered again by a later attempt: each joins the conversation once."""

@@ -8,7 +8,7 @@ answer is complete: a restart finds all of it or nothing. No call is let through
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import structlog
 
@@ -28,6 +28,8 @@ log = structlog.get_logger(__name__)
 _PATIENCE: Final = 5.0
 """Seconds in which the transcript has to follow what the CLI said."""
 _TOOL_STARTS: Final = 0.05
+
+Settling: TypeAlias = Literal["well", "interrupted", "lost"]
 
 
 class Recorder:
@@ -51,6 +53,8 @@ class Recorder:
         self._uses: dict[str, Event] = {}
         self._running: str | None = None
         self._refusing = False
+        self._lenient = False
+        """An answer that was said to its end counts as complete, whatever is missing."""
         self._changed = asyncio.Condition()
         self._writing = asyncio.Lock()
         self._turnstile = asyncio.Lock()
@@ -119,17 +123,39 @@ class Recorder:
             await failpoints.hit("after_intent")
         self._spawn(self._in_tool())
 
-    async def settle(self, *, interrupted: bool = False) -> None:
-        """The CLI has ended its work: whatever it said and did is in the log when this returns."""
+    async def settle(self, how: Settling = "well") -> None:
+        """The CLI does nothing more: what it said and did is in the log when this returns.
+
+        A part of an answer is of use only where a person stopped it: `lost` leaves it out, or a restart would take it
+        for the whole.
+        """
         async with self._writing:
-            await self._commit(all_of_it=True)
-            events = self._cut_short() if interrupted else []
-            used = self._last_usage()
+            batch = self._gather(all_of_it=how != "lost")
+            if how == "interrupted":
+                batch.events += self._cut_short()
+                batch.marks.append(transcript.mark_interrupted(self._turn.turn_id))
             if self._request is not None:
-                events.append(self._end(used, is_error=True))
-            entries = [transcript.mark_interrupted(self._turn.turn_id)] if interrupted else []
-            if events or entries:
-                await self._turn.log.append(events, entries=entries, usage=used)
+                used = self._last_usage()
+                batch.events.append(self._end(used, is_error=True))
+                batch.add(used)
+            self._refusing = how == "lost"
+            await self._write(batch)
+
+    async def hand_over(self) -> None:
+        """Returns at a safe point: no call is open, no answer half stored, and nothing more is taken."""
+        while True:
+            await self._until(lambda: not self._calls and not self._owed, None)
+            async with self._writing:
+                await self._commit()
+                if not self._calls and not self._owed:
+                    self._refusing = True
+                    break
+        await self.settle("lost")
+
+    @property
+    def _owed(self) -> bool:
+        """An answer is complete, and the transcript has not told of all of it."""
+        return any(answer.complete for answer in self._answers.values())
 
     @property
     def partial_text(self) -> str:
@@ -145,13 +171,13 @@ class Recorder:
     def known(self) -> set[str]:
         return self._known
 
-    def hand_over(self) -> list[Entry]:
+    def leftovers(self) -> list[Entry]:
         held, self._held = self._held, []
         return held
 
     def inherit(self, last: "Recorder") -> None:
         """Of the same CLI's last turn: what it wrote down after its end belongs to the conversation all the same."""
-        self._held[:0], self._known = last.hand_over(), self._known | last.known
+        self._held[:0], self._known = last.leftovers(), self._known | last.known
 
     def close(self) -> None:
         for task in self._tasks:
@@ -165,8 +191,13 @@ class Recorder:
             self.inputs.add(found)
         self._held.append(transcript.entry(self._turn.turn_id, place, line))
 
-    async def _commit(self, *, all_of_it: bool = False) -> None:
-        """As much as is complete, in one transaction; a line that says nothing travels with the next that does."""
+    async def _commit(self) -> None:
+        batch = self._gather()
+        if batch.upto:
+            await self._write(batch)
+
+    def _gather(self, *, all_of_it: bool = False) -> "_Batch":
+        """As much as is complete, for one transaction; a line that says nothing travels with the next that does."""
         batch = _Batch()
         facts = [_fact(kept) for kept in self._held]
         done: set[str] = set()
@@ -174,7 +205,7 @@ class Recorder:
             if isinstance(fact, Said):
                 if fact.message_id not in done:
                     if not all_of_it and not self._is_complete(fact.message_id, facts[index:]):
-                        break
+                        return batch
                     self._answered(batch, fact.message_id, facts)
                     done.add(fact.message_id)
                 batch.upto = index + 1
@@ -183,14 +214,16 @@ class Recorder:
                 batch.upto = index + 1
         if all_of_it:
             batch.upto = len(self._held)
-        if batch.upto:
-            await self._write(batch)
+        return batch
 
     async def _write(self, batch: "_Batch") -> None:
+        entries = [*self._held[: batch.upto], *batch.marks]
+        if not (batch.events or entries):
+            return
         if batch.results:
             await failpoints.hit("before_result_commit")
-        await self._turn.log.append(batch.events, entries=self._held[: batch.upto], usage=batch.usage)
-        self._kept += self._held[: batch.upto]
+        await self._turn.log.append(batch.events, entries=entries, usage=batch.usage)
+        self._kept += entries
         del self._held[: batch.upto]
         self._calls.update(batch.calls)
         for call_id in batch.results:
@@ -209,7 +242,9 @@ class Recorder:
         if any(isinstance(fact, Said | Answered) and fact not in own for fact in facts):
             return True
         answer = self._answers.get(message_id)
-        return answer is not None and answer.complete and sum(len(fact.parts) for fact in own) >= len(answer.blocks)
+        if answer is None or not answer.complete:
+            return False
+        return self._lenient or sum(len(fact.parts) for fact in own) >= len(answer.blocks)
 
     def _answered(self, batch: "_Batch", message_id: str, facts: Sequence[Fact]) -> None:
         """All lines of one answer: what it said, and the end of its request."""
@@ -222,7 +257,7 @@ class Recorder:
         used = mapping.usage(answer.model, answer.counted)
         batch.events += mapping.spoken(parts, answer.ids)
         batch.events.append(self._end(used, is_error=not answer.complete))
-        batch.usage = used if batch.usage is None else batch.usage + used
+        batch.add(used)
         batch.calls |= {part.id: part for part in parts if isinstance(part, Call)}
         self.responses += 1
 
@@ -268,9 +303,9 @@ class Recorder:
             except TimeoutError:
                 if waited:
                     raise Temporary(f"Claude Code did not write down {what} in time.") from None
-                waited = True
+                waited = self._lenient = True
                 async with self._writing:
-                    await self._commit(all_of_it=True)
+                    await self._commit()
 
     def fail(self, error: FootplateError) -> None:
         if not self.failed.done():
@@ -303,8 +338,13 @@ class _Batch:
     usage: Usage | None = None
     calls: dict[str, Call] = field(default_factory=dict)
     results: list[str] = field(default_factory=list)
+    marks: list[Entry] = field(default_factory=list)
     upto: int = 0
     """How many of the held lines it takes."""
+
+    def add(self, used: Usage | None) -> None:
+        if used is not None:
+            self.usage = used if self.usage is None else self.usage + used
 
 
 def _fact(kept: Entry) -> Fact:

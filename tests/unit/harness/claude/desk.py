@@ -31,6 +31,7 @@ class Desk:
     steering: list[SteerMessage] = field(default_factory=list)
     kept: Kept | None = None
     keeps: bool = False
+    handover: asyncio.Event = field(default_factory=asyncio.Event)
     number: int = 0
     attempt: int = 0
     first_event: int = 0
@@ -96,6 +97,7 @@ class Desk:
             environment=environment,
             interrupt=self.interrupt,
             take_steering=take,
+            handover=self.handover,
             kept=kept,
             keep=keep,
             endpoints={"anthropic": Endpoint("a-token", self.model.url)},

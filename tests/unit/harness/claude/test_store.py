@@ -119,11 +119,37 @@ async def test_the_words_of_the_cli_about_an_error_are_not_kept(world: World) ->
     assert world.log.of(ev.AGENT_MESSAGE) == []
 
 
+async def test_half_an_answer_of_a_lost_cli_is_not_kept(world: World) -> None:
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), delta("Let me look."))
+    await recorder.mirrored(PLACE, [prompt("turn_1"), said("a", "m", "Let me look.")])
+    await recorder.settle("lost")
+    assert (types(world), world.log.entries) == ([ev.MODEL_REQUEST_START, ev.MODEL_REQUEST_END], [])
+
+
+async def test_a_hand_over_waits_for_the_result_of_a_call(world: World) -> None:
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), STOP)
+    leaving = asyncio.create_task(recorder.hand_over())
+    await recorder.mirrored(PLACE, [called("a", "m", "t1")])
+    await recorder.intend(Call("t1", "Bash", {"command": "a"}))
+    await asyncio.sleep(0.01)
+    assert not leaving.done()
+    await recorder.mirrored(PLACE, [result("b", "t1")])
+    await leaving
+    stream(recorder, begin("n"), STOP)
+    await recorder.mirrored(PLACE, [called("c", "n", "t2")])
+    assert types(world)[-3:] == [ev.AGENT_TOOL_RESULT, ev.MODEL_REQUEST_START, ev.MODEL_REQUEST_END]
+    recorder.close()
+
+
 async def test_an_interrupt_keeps_what_was_said(world: World) -> None:
     recorder = recorder_of(world)
     await recorder.begin([], [])
     stream(recorder, begin("m"), delta("Half a "))
-    await recorder.settle(interrupted=True)
+    await recorder.settle("interrupted")
     assert [texts(event) for event in world.log.of(ev.AGENT_MESSAGE)] == ["Half a "]
     assert Transcript(world.log.entries).interrupted("turn_1")
 

@@ -10,7 +10,7 @@ from tests.unit.harness.claude.desk import Desk
 from tests.unit.harness.twins import texts
 
 from footplate.domain import events as ev
-from footplate.domain.errors import ModelRefused, Overloaded, Temporary
+from footplate.domain.errors import HandOver, ModelRefused, Overloaded, Temporary
 from footplate.domain.ports import SteerMessage
 from footplate.domain.turns import TurnStatus
 from footplate.harness.claude.connection import Connection
@@ -102,6 +102,19 @@ async def test_a_call_in_flight_is_never_run_again(desk: Desk) -> None:
     assert (texts(result), result.body["is_error"]) == (UNKNOWN, True)
     assert [(desk.folder / host / "work" / "ran").exists() for host in ("one", "two")] == [True, False]
     assert UNKNOWN in [said for _, said in desk.said_to_model()]
+
+
+async def test_a_worker_that_stops_hands_the_turn_over_after_the_call(desk: Desk) -> None:
+    desk.next_turn("Slowly. [[script:slow]]")
+    running = asyncio.create_task(desk.try_it("one"))
+    await until(desk, ev.AGENT_TOOL_USE)
+    desk.handover.set()
+    with pytest.raises(HandOver):
+        await running
+    desk.handover.clear()
+    assert (await desk.try_it("two")).text == "Heard."
+    results = [event for event in desk.told() if event.type == ev.AGENT_TOOL_RESULT]
+    assert [event.body["is_error"] for event in results] == [False]
 
 
 async def test_what_is_said_meanwhile_joins_the_turn_once(desk: Desk) -> None:
