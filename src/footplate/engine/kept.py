@@ -76,7 +76,8 @@ class KeptHarnesses:
         lodging.since = time.monotonic()
         self._kept[claim.session_id] = (claim, entries, lodging)
         while len(self._kept) > self._most:
-            await self._kept.popitem(last=False)[1][2].aclose()
+            gone, (_, _, oldest) = self._kept.popitem(last=False)
+            await _end(gone, oldest)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -98,7 +99,12 @@ class KeptHarnesses:
                 if living and time.monotonic() - lodging.since < self._seconds:
                     lodging.environment.renew(self._deadline())
                 elif self._kept.pop(session_id, None) is not None:
-                    try:
-                        await lodging.aclose()
-                    except Exception:
-                        log.exception("not ended", action="kept.not_ended", session=session_id)
+                    await _end(session_id, lodging)
+
+
+async def _end(session_id: str, lodging: Lodging) -> None:
+    """Whatever goes wrong is nobody's turn."""
+    try:
+        await lodging.aclose()
+    except Exception:
+        log.exception("not ended", action="kept.not_ended", session=session_id)

@@ -159,8 +159,8 @@ class Recorder:
 
     @property
     def partial_text(self) -> str:
-        """Of the answer that was being said last."""
-        return self._last.text if self._last is not None else ""
+        """Of the answer that is being said."""
+        return self._last.text if self._last is not None and not self._last.complete else ""
 
     @property
     def entries(self) -> list[Entry]:

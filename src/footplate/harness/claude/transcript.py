@@ -28,7 +28,6 @@ MARK: Final = "claude.mark"
 """Ours: a person stopped the turn here."""
 
 _NAMES: Final = uuid.UUID("5d5f6b1e-3f0c-4d0e-9a53-6b8a7c1f2e90")
-_INTERRUPTED: Final = "[Request interrupted by user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +155,6 @@ def closing_line(call: mapping.Call, asked: JsonObject, text: str, *, timestamp:
         "timestamp": timestamp,
         "sourceToolAssistantUUID": asked.get("uuid"),
     }
-
-
-def is_interruption(line: JsonObject) -> bool:
-    message = line.get("message")
-    content = message.get("content") if line.get("type") == "user" and isinstance(message, dict) else None
-    return any(
-        isinstance(block, dict) and str(block.get("text", "")).startswith(_INTERRUPTED)
-        for block in (content if isinstance(content, list) else [])
-    )
 
 
 def fresh(lines: Iterable[Any], known: set[str]) -> list[JsonObject]:

@@ -1,0 +1,59 @@
+"""Claude Code as one would run it oneself: the SDK and its CLI, no sandbox, no log. What ours is held against."""
+
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import claude_agent_sdk as sdk
+
+from footplate.harness.claude import program
+from footplate.testing.process import ModelProcess
+
+MODEL: Final = "claude-sonnet-4-5"
+_QUIET: Final = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "IS_SANDBOX")
+
+
+@asynccontextmanager
+async def client(model: ModelProcess) -> AsyncIterator[sdk.ClaudeSDKClient]:
+    """Connected; with a home and a working directory of its own."""
+    with tempfile.TemporaryDirectory(prefix="footplate-bare-", ignore_cleanup_errors=True) as directory:
+        env = {
+            **dict.fromkeys(_QUIET, "1"),
+            "ANTHROPIC_BASE_URL": model.url,
+            "ANTHROPIC_API_KEY": "scripted",
+            "HOME": directory,
+            "CLAUDE_CONFIG_DIR": f"{directory}/config",
+        }
+        options = sdk.ClaudeAgentOptions(
+            cli_path=program.path(),
+            cwd=directory,
+            env=env,
+            model=MODEL,
+            system_prompt={"type": "preset", "preset": "claude_code"},
+            permission_mode="bypassPermissions",
+            setting_sources=[],
+            include_partial_messages=True,
+        )
+        async with sdk.ClaudeSDKClient(options) as connected:
+            yield connected
+
+
+async def deltas(connected: sdk.ClaudeSDKClient, prompt: str) -> list[tuple[str, float]]:
+    """The text of a turn in its pieces, each with the moment at which it came."""
+    found: list[tuple[str, float]] = []
+    await connected.query(prompt)
+    async for message in connected.receive_response():
+        if isinstance(message, sdk.StreamEvent):
+            delta: dict[str, Any] = message.event.get("delta") or {}
+            if delta.get("type") == "text_delta":
+                found.append((delta["text"], time.time()))
+    return found
+
+
+async def cold(model: ModelProcess, prompt: str) -> float:
+    """Seconds from nothing to the first token."""
+    began = time.time()
+    async with client(model) as connected:
+        return (await deltas(connected, prompt))[0][1] - began
