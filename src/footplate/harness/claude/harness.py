@@ -177,13 +177,14 @@ class _Run:
 
     async def _interrupted(self, connection: Connection, working: "asyncio.Task[Ended]") -> Outcome:
         """It is asked to stop, which keeps what it said so far; if it does not, it is killed."""
+        said = self._recorder.partial_text
         try:
             async with asyncio.timeout(_STOPS_IN):
                 await connection.interrupt()
                 await asyncio.wait({working})
         except (TimeoutError, Temporary):
             await connection.aclose()
-        return await self._stopped(self._recorder.partial_text)
+        return await self._stopped(self._recorder.partial_text or said)
 
     async def _stopped(self, text: str) -> Outcome:
         await self._recorder.settle("interrupted")

@@ -82,7 +82,8 @@ async def test_an_interrupt_keeps_what_was_said_and_the_session_goes_on(desk: De
     if script == "talk":
         (said,) = [texts(event) for event in desk.told() if event.type == ev.AGENT_MESSAGE]
         assert said.startswith("one")
-        assert outcome.text == said
+        assert said.startswith(outcome.text)
+        assert outcome.text
     else:
         assert [event.type for event in desk.told()][-1] == ev.AGENT_TOOL_RESULT
     assert (await desk.turn("Go on. [[script:short]]")).text == "Short."
@@ -92,7 +93,9 @@ async def test_a_call_in_flight_is_never_run_again(desk: Desk) -> None:
     desk.next_turn("Wait. [[script:wait]]")
     running = asyncio.create_task(desk.try_it("one"))
     await until(desk, ev.AGENT_TOOL_USE)
-    await asyncio.sleep(0.3)
+    async with asyncio.timeout(20):
+        while not (desk.folder / "one" / "work" / "ran").exists():  # noqa: ASYNC110 - a tool's own file
+            await asyncio.sleep(0.02)
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running
