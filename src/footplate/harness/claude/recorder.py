@@ -131,6 +131,8 @@ class Recorder:
         """
         async with self._writing:
             batch = self._gather(all_of_it=how != "lost")
+            if how == "well":
+                self._end_silent(batch)
             if how == "interrupted":
                 batch.events += self._cut_short()
                 batch.marks.append(transcript.mark_interrupted(self._turn.turn_id))
@@ -280,6 +282,18 @@ class Recorder:
         """What was shown of an answer that the transcript does not have, because the CLI had to be killed."""
         left = [answer for answer in self._answers.values() if not answer.complete]
         return [event for answer in left for event in answer.partial()]
+
+    def _end_silent(self, batch: "_Batch") -> None:
+        """A model may end its answer without a word, and then the transcript has no line of it. Any other answer that
+        is not there was lost on its way.
+        """
+        silent = [answer for answer in self._answers.values() if answer.complete and not answer.blocks]
+        if self._request is not None and silent:
+            used = mapping.usage(silent[-1].model, silent[-1].counted)
+            batch.events.append(self._end(used, is_error=False))
+            batch.add(used)
+        if self._request is not None:
+            raise Temporary("Claude Code ended well, and its answer is not in its transcript.")
 
     def _last_usage(self) -> Usage | None:
         if self._request is not None and self._current is not None:

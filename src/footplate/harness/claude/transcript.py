@@ -78,13 +78,14 @@ def fact_of(line: JsonObject) -> Fact:
         message = parse_message(dict(line))
     except MessageParseError:
         return Told("unreadable")
-    return mapping.read(message)
+    fact = mapping.read(message)
+    # The CLI puts words of its own in the place of an answer that there is none of.
+    return Told("synthetic") if isinstance(fact, Said) and fact.synthetic else fact
 
 
 def is_error_notice(line: JsonObject) -> bool:
     """The CLI's own words about a request that failed. The next attempt asks again, and nobody has said them."""
-    fact = fact_of(line)
-    return bool(line.get("isApiErrorMessage")) or (isinstance(fact, Said) and fact.synthetic)
+    return bool(line.get("isApiErrorMessage"))
 
 
 def inputs_of(line: JsonObject) -> str | None:

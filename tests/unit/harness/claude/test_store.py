@@ -11,7 +11,7 @@ from tests.unit.harness.claude.lines import PLACE, called, line, prompt, result,
 from tests.unit.harness.twins import LocalEnvironment, World, texts
 
 from footplate.domain import events as ev
-from footplate.domain.errors import Fenced
+from footplate.domain.errors import Fenced, Temporary
 from footplate.domain.events import Event
 from footplate.harness.claude import transcript
 from footplate.harness.claude.mapping import Call
@@ -111,12 +111,39 @@ async def test_the_words_of_the_cli_about_an_error_are_not_kept(world: World) ->
     recorder = recorder_of(world)
     await recorder.begin([], [])
     notice = line("assistant", "x", [{"type": "text", "text": "API Error: 529"}], id="e", model="<synthetic>")
+    notice["isApiErrorMessage"] = True
     await recorder.mirrored(PLACE, [prompt("turn_1"), notice, {"type": "last-prompt", "leafUuid": "x"}])
-    await recorder.settle()
-    assert len(world.log.entries) == 1
+    assert [kept.body["line"] for kept in recorder.entries] == [prompt("turn_1")]
+    await recorder.settle("lost")
     end = world.log.of(ev.MODEL_REQUEST_END)[0]
     assert end.body["is_error"] is True
     assert world.log.of(ev.AGENT_MESSAGE) == []
+
+
+async def test_words_that_the_cli_puts_in_the_place_of_an_answer_are_nobodys(world: World) -> None:
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    filler = line("assistant", "x", [{"type": "text", "text": "No response requested."}], id="e", model="<synthetic>")
+    stream(recorder, begin("m"), delta("Hi"), STOP)
+    await recorder.mirrored(PLACE, [filler, prompt("turn_1"), said("a", "m", "Hi")])
+    assert [texts(event) for event in world.log.of(ev.AGENT_MESSAGE)] == ["Hi"]
+    assert len(world.log.entries) == 3
+
+
+async def test_an_answer_without_a_word_ends_its_request(world: World) -> None:
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), STOP)
+    await recorder.settle()
+    assert [event.body["is_error"] for event in world.log.of(ev.MODEL_REQUEST_END)] == [False]
+
+
+async def test_an_answer_that_is_not_in_the_transcript_is_not_lost_in_silence(world: World) -> None:
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), delta("Hi"), STOP)
+    with pytest.raises(Temporary):
+        await recorder.settle()
 
 
 async def test_half_an_answer_of_a_lost_cli_is_not_kept(world: World) -> None:

@@ -87,6 +87,9 @@ async def test_an_interrupt_keeps_what_was_said_and_the_session_goes_on(desk: De
     else:
         assert [event.type for event in desk.told()][-1] == ev.AGENT_TOOL_RESULT
     assert (await desk.turn("Go on. [[script:short]]")).text == "Short."
+    assert [texts(event) for event in desk.told() if event.type == ev.AGENT_MESSAGE] == ["Short."]
+    await desk.turn("And look. [[script:look]]")
+    assert [said for role, said in desk.said_to_model() if role == "assistant"][-4:-3] == ["Short."]
 
 
 async def test_a_call_in_flight_is_never_run_again(desk: Desk) -> None:
