@@ -32,7 +32,9 @@ def ours(name: str) -> str:
 
 
 def our_input(name: str, given: JsonObject) -> JsonObject:
-    """What the CLI calls otherwise, as the reference does; the rest as it came."""
+    """What the CLI calls otherwise, as the reference does, without what it fills in; the rest as it came."""
+    if name == "Edit" and given.get("replace_all") is False:
+        return {key: value for key, value in given.items() if key != "replace_all"}
     if name == "Bash" and "timeout" in given:
         return {**{key: value for key, value in given.items() if key != "timeout"}, "timeout_ms": given["timeout"]}
     if name == "Read" and ("offset" in given or "limit" in given):

@@ -106,6 +106,9 @@ def test_events_are_what_the_official_sdk_takes() -> None:
 def test_tools_have_the_names_and_inputs_of_the_reference() -> None:
     assert tool_names.offered(("bash", "read", "web_search")) == ["Bash", "Read", "WebSearch"]
     assert [tool_names.ours(name) for name in ("Bash", "WebFetch", "mcp__x__y")] == ["bash", "web_fetch", "mcp__x__y"]
+    edit: JsonObject = {"file_path": "a", "old_string": "b", "new_string": "c"}
+    assert tool_names.our_input("Edit", {**edit, "replace_all": False}) == edit
+    assert tool_names.our_input("Edit", {**edit, "replace_all": True}) == {**edit, "replace_all": True}
     assert tool_names.our_input("Bash", {"command": "ls", "timeout": 5}) == {"command": "ls", "timeout_ms": 5}
     assert tool_names.our_input("Read", {"file_path": "a", "offset": 3, "limit": 2}) == {
         "file_path": "a",
