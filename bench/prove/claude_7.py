@@ -13,6 +13,7 @@ from bench.prove.lean import Frames, Lean, Received, check, events_path
 from bench.prove.speed.measured import median, milliseconds, quantile
 from footplate.testing import replies, reply, stamps, text
 
+_SETTINGS: Final = {"FOOTPLATE_KEPT_SESSIONS": "4"}
 _PROMPT: Final = "Hello [[script:first]]"
 _COUNT: Final = "Count [[script:count]]"
 _CONNECTED, _COLD = 0.35, 1.25
@@ -36,7 +37,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 async def prove_at(size: Size, *, judge: bool) -> Figure:
     """Without `judge` the figures are told and not held to: a small sample on a busy machine says little."""
-    async with open_cluster() as cluster, Lean(cluster.base_urls[0], cluster.key) as client:
+    async with open_cluster(environment=_SETTINGS) as cluster, Lean(cluster.base_urls[0], cluster.key) as client:
         await cluster.model.install("first", replies(reply(text("One two three.", chunks=3), repeat=True)))
         await cluster.model.install("count", replies(reply(stamps(size.stamps, delay=0.02), repeat=True)))
         race = _Race(cluster, client, await _seat(client))

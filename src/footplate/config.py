@@ -124,9 +124,9 @@ class Settings(BaseSettings):
     """Turns that one worker runs at once."""
     kept_entries: int = 200_000
     """Conversation entries that a worker keeps in memory, so that a session's next turn reads only what is new."""
-    kept_sessions: int = 4
-    """Sessions whose harness stays connected after a turn, to begin the next one sooner; 0 keeps none. One with Claude
-    Code takes some 200 MB."""
+    kept_sessions: int = 0
+    """Sessions whose harness stays connected after a turn, to begin the next one sooner. One with Claude Code takes
+    some 200 MB; none is kept unless the operator says so."""
     kept_seconds: float = 300.0
     """How long one stays connected while nothing is asked of it."""
     heartbeat_timeout: float = 10.0
