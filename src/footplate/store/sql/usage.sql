@@ -19,6 +19,7 @@ select
     count(*) filter (where t.status = 'failed') as failed,
     count(*) filter (where t.status = 'interrupted') as interrupted,
     count(*) filter (where t.status = 'limit_reached') as limit_reached,
+    count(*) filter (where t.status = 'timed_out') as timed_out,
     coalesce(sum(extract(epoch from t.ended_at - t.started_at)), 0)::double precision as seconds,
     sum(t.input_tokens)::bigint as input_tokens,
     sum(t.output_tokens)::bigint as output_tokens,
