@@ -135,7 +135,11 @@ def questions(operation: Operation, document: Document, own: Ids) -> Iterator[tu
     if not names:
         return
     mine = {name: own[BODY_IDS.get(name, name)] for name in names}
-    body = None if operation.body is None else document.minimal(operation.body, {**mine, "name": ids.new_id("name")})
+    body = None
+    if operation.body is not None:
+        least = document.minimal(operation.body, {**mine, "name": ids.new_id("name")})
+        # Also what may be left out.
+        body = least | {name: mine[name] for name in names if name not in operation.path_parameters}
     question = Question(operation, mine, body)
     for count in range(1, len(names) + 1):
         for chosen in itertools.combinations(names, count):
