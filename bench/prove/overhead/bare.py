@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from footplate.config import Settings
 from footplate.domain import ids
+from footplate.domain.turns import Mode
 from footplate.store.database import SQL, Connection, Database
 from footplate.wiring import DEFAULT_ORGANISATION
 
@@ -49,6 +50,7 @@ async def create_session(request: Request) -> Response:
             {},
             {},
             _NOBODY,
+            Mode.INTERACTIVE,
         )
         assert row is not None
         answer = dict(row)
