@@ -9,6 +9,7 @@ from typing import Any, Final
 from footplate.domain.errors import HandOver, Temporary
 from footplate.domain.ports import SteerMessage, TurnContext
 from footplate.domain.turns import Outcome, TurnStatus
+from footplate.harness import endings
 from footplate.harness.claude import options, outcomes, recovery, transcript
 from footplate.harness.claude.connection import Connection
 from footplate.harness.claude.mapping import Ended
@@ -53,7 +54,7 @@ class _Run:
         if settled.way == "interrupted" or turn.interrupt.is_set():
             marks = [] if settled.way == "interrupted" else [transcript.mark_interrupted(turn.turn_id)]
             await turn.log.append(settled.events, entries=[*settled.entries, *marks])
-            return outcomes.interrupted("")
+            return endings.interrupted("")
         steering: Sequence[SteerMessage] = ()
         if settled.way == "answered":
             steering = await self._steering()
@@ -63,7 +64,7 @@ class _Run:
                 return outcomes.answered(settled.text)
         if settled.responses >= turn.config.max_iterations:
             await turn.log.append(settled.events, entries=settled.entries)
-            return outcomes.limit_reached(turn.config.max_iterations)
+            return endings.limit_reached(turn.config.max_iterations)
         if turn.handover.is_set():
             await turn.log.append(settled.events, entries=settled.entries)
             raise HandOver
@@ -163,7 +164,7 @@ class _Run:
         if ended.is_error or ended.subtype != "success":
             await self._recorder.settle("lost")
             if ended.subtype == "error_max_turns":
-                return outcomes.limit_reached(self._turn.config.max_iterations)
+                return endings.limit_reached(self._turn.config.max_iterations)
             raise outcomes.failure(ended, self._recorder.limited_until)
         await self._recorder.settle()
         own = transcript.own_uuid(self._turn.turn_id)
@@ -188,7 +189,7 @@ class _Run:
 
     async def _stopped(self, text: str) -> Outcome:
         await self._recorder.settle("interrupted")
-        return outcomes.interrupted(text)
+        return endings.interrupted(text)
 
     async def _settle_quietly(self) -> None:
         """The CLI was lost: the log tells what it did until then, if it still takes anything."""

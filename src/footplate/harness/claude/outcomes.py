@@ -4,7 +4,8 @@ import time
 from typing import Final
 
 from footplate.domain.errors import ModelRefused, Overloaded, RateLimited, Temporary
-from footplate.domain.turns import Outcome, TurnStatus
+from footplate.domain.turns import Outcome
+from footplate.harness import endings
 from footplate.harness.claude.mapping import Ended
 
 _FINISH: Final = {
@@ -27,26 +28,7 @@ _ADVICE: Final = {
 
 
 def answered(text: str, stop_reason: str | None = None) -> Outcome:
-    reason = _FINISH.get(stop_reason or "")
-    if reason == "content_filter" and not text:
-        return Outcome(
-            status=TurnStatus.FAILED,
-            error_type="model_request_failed_error",
-            error_message="The model refused to answer.",
-        )
-    return Outcome(status=TurnStatus.COMPLETED, text=text, data={"finish_reason": reason} if reason else {})
-
-
-def interrupted(text: str) -> Outcome:
-    return Outcome(status=TurnStatus.INTERRUPTED, text=text)
-
-
-def limit_reached(limit: int) -> Outcome:
-    return Outcome(
-        status=TurnStatus.LIMIT_REACHED,
-        error_type="tool_use_limit_reached_error",
-        error_message=f"The turn asked the model {limit} times, which is its limit.",
-    )
+    return endings.answered(text, _FINISH.get(stop_reason or ""))
 
 
 def failure(ended: Ended, limited_until: float | None) -> Temporary | ModelRefused:

@@ -26,6 +26,7 @@ from footplate.domain.events import Event, Usage
 from footplate.domain.json import Json
 from footplate.domain.ports import Entry, TurnContext
 from footplate.domain.turns import Outcome
+from footplate.harness import endings
 from footplate.harness.native import commands, errors, mapping, outcomes, recovery, tools
 from footplate.harness.native.arguments import arguments_of, invalid_arguments
 from footplate.harness.native.interrupt import Interrupted, unless_interrupted
@@ -73,7 +74,7 @@ class Loop:
             return await self._next(found.events, entries)
         await self._append(found.events, entries)
         if found.interrupted:
-            return outcomes.interrupted("")
+            return endings.interrupted("")
         if found.answer:
             return outcomes.answered(found.answer)
         return await self._run_calls(found.unstarted, found.waiting)
@@ -82,13 +83,13 @@ class Loop:
         """Commit what is at hand together with the start of the next request, unless the turn ends here."""
         if self.turn.interrupt.is_set():
             await self._append(events, mapping.mark_interrupted(entries))
-            return outcomes.interrupted("")
+            return endings.interrupted("")
         if self.turn.handover.is_set():
             await self._append(events, entries)
             raise HandOver
         if self._responses >= self.turn.config.max_iterations:
             await self._append(events, entries)
-            return outcomes.limit_reached(self.turn.config.max_iterations)
+            return endings.limit_reached(self.turn.config.max_iterations)
         steering = await self._steering()
         self._request = ev.model_request_start()
         await self._append([*events, self._request], [*entries, *steering])
@@ -136,7 +137,7 @@ class Loop:
             mapping.mark_interrupted(entries),
             usage=reply.usage,
         )
-        return outcomes.interrupted(partial.text or "" if partial else "")
+        return endings.interrupted(partial.text or "" if partial else "")
 
     async def _run_calls(self, calls: Sequence[ToolCallPart], asked: Sequence[Waiting] = ()) -> Outcome | None:
         """One after the other; what only the client can answer is asked, and waited for when the rest is done."""
@@ -198,7 +199,7 @@ class Loop:
             *(self._return(item.call, tools.failed(_NO_ANSWER)) for item in waiting),
         ]
         await self._append(events, mapping.mark_interrupted(closed))
-        return outcomes.interrupted("")
+        return endings.interrupted("")
 
     async def _steering(self) -> list[Entry]:
         """A message that was taken may be offered again by a later attempt: each joins the conversation once."""
