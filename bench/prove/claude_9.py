@@ -12,15 +12,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
+from bench.prove.claude.stories import HARNESSES, named
 from bench.prove.clients import Client, Event
 from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.figure import Figure, require
 from footplate.domain import events as ev
 from footplate.stack.leftovers import wait_until
-from footplate.testing import replies, text, tool
+from footplate.testing import Replies, replies, text, tool
 
-HARNESSES: Final = ("native",)
-"""Each round is run with every one of them."""
 _SCRIPT: Final = "rolling"
 _CALLS: Final = 8
 _SECONDS: Final = 1.0
@@ -32,14 +31,18 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     found: list[dict[str, Any]] = []
     exits: list[float] = []
     async with open_cluster(workers=2) as cluster, Client(cluster) as client:
-        calls = [[tool("bash", {"command": f"echo call-{n} >> ran; sleep {_SECONDS}"})] for n in range(_CALLS)]
-        await cluster.model.install(_SCRIPT, replies(*calls, [tool("bash", {"command": "cat ran"})], [text("Done.")]))
         for harness in HARNESSES:
+            await cluster.model.install(_SCRIPT, _script(named(harness)("bash")))
             agent = await client.agent(extra_body={"harness": harness})
             for number in range(rounds):
                 found += await _round(cluster, client, agent, turns, exits)
                 print(f"  {harness}, round {number + 1}: {len(found)} turns", flush=True)
     return _judge(found, exits, rounds)
+
+
+def _script(bash: str) -> Replies:
+    calls = [[tool(bash, {"command": f"echo call-{n} >> ran; sleep {_SECONDS}"})] for n in range(_CALLS)]
+    return replies(*calls, [tool(bash, {"command": "cat ran"})], [text("Done.")])
 
 
 async def _round(

@@ -58,10 +58,10 @@ class Lean:
         for idle in self._idle:
             idle.writer.close()
 
-    async def seat(self) -> dict[str, str]:
-        """A new agent without tools and an environment: what a session is created with."""
+    async def seat(self, **more: str) -> dict[str, str]:
+        """A new agent without tools and an environment: what a session is created with. `more` is of the agent."""
         named = {"name": f"measured-{secrets.token_hex(4)}"}
-        agent = await self.post("/v1/agents", {**named, "model": MODEL})
+        agent = await self.post("/v1/agents", {**named, "model": MODEL, **more})
         environment = await self.post(
             "/v1/environments", {**named, "config": {"type": "cloud", "networking": {"type": "unrestricted"}}}
         )

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from footplate.domain.json import JsonObject
 
-_OWN_WORDS: Final = ("<system-reminder>", "Continue from where you left off.")
+OWN_WORDS: Final = ("<system-reminder>", "Continue from where you left off.")
 
 
 def said(request: JsonObject) -> list[tuple[str, str]]:
@@ -15,5 +15,5 @@ def said(request: JsonObject) -> list[tuple[str, str]]:
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         texts = [block["text"].strip() for block in blocks if block["type"] == "text"]
-        found += [(message["role"], text) for text in texts if not text.startswith(_OWN_WORDS)]
+        found += [(message["role"], text) for text in texts if not text.startswith(OWN_WORDS)]
     return [item for item in found if item[0] != "system"]

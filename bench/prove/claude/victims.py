@@ -16,18 +16,21 @@ Victim = Literal["cli", "worker", "both"]
 VICTIMS: Final[tuple[Victim, ...]] = ("cli", "worker", "both")
 
 
-def clis(cluster: Cluster, session_id: str) -> list[int]:
-    """The processes of the session's CLI."""
-    wanted, directory = program.path(), work.workspace(cluster, session_id)
-    found = []
+def of(cluster: Cluster, session_id: str) -> dict[int, bytes]:
+    """The session's processes, each with its program."""
+    directory = work.workspace(cluster, session_id)
+    found = {}
     for entry in os.scandir("/proc"):
         with suppress(OSError):
-            if not entry.name.isdigit():
-                continue
-            words = Path(entry.path, "cmdline").read_bytes().split(b"\0")
-            if words[0] == bytes(wanted) and remains.works_below(Path(entry.path), directory):
-                found.append(int(entry.name))
+            if entry.name.isdigit() and remains.works_below(Path(entry.path), directory):
+                found[int(entry.name)] = Path(entry.path, "cmdline").read_bytes().partition(b"\0")[0]
     return found
+
+
+def clis(cluster: Cluster, session_id: str) -> list[int]:
+    """The processes of the session's CLI."""
+    wanted = bytes(program.path())
+    return [pid for pid, name in of(cluster, session_id).items() if name == wanted]
 
 
 def kill_cli(cluster: Cluster, session_id: str) -> int:

@@ -20,6 +20,8 @@ _BINS: Final = 10
 _AT_ONCE: Final = 8
 """Turns that are being recovered while the next worker is killed, at most."""
 _TRIES: Final = 8
+_MISSES: Final = 25
+"""Turns that may be over when their moment comes, in a row: each makes the next moment earlier."""
 _TELLING: Final = 3
 """Calls that a turn must have begun to tell how fast it is."""
 _WEIGHT: Final = 0.2
@@ -69,7 +71,7 @@ class _Rounds:
 
     async def at_time(self, moment: float) -> None:
         """Kill the worker of a new turn when `moment`, from 0 to 1, of a turn's time has passed since its claim."""
-        for _ in range(_TRIES):
+        for _ in range(_MISSES):
             session_id, _ended = await self._begin()
             await self._crew.claimed(session_id)
             waited = moment * self._turn_time

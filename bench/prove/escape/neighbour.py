@@ -38,6 +38,7 @@ async def measure(backend: Backend, rounds: int) -> list[Slowdown]:
             for _ in range(rounds):
                 alone = await _turn(working)
                 async with backend.open(f"attacker-{next(_NUMBERS)}") as attacker:
+                    await attacker.run(["true"], timeout=60)  # to start an environment is no attack
                     attacking = asyncio.create_task(attacker.run(["bash", "-c", attack], timeout=600))
                     await asyncio.sleep(0.3)
                     ratios.append(await _turn(working) / alone)

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any, Final, cast
 
+from bench.prove.claude.stories import named
 from bench.prove.clients import Client, Event
 from bench.prove.cluster import Cluster
 from bench.prove.figure import NotHeld, require
@@ -14,14 +15,16 @@ EVENTS: Final = 30
 _STORY: Final = "story"
 _AFTER: Final = "after"
 _TRIES: Final = 3
-"""On a machine that stands still for seconds a turn may be taken up twice, which the log tells."""
+"""On a machine that stands still for seconds the engine may take a turn up twice, and says so: the story is longer."""
 
 
-async def install(cluster: Cluster) -> None:
-    one, two = (tool("bash", {"command": f"echo {number}"}) for number in ("one", "two"))
-    await cluster.model.install(_STORY, replies([text("Two things."), one, two], [text("Both done.")]))
-    await cluster.model.install(f"{_STORY}-more", replies([tool("bash", {"command": "echo three"})], [text("Third.")]))
-    await cluster.model.install(f"{_STORY}-end", replies([text("That is all.")]))
+async def install(cluster: Cluster, harness: str) -> None:
+    bash = named(harness)("bash")
+    one, two, three = (tool(bash, {"command": f"echo {number}"}) for number in ("one", "two", "three"))
+    story = f"{_STORY}-{harness}"
+    await cluster.model.install(story, replies([text("Two things."), one, two], [text("Both done.")]))
+    await cluster.model.install(f"{story}-more", replies([three], [text("Third.")]))
+    await cluster.model.install(f"{story}-end", replies([text("That is all.")]))
     await cluster.model.install(_AFTER, replies(reply(text("Gone on."), repeat=True)))
 
 
@@ -30,22 +33,29 @@ async def tell(client: Client, harness: str) -> tuple[str, list[Event]]:
     agent = await client.agent(extra_body={"harness": harness})
     for _ in range(_TRIES):
         session_id = await client.session(agent)
-        log = await _told(client, session_id)
-        if len(log) == EVENTS:
+        log = await _told(client, session_id, f"{_STORY}-{harness}")
+        if await _taken_up_once(client, session_id):
+            require(holds=len(log) == EVENTS, otherwise=f"{len(log)} events: {[event['type'] for event in log]}")
             return session_id, log
-    raise NotHeld(f"the story has {len(log)} events: {[event['type'] for event in log]}")
+    raise NotHeld(f"{_TRIES} stories in a row had a turn that was taken up twice: this machine is too busy")
 
 
-async def _told(client: Client, session_id: str) -> list[Event]:
-    await client.run_turn(session_id, f"Do two things. [[script:{_STORY}]]")
-    await client.run_turn(session_id, f"And a third. [[script:{_STORY}-more]]")
+async def _told(client: Client, session_id: str, story: str) -> list[Event]:
+    await client.run_turn(session_id, f"Do two things. [[script:{story}]]")
+    await client.run_turn(session_id, f"And a third. [[script:{story}-more]]")
     await client.sdk.beta.sessions.update(session_id, title="Thirty")
-    await client.run_turn(session_id, f"Anything else? [[script:{_STORY}-end]]")
+    await client.run_turn(session_id, f"Anything else? [[script:{story}-end]]")
     return await client.events(session_id)
+
+
+async def _taken_up_once(client: Client, session_id: str) -> bool:
+    answer: Any = await client.sdk.get(f"/v1/sessions/{session_id}/turns", cast_to=dict[str, Any])
+    return all(turn["attempt"] == 1 for turn in answer["data"])
 
 
 async def forked_at_each(cluster: Cluster, client: Client, harness: str, *, every: int) -> int:
     """How many forks there were; some of them were forks of forks."""
+    await install(cluster, harness)
     parent, log = await tell(client, harness)
     places = [*range(0, len(log), every)]
     forks = [await _fork(client, parent, log, at) for at in places]

@@ -7,7 +7,9 @@ that start later. A call that has no result in the history has one that says so.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from bench.prove.claude.history import OWN_WORDS
 from footplate.domain import events as ev
+from footplate.harness.claude import tool_names
 
 Said = tuple[str, ...]
 """Who or what, and the text; of a call its id and tool."""
@@ -37,17 +39,19 @@ def expected(log: Sequence[Mapping[str, Any]], last: int) -> list[Said]:
 
 
 def told(messages: Sequence[Mapping[str, Any]]) -> list[Said]:
-    """By a request's own messages, in the form of Anthropic's API."""
+    """By a request's own messages, in the form of Anthropic's API, without what a CLI adds on its own."""
     said: list[Said] = []
     for message in messages:
+        if message["role"] == "system":
+            continue
         who = "agent" if message["role"] == "assistant" else "user"
         content = message["content"]
         for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
             match block["type"]:
-                case "text":
+                case "text" if not block["text"].startswith(OWN_WORDS):
                     said.append((who, block["text"]))
                 case "tool_use":
-                    said.append(("call", block["id"], block["name"]))
+                    said.append(("call", block["id"], tool_names.ours(block["name"])))
                 case "tool_result":
                     text = text_of(block["content"])
                     unknown = block.get("is_error") and "no result" in text
