@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import shutil
+import statistics
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -35,13 +36,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     absent = sorted(set(backends.BOUNDARIES) - set(engines.present()))
     worst = max(slowdown.ratio for _, found in slow for slowdown in found)
     ratios = "; ".join(
-        f"in {name} " + ", ".join(f"{slowdown.kind} {slowdown.ratio:.2f}" for slowdown in found) for name, found in slow
+        f"in {name} " + ", ".join(f"{slowdown.kind} {slowdown.ratio:.2f} ({slowdown.alone:.2f})" for slowdown in found)
+        for name, found in slow
     )
+    loop = statistics.median(slowdown.loop for _, found in slow for slowdown in found)
     controls = tried[backends.CONTROL]
     text = (
         f"{', '.join(f'{number} attempts in {name}' for name, number in boundaries.items())}: "
         f"{len(escaped)} succeeded; {controls - len(unproven)} of {controls} succeed unsandboxed; another turn takes, "
-        f"beside one that has a core to itself, {ratios} times as long (at most {_MOST_SLOWER})"
+        f"beside an attacker that has a core, {ratios} times as long as beside a plain loop that keeps one busy (and "
+        f"as alone; that loop itself: {loop:.2f}); at most {_MOST_SLOWER}"
         f"{''.join(f'; not on this machine: {name}' for name in absent)}"
     )
     if escaped or unproven:
@@ -57,7 +61,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         details={
             "attempts": dict(tried),
             "slowdown": {
-                f"{name}: {slowdown.kind}": round(slowdown.ratio, 3) for name, found in slow for slowdown in found
+                f"{name}: {slowdown.kind}": [
+                    round(slowdown.ratio, 3),
+                    round(slowdown.alone, 3),
+                    round(slowdown.loop, 3),
+                ]
+                for name, found in slow
+                for slowdown in found
             },
             "peaks": {f"{outcome.backend}: {outcome.attempt}": outcome.peak for outcome in outcomes if outcome.peak},
         },

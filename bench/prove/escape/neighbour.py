@@ -1,10 +1,17 @@
-"""How much another turn on the same worker slows while an attacker has all that it may have: one core."""
+"""How much another turn on the same worker slows while an attacker has all that it may have: one core.
+
+Two cores may be two threads of one, or share their power: then one plain loop outside of everything slows whatever
+computes beside it, by a third on some machines. So the turn is held against one beside such a loop: what is judged is
+what the attacker takes beyond the one core that it may have. How much longer than alone is told as well.
+"""
 
 import asyncio
 import itertools
 import statistics
 import tempfile
 import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,6 +26,7 @@ KINDS: Final = {
     "allocating": "while :; do head -c 300M /dev/zero | tail -c 1 >/dev/null; done",
 }
 """What it does with it."""
+_SETTLES: Final = 0.3
 _WORK: Final = "n=0; while [ $n -lt 60000 ]; do n=$((n + 1)); done; echo $n"
 
 
@@ -26,26 +34,51 @@ _WORK: Final = "n=0; while [ $n -lt 60000 ]; do n=$((n + 1)); done; echo $n"
 class Slowdown:
     kind: str
     ratio: float
+    """Beside the attacker, against beside a loop that keeps one core busy."""
+    alone: float
+    """Against alone."""
+    loop: float
+    """Of that loop against alone: the machine's own."""
 
 
 async def measure(backend: Backend, rounds: int) -> list[Slowdown]:
-    """Paired: each turn beside an attacker follows one that was alone, so that the machine's own moods cancel out."""
+    """By turns: each turn beside an attacker follows one alone and one beside a loop, so that moods of the machine
+    cancel out.
+    """
     found = []
     async with backend.open("working") as working:
         await _turn(working)
         for kind, attack in KINDS.items():
-            ratios = []
+            alone, looped, attacked = [], [], []
             for _ in range(rounds):
-                alone = await _turn(working)
+                alone.append(await _turn(working))
+                async with _loop():
+                    await asyncio.sleep(_SETTLES)
+                    looped.append(await _turn(working))
                 async with backend.open(f"attacker-{next(_NUMBERS)}") as attacker:
                     await attacker.run(["true"], timeout=60)  # to start an environment is no attack
                     attacking = asyncio.create_task(attacker.run(["bash", "-c", attack], timeout=600))
-                    await asyncio.sleep(0.3)
-                    ratios.append(await _turn(working) / alone)
+                    await asyncio.sleep(_SETTLES)
+                    attacked.append(await _turn(working))
                     attacking.cancel()
                     await asyncio.gather(attacking, return_exceptions=True)
-            found.append(Slowdown(kind, statistics.median(ratios)))
+            ratios = [_median_ratio(*pair) for pair in ((attacked, looped), (attacked, alone), (looped, alone))]
+            found.append(Slowdown(kind, *ratios))
     return found
+
+
+def _median_ratio(these: Sequence[float], those: Sequence[float]) -> float:
+    return statistics.median(this / that for this, that in zip(these, those, strict=True))
+
+
+@asynccontextmanager
+async def _loop() -> AsyncIterator[None]:
+    process = await asyncio.create_subprocess_exec("sh", "-c", "while :; do :; done")
+    try:
+        yield
+    finally:
+        process.kill()
+        await process.wait()
 
 
 _NUMBERS = itertools.count()
