@@ -27,7 +27,7 @@ _MOST_BYTES: Final = 8 * 1024
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    every, turns, forks, writes = (10, 20, 20, 3) if quick else (1, 1000, 400, 20)
+    every, turns, forks, writes = (15, 12, 10, 1) if quick else (1, 1000, 400, 20)
     async with open_cluster(environment=_SETTINGS) as cluster, Client(cluster) as client:
         shown = [await histories.forked_at_each(cluster, client, harness, every=every) for harness in HARNESSES]
         validated = client.ledger.validated

@@ -53,7 +53,7 @@ def told(messages: Sequence[Mapping[str, Any]]) -> list[Said]:
                 case "tool_use":
                     said.append(("call", block["id"], tool_names.ours(block["name"])))
                 case "tool_result":
-                    text = text_of(block["content"])
+                    text = text_of(block["content"]).partition(f"{BREAK}{OWN_WORDS[0]}")[0]
                     unknown = block.get("is_error") and "no result" in text
                     said.append(("result", block["tool_use_id"], NO_RESULT if unknown else text))
     return said
