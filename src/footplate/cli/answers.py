@@ -51,6 +51,30 @@ class SessionDetail(BaseModel):
     turns: list[Turn]
 
 
+class ImportedFile(BaseModel):
+    """`import`: what became of one transcript."""
+
+    path: str
+    session_id: str | None = None
+    """None: see `error`; without one, nobody says anything in it."""
+    lines: int = 0
+    left_out: int = 0
+    """Lines that are no JSON, such as one that was not written to its end."""
+    error: str | None = None
+
+
+class Pulled(BaseModel):
+    """`pull`."""
+
+    session_id: str
+    transcript_id: str
+    """What Claude Code calls it."""
+    path: str
+    lines: int
+    command: str
+    """Goes on with it."""
+
+
 class ProfileAnswer(BaseModel):
     """`config list`. A key is shown by its last characters only."""
 
@@ -59,6 +83,7 @@ class ProfileAnswer(BaseModel):
     base_url: str | None
     api_key: str | None
     model: str | None = None
+    harness: str | None = None
     agent: str | None = None
     environment: str | None = None
 
@@ -96,6 +121,8 @@ SCHEMAS: Final[dict[str, Any]] = {
     "sessions": list[Session] | ErrorAnswer,
     "session": Session | ErrorAnswer,
     "session-detail": SessionDetail | ErrorAnswer,
+    "import": list[ImportedFile] | ErrorAnswer,
+    "pull": Pulled | ErrorAnswer,
     "agents": list[Agent] | ErrorAnswer,
     "agent": Agent | ErrorAnswer,
     "environments": list[Environment] | ErrorAnswer,

@@ -90,6 +90,10 @@ def _keys(_profile: str | None) -> Sequence[Item]:
     return [(key, "") for key in profiles.KEYS]
 
 
+def _harnesses(_profile: str | None) -> Sequence[Item]:
+    return [("claude", "Claude Code"), ("native", "any provider")]
+
+
 def _fetched(path: str, profile: str | None) -> list[dict[str, Any]]:
     """Nothing at all when it cannot be had: an error in the middle of a command line helps nobody."""
     try:
@@ -125,7 +129,7 @@ _FORMATS: Final = {"bash": _bash, "zsh": _zsh, "fish": _fish, "powershell": _pow
 _FLAGS: Final = frozenset({"--json", "--follow", "-f", "--yes", "-y"})
 """Options without a value, where an id may follow."""
 _ARGUMENTS: Final[Mapping[str, Source]] = {
-    **dict.fromkeys(("attach", "show", "logs", "fork", "interrupt", "archive", "rm"), _sessions),
+    **dict.fromkeys(("attach", "show", "logs", "fork", "pull", "interrupt", "archive", "rm"), _sessions),
     **dict.fromkeys(("agents show", "agents archive"), _agents),
     **dict.fromkeys(("environments show", "environments rm"), _environments),
     **dict.fromkeys(("config use", "config rm"), _profiles),
@@ -134,6 +138,9 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
 _OPTIONS: Final[Mapping[tuple[str, str], Source]] = {
     ("run", "--session"): _sessions,
     ("run", "-s"): _sessions,
+    ("run", "--resume"): _sessions,
+    ("run", "-r"): _sessions,
+    ("run", "--harness"): _harnesses,
     ("run", "--agent"): _agents,
     ("run", "-a"): _agents,
     ("run", "--environment"): _environments,

@@ -10,3 +10,9 @@ SYSTEM: Final = (
     "You are a careful software engineer. Work in the current directory with the tools you have. "
     "Read before you change, run what you changed, and say briefly what you did and what you found."
 )
+CLAUDE: Final = "claude"
+
+
+def harness_for(model: str) -> str | None:
+    """Claude models in Claude Code, as most people run them; every other model in what the server chooses."""
+    return CLAUDE if model.removeprefix("anthropic:").startswith("claude") else None

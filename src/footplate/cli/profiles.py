@@ -13,7 +13,7 @@ from typing import Final
 from footplate.cli import local, places
 
 LOCAL: Final = "local"
-KEYS: Final = ("base_url", "api_key", "model", "agent", "environment")
+KEYS: Final = ("base_url", "api_key", "model", "harness", "agent", "environment")
 
 
 class NoServer(Exception):
@@ -33,6 +33,7 @@ class Server:
     source: str
     """Where this was found, for people."""
     model: str | None = None
+    harness: str | None = None
     agent: str | None = None
     environment: str | None = None
     is_here: bool = False
@@ -83,6 +84,7 @@ def _of(source: str, fields: Mapping[str, str]) -> Server:
         api_key,
         source,
         model=os.environ.get("FOOTPLATE_MODEL") or fields.get("model"),
+        harness=fields.get("harness"),
         agent=fields.get("agent"),
         environment=fields.get("environment"),
         is_here=_is_here(fields["base_url"]),

@@ -22,6 +22,8 @@ def run(
         typer.Option(
             "--session",
             "-s",
+            "--resume",
+            "-r",
             metavar="ID",
             help="Go on in this session instead of starting one; `last` is the one used last.",
         ),
@@ -52,6 +54,13 @@ def run(
     model: Annotated[
         str | None, typer.Option("--model", "-m", metavar="NAME", help="Such as claude-sonnet-5 or openai:gpt-5.1.")
     ] = None,
+    harness: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="claude (Claude Code), native or another of the server's.  [default: claude for Claude models]",
+        ),
+    ] = None,
     system: Annotated[
         str | None, typer.Option(metavar="TEXT", help="System prompt, instead of the agent's own.")
     ] = None,
@@ -71,7 +80,8 @@ def run(
         bool, typer.Option("--scratch", help="Work in a new directory of the session's own instead.")
     ] = False,
     allowed_tools: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Only these tools, such as read,grep. May be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Only these tools, such as read,grep or Read,Grep. May be repeated."),
     ] = None,
     disallowed_tools: Annotated[
         list[str] | None, typer.Option(metavar="NAMES", help="Without these tools. May be repeated.")
@@ -109,10 +119,13 @@ def run(
     """
     from footplate.cli import acting, starting, tooling
 
-    limit = tooling.Limit(tooling.names(allowed_tools or ()), tooling.names(disallowed_tools or ()))
-    if (session or fork_at) and (limit or directory):
+    try:
+        limit = tooling.Limit(tooling.names(allowed_tools or ()), tooling.names(disallowed_tools or ()))
+    except tooling.NotEnforced as error:
+        raise typer.BadParameter(str(error)) from None
+    if (session or fork_at) and (limit or directory or harness):
         raise typer.BadParameter(
-            "A session's directory and tools are chosen when it begins: not with --session or --fork-at."
+            "A session's directory, tools and harness are chosen when it begins: not with --session or --fork-at."
         )
     request = starting.Request(
         prompt=_prompt(prompt),
@@ -122,6 +135,7 @@ def run(
         agent=agent,
         environment=environment,
         model=model,
+        harness=harness,
         system=system,
         max_turns=max_turns,
         title=title,

@@ -24,6 +24,7 @@ class Request:
     agent: str | None = None
     environment: str | None = None
     model: str | None = None
+    harness: str | None = None
     system: str | None = None
     max_turns: int | None = None
     title: str | None = None
@@ -145,31 +146,67 @@ async def _go_on_in_a_fork(client: AsyncFootplate, server: Server, request: Requ
 
 
 async def _begin_anew(client: AsyncFootplate, server: Server, request: Request) -> Begun:
+    session = await looking_again(client, lambda: _create(client, server, request))
+    return Begun(session.id, "0")
+
+
+async def looking_again(client: AsyncFootplate, make: Callable[[], Awaitable[Session]]) -> Session:
     try:
-        session = await _create(client, server, request)
+        return await make()
     except (NotFound, InvalidRequest):
         if not (memory.recall(client.base_url, "agent") or memory.recall(client.base_url, "environment")):
             raise
         # Remembered from a server that was emptied since, or archived: look again, once.
         memory.forget(client.base_url, "agent", "environment")
-        session = await _create(client, server, request)
-    return Begun(session.id, "0")
+        return await make()
 
 
 async def _create(client: AsyncFootplate, server: Server, request: Request) -> Session:
+    """Claude models run in Claude Code, where nobody said otherwise and the server has it."""
+    harness = request.harness or server.harness
+    if harness is None and not (request.agent or server.agent):
+        usual = defaults.harness_for(_model(server, request))
+        try:
+            return await _create_with(client, server, request, usual)
+        except InvalidRequest as error:
+            if usual is None or error.field != "agent.harness":
+                raise
+    return await _create_with(client, server, request, harness)
+
+
+def check_directory(server: Server, request: Request) -> None:
     if request.insists and not server.is_here:
         raise ClientError(
             f"{request.directory} is on this machine, and the server of {server.source} is not.",
             help_text="Leave out --directory: the session then works in a directory of its own, on the server's side.",
         )
+
+
+async def _create_with(client: AsyncFootplate, server: Server, request: Request, harness: str | None) -> Session:
+    check_directory(server, request)
+    agent, environment_id = await whom_and_where(client, server, request, harness)
+    return await client.sessions.create(
+        agent=agent,
+        environment_id=environment_id,
+        title=request.title or wording.title_of(request.prompt),
+        context={"directory": request.directory} if request.directory and server.is_here else None,
+        mode="background" if request.background else None,
+        initial_events=[{"type": "user.message", "content": [{"type": "text", "text": request.prompt}]}],
+    )
+
+
+async def whom_and_where(
+    client: AsyncFootplate, server: Server, request: Request, harness: str | None
+) -> tuple[str | dict[str, Any], str]:
+    """Agent and environment of a session that is to begin."""
     chosen = request.agent or server.agent
-    overrides = request.overrides
+    overrides = {**request.overrides, **given(harness=harness)}
     if chosen:
         agent_id = await _agent_named(client, chosen)
         if request.limit:
             overrides["tools"] = request.limit.of((await client.agents.retrieve(agent_id)).tools)
     else:
-        model = request.model or server.model or defaults.USUAL_MODEL
+        model = _model(server, request)
         agent_id = await _remembered(client, "agent", lambda: _own_agent(client, model))
         overrides = {"model": model, **overrides}
         if request.limit:
@@ -179,14 +216,11 @@ async def _create(client: AsyncFootplate, server: Server, request: Request) -> S
         or server.environment
         or await _remembered(client, "environment", lambda: _own_environment(client))
     )
-    return await client.sessions.create(
-        agent={"type": "agent_with_overrides", "id": agent_id, **overrides} if overrides else agent_id,
-        environment_id=environment_id,
-        title=request.title or wording.title_of(request.prompt),
-        context={"directory": request.directory} if request.directory and server.is_here else None,
-        mode="background" if request.background else None,
-        initial_events=[{"type": "user.message", "content": [{"type": "text", "text": request.prompt}]}],
-    )
+    return {"type": "agent_with_overrides", "id": agent_id, **overrides} if overrides else agent_id, environment_id
+
+
+def _model(server: Server, request: Request) -> str:
+    return request.model or server.model or defaults.USUAL_MODEL
 
 
 async def _remembered(client: AsyncFootplate, noun: memory.Noun, make: Callable[[], Awaitable[str]]) -> str:

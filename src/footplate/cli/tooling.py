@@ -1,8 +1,10 @@
 """Which of an agent's tools a session may use: `--allowed-tools` and `--disallowed-tools`. Pure.
 
-Both only take away. The server does not offer the model what is switched off, so this is a limit and no advice.
+Both only take away. The server does not offer the model what is switched off, so this is a limit and no advice. A tool
+goes by the reference's name or by Claude Code's: `bash` or `Bash`.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +14,13 @@ from footplate.client import ClientError
 BUILT_IN: Final = ("bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search")
 _ON_REQUEST: Final = frozenset({"web_fetch", "web_search"})
 """Off unless they are switched on by name."""
+_CLAUDE_CODES: Final = {"".join(word.capitalize() for word in name.split("_")): name for name in BUILT_IN}
+_WORD: Final = re.compile(r"(?:\([^)]*\)?|[^\s,(])+")
+"""A name, with what stands in brackets behind it."""
+
+
+class NotEnforced(ValueError):
+    """More was asked for than anybody would hold to; the text says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +58,15 @@ ALL: Final = Limit()
 
 
 def names(given: Sequence[str]) -> frozenset[str]:
-    """`bash,read` or `bash read`, once or several times."""
-    return frozenset(name for text in given for name in text.replace(",", " ").split())
+    """`bash,read` or `Bash Read`, once or several times."""
+    words = [word for text in given for word in _WORD.findall(text)]
+    if rules := [word for word in words if "(" in word]:
+        tool = rules[0].partition("(")[0]
+        raise NotEnforced(
+            f"{rules[0]} is a rule about what a tool is given, and nothing enforces those yet. "
+            f"Name the tool as a whole: {_CLAUDE_CODES.get(tool, tool)}."
+        )
+    return frozenset(_CLAUDE_CODES.get(word, word) for word in words)
 
 
 def _names(tool: Mapping[str, Any]) -> Iterator[str]:

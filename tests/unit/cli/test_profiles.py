@@ -106,6 +106,7 @@ def test_config_set_get_use_list_rm() -> None:
         "base_url": "http://work",
         "api_key": "…1234",
         "model": None,
+        "harness": None,
         "agent": None,
         "environment": None,
     }

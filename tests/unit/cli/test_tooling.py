@@ -53,3 +53,13 @@ def test_a_name_that_nobody_has_is_told() -> None:
 def test_names_with_commas_or_again() -> None:
     assert tooling.names(["bash,read", "grep glob"]) == {"bash", "read", "grep", "glob"}
     assert not Limit()
+
+
+def test_claude_codes_names() -> None:
+    assert tooling.names(["Bash,Read", "WebFetch web_search"]) == {"bash", "read", "web_fetch", "web_search"}
+
+
+@pytest.mark.parametrize("given", ["Bash(git log *)", "Read,Bash(git log *)", "Bash(npm run test:*) Edit", "Bash(("])
+def test_a_rule_about_inputs_is_refused(given: str) -> None:
+    with pytest.raises(tooling.NotEnforced, match=r"^Bash\(.*nothing enforces.*as a whole: bash\."):
+        tooling.names([given])
