@@ -8,7 +8,19 @@ from starlette.exceptions import HTTPException
 from footplate.api import openapi
 from footplate.api.edge import Edge
 from footplate.api.errors import on_footplate_error, on_http_exception
-from footplate.api.routes import absent, agents, environments, events, forks, health, sessions, sockets, turns, usage
+from footplate.api.routes import (
+    absent,
+    agents,
+    environments,
+    events,
+    forks,
+    health,
+    sessions,
+    sockets,
+    transcripts,
+    turns,
+    usage,
+)
 from footplate.api.services import ApiServices
 from footplate.domain.errors import FootplateError
 
@@ -26,7 +38,7 @@ def create_app(services: ApiServices) -> FastAPI:
     )
     app.state.services = services
     app.add_middleware(Edge)
-    for part in (events, sessions, turns, agents, environments, forks, usage, health, absent):
+    for part in (events, transcripts, sessions, turns, agents, environments, forks, usage, health, absent):
         # Not `include_router`, which would match each request twice. Busy routes first: matching is a linear search.
         app.router.routes.extend(part.router.routes)
     app.router.routes.extend(sockets.routes)

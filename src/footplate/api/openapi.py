@@ -14,6 +14,7 @@ from footplate.api.wire.environments import EnvironmentCreate, EnvironmentUpdate
 from footplate.api.wire.events import SendEvents
 from footplate.api.wire.forks import SessionFork
 from footplate.api.wire.sessions import SessionCreate, SessionUpdate
+from footplate.api.wire.transcripts import SessionImport
 
 REF: Final = "#/components/schemas/{model}"
 BODIES: Final[tuple[type[Body], ...]] = (
@@ -24,6 +25,7 @@ BODIES: Final[tuple[type[Body], ...]] = (
     SessionCreate,
     SessionUpdate,
     SessionFork,
+    SessionImport,
     SendEvents,
 )
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {

@@ -7,7 +7,7 @@ faster, and unknown fields can be refused or ignored as the operator chose.
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -39,25 +39,31 @@ P = TypeVar("P", bound=Parameters)
 
 async def read_body(request: Request, model: type[B]) -> tuple[B, bytes]:
     """The validated body, and its bytes."""
-    services = services_of(request)
-    raw = await read_bytes(request, services.max_body)
-    return _validated(model, parse(raw), services), raw
+    raw = await read_bytes(request, services_of(request).max_body)
+    return understood(request, model, raw), raw
+
+
+def understood(request: Request, model: type[B], raw: bytes) -> B:
+    return _validated(model, parse(raw), services_of(request))
 
 
 async def read_bytes(request: Request, limit: int) -> bytes:
+    return b"".join([chunk async for chunk in chunks_of(request, limit)])
+
+
+async def chunks_of(request: Request, limit: int) -> AsyncIterator[bytes]:
+    """The body as it comes, and no more of it than that."""
     if request.headers.get("content-encoding", "identity") != "identity":
         raise InvalidRequest("A compressed request body is not supported.", field="content-encoding")
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > limit:
         raise TooLarge(limit)
-    chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
         if size > limit:
             raise TooLarge(limit)
-        chunks.append(chunk)
-    return b"".join(chunks)
+        yield chunk
 
 
 def parse(raw: bytes) -> JsonObject:

@@ -1,5 +1,6 @@
 """What the api is given: the ports, and the few settings that change what a request may say."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -7,9 +8,15 @@ from starlette.requests import HTTPConnection
 
 from footplate.domain.environments import Backend
 from footplate.domain.services import Health, Keys, Notifier, Reads, Tails, Units
+from footplate.domain.transcripts import Transcripts
 from footplate.domain.usage import UsageReads
 
 MAX_BODY: Final = 32 * 1024 * 1024
+MAX_TRANSCRIPT: Final = 256 * 1024 * 1024
+
+
+def _no_transcripts(_harness: str) -> Transcripts | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +39,10 @@ class ApiServices:
     ignore_unknown_fields: bool = False
     """For clients newer than the server: what nobody knows is dropped instead of refused."""
     max_body: int = MAX_BODY
+    max_transcript: int = MAX_TRANSCRIPT
+    """Of all its lines together; one line is a body."""
+    transcripts: Callable[[str], Transcripts | None] = _no_transcripts
+    """By the name of a harness; most have no program of their own that writes any."""
 
 
 def services_of(request: HTTPConnection) -> ApiServices:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from footplate.cli import config, keys, resources, serving, sessions
+from footplate.cli import config, keys, resources, serving, sessions, transcripts
 from footplate.cli.grouping import OWN, RESOURCES, SERVERS, SESSIONS, Grouped
 
 app = typer.Typer(
@@ -44,6 +44,12 @@ app.command(rich_help_panel=SESSIONS)(sessions.ls)
 app.command(rich_help_panel=SESSIONS)(sessions.show)
 app.command(rich_help_panel=SESSIONS)(sessions.logs)
 app.command(rich_help_panel=SESSIONS, short_help="A new session that begins with another's history.")(sessions.fork)
+app.command("import", rich_help_panel=SESSIONS, short_help="Make sessions of Claude Code's own transcripts.")(
+    transcripts.import_
+)
+app.command(rich_help_panel=SESSIONS, short_help="Hand a session back to Claude Code on this machine.")(
+    transcripts.pull
+)
 app.command(rich_help_panel=SESSIONS, short_help="Interrupt a session's running turn.")(sessions.interrupt)
 app.command(rich_help_panel=SESSIONS)(sessions.archive)
 app.command(rich_help_panel=SESSIONS)(sessions.rm)

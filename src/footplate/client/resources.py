@@ -3,7 +3,9 @@
 Further fields of a body go in as keywords, under the names that the API has for them.
 """
 
-from collections.abc import Mapping, Sequence
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from footplate.client.listing import Pages, given
@@ -96,6 +98,27 @@ class Sessions:
         place = {"at_position": at} if isinstance(at, int) else given(at_event_id=at)
         body = {**place, **fields}
         return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/fork", body))
+
+    async def import_transcript(
+        self,
+        lines: Callable[[], Iterable[bytes]],
+        *,
+        agent: str | Mapping[str, Any],
+        environment_id: str,
+        **fields: Any,
+    ) -> Session:
+        """A session that begins with a transcript of Claude Code, whose `lines` are JSON objects such as
+        `{"line": {…}}`, with a `subpath` for those of subagents. The same lines again are the same session.
+        """
+        first = json.dumps(given(agent=agent, environment_id=environment_id, **fields)).encode() + b"\n"
+        answer = await self._transport.post_lines("/v1/sessions/import", lambda: itertools.chain([first], lines()))
+        return Session.model_validate(answer)
+
+    def transcript(self, session_id: str) -> AsyncIterator[dict[str, Any]]:
+        """A session of Claude Code's, line by line: first its `transcript_id`, then each line as above, and at the end
+        how many `lines` there were.
+        """
+        return self._transport.lines(f"/v1/sessions/{session_id}/transcript")
 
     async def archive(self, session_id: str) -> Session:
         return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/archive"))

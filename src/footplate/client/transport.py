@@ -1,8 +1,9 @@
 """Requests that are tried again without being done twice, and errors as exceptions."""
 
 import ipaddress
+import json
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -20,6 +21,9 @@ _FIRST_PATIENCE: Final = 1.0
 _SILENCE: Final = 60.0
 """A stream that sends not even a keep-alive for so long is dead. The server's own interval is 15 s."""
 _ERROR: Final = 400
+_LONG: Final = 600.0
+"""A long conversation is read or written as a whole before the answer begins."""
+_LINES: Final = "application/x-ndjson"
 
 
 class Transport:
@@ -56,6 +60,24 @@ class Transport:
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return await self._patiently("POST", path, body={} if body is None else body, key=str(uuid.uuid4()))
 
+    async def post_lines(self, path: str, lines: Callable[[], Iterable[bytes]]) -> dict[str, Any]:
+        """A body that is made anew for each try, and never whole in memory."""
+        return await self._patiently("POST", path, lines=lines, key=str(uuid.uuid4()))
+
+    async def lines(self, path: str) -> AsyncIterator[dict[str, Any]]:
+        """An answer of many lines. One that breaks off is an `Unreachable`."""
+        timeout = httpx2.Timeout(self._timeout, read=_LONG)
+        try:
+            async with self._http.stream("GET", self.base_url + path, headers=self._headers, timeout=timeout) as answer:
+                if answer.status_code >= _ERROR:
+                    await answer.aread()
+                    raise _failure(answer)
+                self._has_answered = True
+                async for line in _lines(answer):
+                    yield line
+        except httpx2.HTTPError as error:
+            raise self._unreachable(error) from error
+
     async def delete(self, path: str) -> dict[str, Any]:
         return await self._patiently("DELETE", path, key=str(uuid.uuid4()))
 
@@ -91,6 +113,7 @@ class Transport:
         *,
         params: Params | None = None,
         body: Mapping[str, Any] | None = None,
+        lines: Callable[[], Iterable[bytes]] | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
         """Every try carries the same key, so that the server does the work once, however many of them reach it."""
@@ -99,6 +122,8 @@ class Transport:
             on=worth_another_try, attempts=None, timeout=self.patience, wait_initial=0.1, wait_max=2, wait_jitter=0.1
         ):
             with attempt:
+                if lines is not None:
+                    return await self._send(path, {**headers, "content-type": _LINES}, lines())
                 return await self._once(method, path, headers, params, body)
         raise AssertionError("the retries end with a result or an error")
 
@@ -116,9 +141,36 @@ class Transport:
         self._has_answered = True
         return _object(response)
 
+    async def _send(self, path: str, headers: Params, lines: Iterable[bytes]) -> dict[str, Any]:
+        timeout = httpx2.Timeout(self._timeout, read=_LONG)
+        try:
+            response = await self._http.request(
+                "POST", self.base_url + path, headers=headers, content=_sent(lines), timeout=timeout
+            )
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise self._unreachable(error) from error
+        if response.status_code >= _ERROR:
+            raise _failure(response)
+        self._has_answered = True
+        return _object(response)
+
     def _unreachable(self, error: Exception) -> Unreachable:
         detail = str(error) or type(error).__name__
         return Unreachable(f"{self.base_url} does not answer: {detail}")
+
+
+async def _sent(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for line in lines:
+        yield line
+
+
+async def _lines(answer: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
+    """By the byte: what people write has other line breaks inside than the one that counts here."""
+    rest = b""
+    async for piece in answer.aiter_bytes():
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            yield json.loads(line)
 
 
 def worth_another_try(error: Exception) -> bool | float:

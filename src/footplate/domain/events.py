@@ -141,6 +141,12 @@ def forked(session_id: str, event_id: str | None, position: int) -> Event:
     return Event(STATUS_IDLE, {"stop_reason": {"type": "end_turn"}, "forked_from": origin})
 
 
+def imported(transcript_id: str, version: str) -> Event:
+    """The end of a history that began elsewhere; what it was called there is an extra field."""
+    origin: JsonObject = {"transcript_id": transcript_id, "version": version}
+    return Event(STATUS_IDLE, {"stop_reason": {"type": "end_turn"}, "imported_from": origin})
+
+
 def session_error(error_type: str, text: str, retry_status: RetryStatus) -> Event:
     error: JsonObject = {"type": error_type, "message": text, "retry_status": {"type": retry_status}}
     return Event(SESSION_ERROR, {"error": error})

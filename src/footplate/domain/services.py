@@ -5,7 +5,7 @@ request's `Attempt`, so that a request that is retried after its answer was lost
 Every method takes the organisation from the principal: an id of another organisation is `NotFound`.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +14,9 @@ from typing import Literal, Protocol
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.events import Position
 from footplate.domain.json import JsonObject
+from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
+from footplate.domain.transcripts import Origin, Piece
 from footplate.domain.turns import Mode, Session, SessionStatus, Turn, WhenBusy
 
 Order = Literal["asc", "desc"]
@@ -56,6 +58,16 @@ class ForkPoint:
 
     event_id: str | None = None
     position: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A transcript on its way into a session."""
+
+    digest: bytes
+    """Of its lines: what has the same is the same."""
+    origin: Origin
+    pieces: Iterator[Piece]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +134,9 @@ class Reads(Protocol):
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         """Each event once, with the latest `processed_at`; `seq` is its first position."""
 
+    def conversation(self, principal: Principal, session_id: str) -> AsyncIterator[Entry]:
+        """All entries that there are by now, read as they are asked for."""
+
     async def turn(self, principal: Principal, session_id: str, turn_id: str) -> Turn: ...
     async def turns(self, principal: Principal, session_id: str, *, limit: int, before: str | None) -> Sequence[Turn]:
         """Newest first; `before` is a turn id."""
@@ -175,6 +190,19 @@ class Unit(Protocol):
         inputs: Sequence[Input],
         mode: Mode = Mode.INTERACTIVE,
     ) -> tuple[Session, Accepted]: ...
+    async def import_session(
+        self,
+        principal: Principal,
+        arrival: Arrival,
+        *,
+        agent: JsonObject,
+        environment_id: str,
+        title: str | None,
+        metadata: dict[str, str],
+        context: JsonObject,
+    ) -> tuple[Session, Accepted]:
+        """A session that begins with this history; the one that there is, if the transcript came before."""
+
     async def fork_session(
         self,
         principal: Principal,

@@ -3,6 +3,7 @@
 A harness is imported when it is first asked for, so that a worker does not pay at start for what no agent uses.
 """
 
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
@@ -10,9 +11,11 @@ import structlog
 
 from footplate.domain.errors import InvalidRequest, Permanent
 from footplate.domain.ports import Harness, HarnessServices
+from footplate.domain.transcripts import Transcripts
 
 GROUP: Final = "footplate.harnesses"
 PROGRAMS: Final = "footplate.programs"
+TRANSCRIPTS: Final = "footplate.transcripts"
 
 log = structlog.get_logger(__name__)
 
@@ -24,6 +27,15 @@ def installed() -> tuple[str, ...]:
 def programs() -> tuple[str, ...]:
     """Directories that environments show, read-only, because a harness runs a program of its own inside."""
     return tuple(path for point in entry_points(group=PROGRAMS) for path in point.load()())
+
+
+@cache
+def transcripts(name: str) -> Transcripts | None:
+    """What reads and writes the transcripts of a harness's program, if it has one. Loaded when first asked for."""
+    for point in entry_points(group=TRANSCRIPTS, name=name):
+        found: Transcripts = point.load()()
+        return found
+    return None
 
 
 def check(name: str) -> None:

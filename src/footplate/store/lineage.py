@@ -70,12 +70,12 @@ class Lineages:
                 found += await self._positions_of(organisation, part, after, limit - len(found))
         return found
 
-    async def entries(self, session_id: str, after: int) -> list[Row]:
-        """The conversation from index `after` on."""
+    async def entries(self, session_id: str, after: int, before: int | None = None) -> list[Row]:
+        """The conversation from index `after` on, up to and without `before`."""
         found: list[Row] = []
         for part in await self.of(session_id):
             if part.entries is None or part.entries > after + len(found):
-                found += await self._entries_of(part, after + len(found))
+                found += await self._entries_of(_up_to(part, before), after + len(found))
         return found
 
     async def body(self, session_id: str, seq: int) -> tuple[JsonObject, str | None]:
@@ -172,6 +172,12 @@ class Lineages:
             return await archived()
         except NotFound:
             return await rows()
+
+
+def _up_to(part: Stretch, before: int | None) -> Stretch:
+    if before is None or (part.entries is not None and part.entries <= before):
+        return part
+    return replace(part, entries=before)
 
 
 def stretch(row: records.Row) -> Stretch:

@@ -1,11 +1,12 @@
 """Everything the api reads. The organisation is part of every query: a foreign id is not found."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.errors import NotFound
 from footplate.domain.events import Position
+from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.services import EventPage, Page, SessionFilter
 from footplate.domain.turns import Session, Turn
@@ -17,11 +18,14 @@ from footplate.store.listing import page_query
 from footplate.store.objects import Objects
 
 T = TypeVar("T")
+_ENTRIES: Final = 100
+"""Of a conversation, in memory at once."""
 
 
 class Reads:
     def __init__(self, database: Database, objects: Objects) -> None:
         self._database = database
+        self._objects = objects
         self._lineages = Lineages(database, Archives(database, objects))
 
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent:
@@ -75,6 +79,17 @@ class Reads:
         if head["archived"] is not None:
             return await self._lineages.archived_page(organisation, Stretch(session_id), page)
         return [records.position(row) for row in rows]
+
+    async def conversation(self, principal: Principal, session_id: str) -> AsyncIterator[Entry]:
+        """Entries are only ever added, so the length at the beginning is that of a whole."""
+        head = await self._database.fetchrow("conversation_length", session_id, principal.organisation)
+        if head is None:
+            raise NotFound("session", session_id)
+        for after in range(0, head["entries"], _ENTRIES):
+            before = min(after + _ENTRIES, head["entries"])
+            for row in await self._lineages.entries(session_id, after, before):
+                body = await self._objects.load(row["object_key"]) if row["object_key"] else row["body"]
+                yield Entry(row["kind"], body)
 
     async def turn(self, principal: Principal, session_id: str, turn_id: str) -> Turn:
         await self._head(principal, session_id)

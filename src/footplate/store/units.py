@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import asyncpg
 import structlog
@@ -15,9 +16,9 @@ from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavaila
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.principals import Principal
-from footplate.domain.services import Accepted, Answer, Attempt, ForkPoint, Input
+from footplate.domain.services import Accepted, Answer, Arrival, Attempt, ForkPoint, Input
 from footplate.domain.turns import Mode, Session
-from footplate.store import records
+from footplate.store import imports, records
 from footplate.store.archives import Archives
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.deleting import delete_session
@@ -236,6 +237,18 @@ class Unit:
         if inputs:
             return session, await append_inputs(self._connection, self._objects, principal, session_id, inputs)
         return session, Accepted(organisation=principal.organisation, session_id=session_id)
+
+    async def import_session(self, principal: Principal, arrival: Arrival, **fields: Any) -> tuple[Session, Accepted]:
+        if found := await imports.known(self._connection, principal, arrival.digest):
+            self._session_id = found
+            return await self._session(principal, found), Accepted(
+                organisation=principal.organisation, session_id=found
+            )
+        session, accepted = await self.create_session(principal, inputs=(), **fields)
+        await imports.store(self._connection, self._objects, principal, session.id, arrival.digest, arrival.pieces)
+        notice = events.imported(arrival.origin.transcript_id, arrival.origin.version)
+        accepted = await append_notice(self._connection, principal, session.id, notice)
+        return session, accepted
 
     async def fork_session(
         self,

@@ -60,6 +60,7 @@ async def run(settings: Settings) -> None:
             health=_Health(database),
             usage=UsageReader(database),
             harnesses=frozenset(registry.installed()),
+            transcripts=registry.transcripts,
             default_harness=settings.default_harness,
             search=settings.search_provider is not None,
             backend=backend_of(settings),

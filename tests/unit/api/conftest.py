@@ -12,6 +12,7 @@ from footplate.api.app import create_app
 from footplate.api.services import ApiServices
 from footplate.domain.environments import Backend
 from footplate.domain.networks import Network
+from footplate.harness import registry
 
 from .twins import TwinHealth, TwinKeys, TwinNotifier, TwinReads, TwinTails, TwinUnits, TwinUsage, World
 
@@ -44,7 +45,8 @@ class Api:
                 health=self.health,
                 usage=self.usage,
                 backend=self.backend,
-                harnesses=frozenset({"native"}),
+                harnesses=frozenset({"native", "claude"}),
+                transcripts=registry.transcripts,
                 ignore_unknown_fields=ignore_unknown_fields,
                 max_body=max_body,
             )

@@ -4,17 +4,19 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from footplate.domain import events, ids
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
 from footplate.domain.events import Event, Position, Usage
 from footplate.domain.json import JsonObject
+from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.services import (
     Accepted,
     Answer,
+    Arrival,
     Attempt,
     Cursor,
     EventPage,
@@ -42,6 +44,8 @@ class World:
     environments: dict[str, EnvironmentRecord] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
     log: dict[str, list[Position]] = field(default_factory=dict)
+    entries: dict[str, list[Entry]] = field(default_factory=dict)
+    imports: dict[tuple[str, bytes], str] = field(default_factory=dict)
     turns: dict[str, list[Turn]] = field(default_factory=dict)
     answers: dict[tuple[object, ...], tuple[bytes, Answer]] = field(default_factory=dict)
     accepted: list[Accepted] = field(default_factory=list)
@@ -134,6 +138,11 @@ class TwinReads:
         elif page.after_seq is not None:
             rows = [row for row in rows if row.seq > page.after_seq]
         return rows[: page.limit]
+
+    async def conversation(self, principal: Principal, session_id: str) -> AsyncIterator[Entry]:
+        await self.session(principal, session_id)
+        for entry in self._world.entries.get(session_id, []):
+            yield entry
 
     async def turn(self, principal: Principal, session_id: str, turn_id: str) -> Turn:
         await self.session(principal, session_id)
@@ -285,6 +294,20 @@ class TwinUnit:
         self._world.sessions[session.id] = session
         self._world.log[session.id] = []
         return session, await self.send(principal, session.id, inputs)
+
+    async def import_session(self, principal: Principal, arrival: Arrival, **fields: Any) -> tuple[Session, Accepted]:
+        key = (principal.organisation, arrival.digest)
+        if known := self._world.imports.get(key):
+            found = self._world.sessions[known]
+            return found, Accepted(organisation=principal.organisation, session_id=known)
+        session, accepted = await self.create_session(principal, inputs=(), **fields)
+        self._world.imports[key] = session.id
+        log, entries = self._world.log[session.id], self._world.entries.setdefault(session.id, [])
+        for piece in arrival.pieces:
+            entries.extend(piece.entries)
+            now = self._world.now()
+            log.extend(Position(len(log) + n, event, now, now) for n, event in enumerate(piece.events, 1))
+        return session, accepted
 
     async def fork_session(
         self,

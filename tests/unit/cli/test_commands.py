@@ -35,7 +35,19 @@ def test_version(tmp_path: Path) -> None:
 
 COMMANDS = [
     *((), ("dev",), ("api",), ("worker",), ("migrate",), ("doctor",), ("env",), ("api-keys", "create"), ("version",)),
-    *(("run",), ("attach",), ("ls",), ("show",), ("logs",), ("fork",), ("interrupt",), ("archive",), ("rm",)),
+    *(
+        ("run",),
+        ("attach",),
+        ("ls",),
+        ("show",),
+        ("logs",),
+        ("fork",),
+        ("import",),
+        ("pull",),
+        ("interrupt",),
+        ("archive",),
+        ("rm",),
+    ),
     *(("agents", name) for name in ("ls", "show", "create", "archive")),
     *(("environments", name) for name in ("ls", "show", "create", "rm")),
     *(("config", name) for name in ("set", "get", "use", "list", "rm")),

@@ -1,0 +1,98 @@
+"""`/v1/sessions/import` and `/v1/sessions/{id}/transcript`: conversations of a harness's own program, in and out."""
+
+import asyncio
+from typing import Any, Final
+
+from fastapi import Request
+from starlette.responses import Response, StreamingResponse
+
+from footplate.api.auth import Asking
+from footplate.api.changes import Changed, change
+from footplate.api.openapi import REF
+from footplate.api.requests import read_query, understood
+from footplate.api.routes.sessions import snapshot_of
+from footplate.api.routing import router_of
+from footplate.api.services import ApiServices, services_of
+from footplate.api.spool import Spool
+from footplate.api.wire import answers, sessions, transcripts
+from footplate.api.wire.lists import NoParameters
+from footplate.api.wire.transcripts import LINES, SessionImport
+from footplate.domain.errors import Conflict, InvalidRequest
+from footplate.domain.json import JsonObject
+from footplate.domain.services import Arrival, Unit
+from footplate.domain.transcripts import Transcripts
+from footplate.domain.turns import SessionStatus
+
+router = router_of("/v1/sessions", "sessions")
+
+_TAKES: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "description": "Lines of JSON: first what is described here, then each line of the transcript.",
+        "content": {LINES: {"schema": {"$ref": REF.format(model=SessionImport.__name__)}}},
+    }
+}
+
+
+@router.post("/import", response_model=answers.Session, openapi_extra=_TAKES)
+async def import_session(request: Request, principal: Asking) -> Response:
+    """A session that begins with a conversation from elsewhere. The same transcript again is the same session."""
+    services = services_of(request)
+    with await Spool.of(request, limit=services.max_transcript, line_limit=services.max_body) as spool:
+        body = understood(request, SessionImport, spool.first)
+        agent = await snapshot_of(services, principal, body.agent)
+        await services.reads.environment(principal, body.environment_id)
+        program = await _program_of(
+            services, agent, "agent: its harness {!r} has no transcripts that could be imported"
+        )
+        lines = lambda: (transcripts.line_of(number, value) for number, value in spool.lines())  # noqa: E731
+        origin, pieces = await asyncio.to_thread(program.arriving, lines)
+
+        async def work(unit: Unit) -> Changed:
+            session, accepted = await unit.import_session(
+                principal,
+                Arrival(digest=spool.digest, origin=origin, pieces=pieces),
+                agent=agent,
+                environment_id=body.environment_id,
+                title=body.title,
+                metadata=body.metadata,
+                context=body.context or {},
+            )
+            return sessions.answer(session), accepted
+
+        return await change(request, principal, spool.raw, work)
+
+
+@router.get(
+    "/{session_id}/transcript",
+    response_class=Response,
+    responses={200: {"description": "Lines of JSON, the last of which counts them.", "content": {LINES: {}}}},
+)
+async def read_transcript(request: Request, session_id: str, principal: Asking) -> Response:
+    """The conversation as the harness's own program keeps it, so that this one can go on with it elsewhere."""
+    read_query(request, NoParameters)
+    services = services_of(request)
+    session = await services.reads.session(principal, session_id)
+    program = await _program_of(
+        services, session.agent, "The conversation of a session with the harness {!r} is not a file"
+    )
+    if session.status is not SessionStatus.IDLE:
+        raise Conflict(
+            f"Session {session_id!r} is {session.status.value}: its conversation is not finished.",
+            help_text="Wait for session.status_idle, or send a user.interrupt event first.",
+        )
+    leaving = program.leaving(session.id)
+    conversation = services.reads.conversation(principal, session.id)
+    return StreamingResponse(transcripts.written(leaving, conversation), media_type=LINES)
+
+
+async def _program_of(services: ApiServices, agent: JsonObject, otherwise: str) -> Transcripts:
+    harness = str(agent.get("harness") or services.default_harness)
+    program = await asyncio.to_thread(services.transcripts, harness)  # the first time it is loaded
+    if program is None:
+        raise InvalidRequest(
+            f"{otherwise.format(harness)}.",
+            field="agent",
+            help_text="Transcripts are those of Claude Code: use an agent with the harness 'claude'.",
+        )
+    return program

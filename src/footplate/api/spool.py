@@ -1,0 +1,91 @@
+"""A request of many lines, kept on disk while it is read: it may be larger than anybody wants in memory.
+
+Its lines are read twice, once to see that they are sound and once to store them, and only when all of them have come:
+no connection of the database waits for a slow client.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from types import TracebackType
+from typing import IO, Final, Self
+
+from fastapi import Request
+
+from footplate.api.errors import TooLarge
+from footplate.api.requests import chunks_of, parse
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import JsonObject
+
+_IN_MEMORY: Final = 1024 * 1024
+
+
+class Spool:
+    """`first`: the first line. `digest`: of the others."""
+
+    def __init__(self, file: IO[bytes], line_limit: int) -> None:
+        self._file = file
+        self._limit = line_limit
+        self._behind = 0
+        self.first = b""
+        self.digest = b""
+        self.raw = b""
+        """Stands for the whole body, to tell one request from another."""
+
+    @classmethod
+    async def of(cls, request: Request, *, limit: int, line_limit: int) -> "Spool":
+        spool = cls(tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY), line_limit)  # noqa: SIM115 - closed with it
+        try:
+            whole = hashlib.sha256()
+            async for chunk in chunks_of(request, limit):
+                whole.update(chunk)
+                spool._file.write(chunk)
+            spool.raw = whole.digest()
+            spool._find_first()
+        except BaseException:
+            spool._file.close()
+            raise
+        return spool
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def lines(self) -> Iterator[tuple[int, JsonObject]]:
+        """Each with its number, behind the first. Blank ones do not count."""
+        self._file.seek(self._behind)
+        number = 0
+        while raw := self._line():
+            if raw.strip():
+                number += 1
+                yield number, _parsed(number, raw)
+
+    def _find_first(self) -> None:
+        self._file.seek(0)
+        self.first = self._line()
+        self._behind = self._file.tell()
+        digest = hashlib.sha256()
+        while piece := self._file.read(_IN_MEMORY):
+            digest.update(piece)
+        self.digest = digest.digest()
+
+    def _line(self) -> bytes:
+        raw = self._file.readline(self._limit + 1)
+        if len(raw) > self._limit:
+            raise TooLarge(self._limit)
+        return raw
+
+
+def _parsed(number: int, raw: bytes) -> JsonObject:
+    try:
+        return parse(raw)
+    except InvalidRequest as error:
+        raise InvalidRequest(
+            f"Line {number} is not sound: {error.message}",
+            field=f"lines.{number}",
+            help_text="Take the line out, or import another transcript. Nothing was stored.",
+        ) from error

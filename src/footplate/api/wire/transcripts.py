@@ -1,0 +1,58 @@
+"""Transcripts on the wire: lines of JSON. The first says what session is wanted, each other one brings a line."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+
+import orjson
+from pydantic import Field
+
+from footplate.api.wire.base import Body, Context, Id, Metadata
+from footplate.api.wire.sessions import AgentChoice, Title
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import JsonObject
+from footplate.domain.ports import Entry
+from footplate.domain.transcripts import Leaving, Line
+
+LINES: Final = "application/x-ndjson"
+_NOT_OURS: Final = 'A line is {"line": {…}}, with a "subpath" beside it where it is a subagent\'s.'
+
+
+class SessionImport(Body):
+    """The first line. Those of the transcript follow, each as `{"line": {…}}`, with `subpath` for a subagent's."""
+
+    agent: AgentChoice
+    environment_id: Id
+    title: Title | None = None
+    metadata: Annotated[Metadata, Field(default_factory=dict)]
+    context: Context | None = None
+
+
+def line_of(number: int, value: JsonObject) -> Line:
+    body, subpath = value.get("line"), value.get("subpath", "")
+    if not isinstance(body, dict) or not isinstance(subpath, str) or not value.keys() <= {"line", "subpath"}:
+        raise InvalidRequest(
+            f"Line {number} is not understood.", field=f"lines.{number}", help_text=f"{_NOT_OURS} Nothing was stored."
+        )
+    return Line(body, subpath)
+
+
+async def written(leaving: Leaving, conversation: AsyncIterator[Entry]) -> AsyncIterator[bytes]:
+    """The last line says how many there were: what breaks off before it is not the whole."""
+    yield _dumped({"type": "transcript", "transcript_id": leaving.transcript_id})
+    count = 0
+    async for entry in conversation:
+        for line in leaving.lines(entry):
+            count += 1
+            yield _line(line)
+    for line in leaving.last():
+        count += 1
+        yield _line(line)
+    yield _dumped({"type": "end", "lines": count})
+
+
+def _line(line: Line) -> bytes:
+    return _dumped({"line": line.body, "subpath": line.subpath} if line.subpath else {"line": line.body})
+
+
+def _dumped(value: JsonObject) -> bytes:
+    return orjson.dumps(value) + b"\n"

@@ -1,0 +1,196 @@
+"""Claude Code's own transcripts on this machine: where they are, what is in them, and how one is put there.
+
+Nothing in a transcript is trusted, and nothing that a server sends: a name that could lead out of its directory is not
+followed, and no file is written over unless the new one only adds to it, or somebody says so.
+"""
+
+import json
+import os
+import re
+import tempfile
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from footplate.cli import wording
+from footplate.client import ClientError
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SUBPATH: Final = re.compile(r"subagents(/[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}){1,8}")
+_UNNAMED: Final = re.compile(r"[^a-zA-Z0-9]")
+_LONGEST: Final = 200
+"""Of a project's name; Claude Code shortens what is longer in a way of its own."""
+_CHUNK: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    path: Path
+    lines: int
+    left_out: int
+    said: int
+    """Lines with messages."""
+    title: str
+
+    def sent(self) -> Iterator[bytes]:
+        """As the server takes them: each as it stands in its file, with its place."""
+        for subpath, file in files_of(self.path):
+            where = json.dumps(subpath).encode()
+            for raw in _lines(file):
+                if _object(raw) is not None:
+                    yield b'{"subpath":%b,"line":%b}\n' % (where, raw.strip())
+            if subpath and (told := _object(_sidecar(file))) is not None:
+                yield b'{"subpath":%b,"line":%b}\n' % (where, json.dumps({**told, "type": "agent_metadata"}).encode())
+
+
+def found(paths: Sequence[Path]) -> list[Path]:
+    """A file is itself; a directory is the sessions in it, or in the projects in it."""
+    files: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        places = [path, *(each for each in sorted(path.iterdir()) if each.is_dir())]
+        files += [file for place in places for file in sorted(place.glob("*.jsonl")) if _UUID.fullmatch(file.stem)]
+    return list(dict.fromkeys(files))
+
+
+def read(path: Path) -> Transcript:
+    lines = left_out = said = 0
+    prompt = title = ""
+    for subpath, file in files_of(path):
+        for raw in _lines(file):
+            line = _object(raw)
+            left_out, lines = left_out + (line is None), lines + (line is not None)
+            if line is None or subpath:
+                continue
+            said += line.get("type") in {"user", "assistant"}
+            title = str(line.get("customTitle") or line.get("aiTitle") or "") or title
+            prompt = prompt or _prompt(line)
+    return Transcript(path, lines, left_out, said, title or wording.title_of(prompt or path.stem))
+
+
+def files_of(path: Path) -> Iterator[tuple[str, Path]]:
+    """The main one first."""
+    yield "", path
+    below = path.with_suffix("")
+    for file in sorted((below / "subagents").rglob("*.jsonl")):
+        subpath = file.relative_to(below).with_suffix("").as_posix()
+        if _SUBPATH.fullmatch(subpath) and ".." not in subpath:
+            yield subpath, file
+
+
+def project_directory(directory: Path, environment: Mapping[str, str]) -> Path:
+    """Where Claude Code looks for the sessions of a working directory."""
+    base = Path(environment.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+    name = _UNNAMED.sub("-", unicodedata.normalize("NFC", os.path.realpath(directory)))
+    if len(name) > _LONGEST:
+        raise ClientError(
+            f"The path of {directory} is too long: Claude Code gives it a name that nobody else can tell.",
+            help_text="Pull into a directory with a shorter path: --to DIR.",
+        )
+    return base / "projects" / name
+
+
+class Arriving:
+    """A transcript that is being written down, beside its place until it is whole."""
+
+    def __init__(self, project: Path, transcript_id: str) -> None:
+        if not _UUID.fullmatch(transcript_id):
+            raise ClientError(f"The server calls the transcript {transcript_id!r}, which is no name for one.")
+        project.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path = project / f"{transcript_id}.jsonl"
+        self.lines = 0
+        self._beside = tempfile.TemporaryDirectory(prefix=".footplate-", dir=project)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._beside.cleanup()
+
+    def add(self, line: Mapping[str, Any], subpath: str) -> None:
+        self.lines += 1
+        if subpath and line.get("type") == "agent_metadata":
+            told = {name: value for name, value in line.items() if name != "type"}
+            self._write(f"{_checked(subpath)}.meta.json", json.dumps(told), "w")
+        elif line.get("type") != "agent_metadata":
+            name = f"{_checked(subpath)}.jsonl" if subpath else "main.jsonl"
+            self._write(name, json.dumps(line, separators=(",", ":")) + "\n", "a")
+
+    def settle(self, *, force: bool) -> None:
+        """The main file last: while it is not there, nothing is."""
+        below = self.path.with_suffix("")
+        beside = Path(self._beside.name)
+        parts = [(file, below / file.relative_to(beside)) for file in sorted(beside.glob("subagents/**/*.*"))]
+        main = beside / "main.jsonl"
+        if not main.exists():
+            raise ClientError("Nothing was said in this session yet.", help_text="There is nothing to pull.")
+        moves = [*parts, (main, self.path)]
+        for new, old in moves:
+            if not force and old.exists() and new.suffix == ".jsonl" and not _begins(new, old):
+                raise ClientError(
+                    f"{old} has lines that the session does not have.",
+                    help_text="It was gone on with here, or is another one's. --force replaces it; `footplate import` "
+                    "makes a session of it first.",
+                )
+        for new, old in moves:
+            old.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.replace(new, old)  # noqa: PTH105 - says what it does
+
+    def _write(self, name: str, text: str, mode: str) -> None:
+        path = Path(self._beside.name, name)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | (os.O_APPEND if mode == "a" else os.O_TRUNC), 0o600)
+        with open(descriptor, mode, encoding="utf-8", newline="\n") as file:  # noqa: PTH123 - a descriptor
+            file.write(text)
+
+
+def _checked(subpath: str) -> str:
+    if not _SUBPATH.fullmatch(subpath) or ".." in subpath:
+        raise ClientError(
+            f"The server names a file {subpath!r}, which is no place of a transcript. Nothing was written."
+        )
+    return subpath
+
+
+def _begins(new: Path, old: Path) -> bool:
+    """Whether all of the old one is the beginning of the new one."""
+    with new.open("rb") as longer, old.open("rb") as shorter:
+        while piece := shorter.read(_CHUNK):
+            if longer.read(len(piece)) != piece:
+                return False
+    return True
+
+
+def _lines(file: Path) -> Iterable[bytes]:
+    with file.open("rb") as lines:
+        yield from (raw for raw in lines if raw.strip())
+
+
+def _sidecar(file: Path) -> bytes:
+    try:
+        return file.with_suffix(".meta.json").read_bytes()
+    except OSError:
+        return b""
+
+
+def _object(raw: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _prompt(line: Mapping[str, Any]) -> str:
+    """What a person said first is a good name for it."""
+    message = line.get("message")
+    if line.get("type") != "user" or line.get("isMeta") or not isinstance(message, dict):
+        return ""
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    texts = [block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
+    return next((text for text in texts if isinstance(text, str) and text.strip() and text[0] != "<"), "")

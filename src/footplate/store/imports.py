@@ -1,0 +1,75 @@
+"""Stores a transcript that came from outside as the beginning of a session, some lines at a time."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from footplate.domain.principals import Principal
+from footplate.domain.transcripts import Piece
+from footplate.store.database import SQL, Connection
+from footplate.store.objects import Objects
+
+_AT_ONCE: Final = 200
+
+
+async def known(connection: Connection, principal: Principal, digest: bytes) -> str | None:
+    """The session that there is of it already. Waits for another import of the same."""
+    await connection.execute(SQL["lock_answer"], int.from_bytes(digest[:8], "big", signed=True))
+    found = await connection.fetchval(SQL["imported"], principal.organisation, digest)
+    return None if found is None else str(found)
+
+
+async def store(
+    connection: Connection,
+    objects: Objects,
+    principal: Principal,
+    session_id: str,
+    digest: bytes,
+    pieces: Iterator[Piece],
+) -> None:
+    """Into a session that is new and has nothing yet."""
+    seq = index = 0
+    while some := list(islice(pieces, _AT_ONCE)):
+        batch = await _Batch.of(objects, principal, session_id, some, index)
+        await connection.execute(
+            SQL["import_rows"],
+            session_id,
+            principal.organisation,
+            index,
+            *batch.entries,
+            seq,
+            principal.id,
+            *batch.events,
+        )
+        index, seq = index + len(batch.entries[0]), seq + len(batch.events[0])
+    await connection.execute(SQL["import_head"], session_id, seq, index)
+    await connection.execute(SQL["insert_import"], principal.organisation, digest, session_id)
+
+
+class _Batch:
+    """Columns, as the statement takes them."""
+
+    def __init__(self) -> None:
+        self.entries: tuple[list[object], ...] = ([], [], [])
+        self.events: tuple[list[object], ...] = ([], [], [], [], [], [])
+
+    @classmethod
+    async def of(
+        cls, objects: Objects, principal: Principal, session_id: str, pieces: list[Piece], index: int
+    ) -> "_Batch":
+        made = cls()
+        organisation = principal.organisation
+        for piece in pieces:
+            for entry in piece.entries:
+                text, key = await objects.fit(organisation, session_id, entry.body)
+                _add(made.entries, entry.kind, text, key)
+            count = index + len(made.entries[0])
+            for event in piece.events:
+                text, key = await objects.fit(organisation, session_id, event.body)
+                _add(made.events, event.id, event.type, text, key, piece.moment, count)
+        return made
+
+
+def _add(columns: tuple[list[object], ...], *values: object) -> None:
+    for column, value in zip(columns, values, strict=True):
+        column.append(value)

@@ -1,0 +1,26 @@
+-- Conversations that come from outside, and all of one on its way there.
+
+-- name: imported
+-- The session that a transcript became.
+select session_id from imports where organisation = $1 and digest = $2
+
+-- name: insert_import
+insert into imports (organisation, digest, session_id) values ($1, $2, $3)
+
+-- name: import_rows
+-- Some of a transcript's lines: entries from index $3 on, events behind position $7.
+with new_entries as (
+    insert into entries (session_id, idx, organisation, turn_id, kind, body, object_key)
+    select $1, $3 + n::integer - 1, $2, 'imported', kind, body::json, nullif(object_key, '')
+    from unnest($4::text[], $5::text[], $6::text[]) with ordinality as b (kind, body, object_key, n)
+)
+insert into events (session_id, seq, organisation, principal, event_id, type, body, object_key, processed_at, entries)
+select $1, $7 + n, $2, $8, event_id, type, body::json, nullif(object_key, ''), coalesce(moment, now()), entries
+from unnest($9::text[], $10::text[], $11::text[], $12::text[], $13::timestamptz[], $14::integer[]) with ordinality
+    as b (event_id, type, body, object_key, moment, entries, n)
+
+-- name: import_head
+update session_heads set seq = $2, entries = $3 where session_id = $1
+
+-- name: conversation_length
+select entries from session_heads where session_id = $1 and organisation = $2

@@ -1,0 +1,110 @@
+"""Transcripts in and out, over HTTP."""
+
+import json
+from typing import Any
+
+import httpx2
+
+from .conftest import Api, client_of
+
+PROMPT = {
+    "type": "user",
+    "uuid": "a",
+    "parentUuid": None,
+    "sessionId": "s",
+    "message": {"role": "user", "content": "Hello"},
+}
+ANSWER = {
+    "type": "assistant",
+    "uuid": "b",
+    "parentUuid": "a",
+    "message": {
+        "role": "assistant",
+        "id": "m",
+        "model": "claude-sonnet-5",
+        "content": [{"type": "text", "text": "Hi"}],
+    },
+}
+
+
+async def _first(http: httpx2.AsyncClient, harness: str = "claude") -> dict[str, Any]:
+    agent = await http.post("/v1/agents", json={"name": "a", "model": "claude-sonnet-5", "harness": harness})
+    name = f"e-{agent.json()['id']}"
+    environment = await http.post("/v1/environments", json={"name": name, "config": {"type": "cloud"}})
+    return {"agent": agent.json()["id"], "environment_id": environment.json()["id"]}
+
+
+async def _import(http: httpx2.AsyncClient, first: Any, *lines: Any, **headers: str) -> httpx2.Response:
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in (first, *lines))
+    return await http.post("/v1/sessions/import", content=body, headers=headers)
+
+
+LINES = ({"line": PROMPT}, {"line": ANSWER}, {"line": ANSWER, "subpath": "subagents/agent-1"})
+
+
+async def test_in_and_out(http: httpx2.AsyncClient) -> None:
+    first = await _first(http)
+    made = await _import(http, {**first, "title": "Mine"}, *LINES)
+    assert (made.status_code, made.json()["title"], made.json()["status"]) == (200, "Mine", "idle")
+    session = made.json()["id"]
+    listed = (await http.get(f"/v1/sessions/{session}/events")).json()["data"]
+    assert [event["type"] for event in listed] == ["user.message", "agent.message"]
+    answer = await http.get(f"/v1/sessions/{session}/transcript")
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    head, *lines, end = map(json.loads, answer.text.splitlines())
+    assert (head["type"], end) == ("transcript", {"type": "end", "lines": 3})
+    assert [line["line"]["uuid"] for line in lines] == ["a", "b", "b"]
+    assert lines[2]["subpath"] == "subagents/agent-1"
+    assert {line["line"]["sessionId"] for line in lines} == {head["transcript_id"]}
+
+
+async def test_the_same_transcript_is_the_same_session(http: httpx2.AsyncClient, api: Api) -> None:
+    first = await _first(http)
+    one = await _import(http, first, *LINES, **{"idempotency-key": "k"})
+    again = await _import(http, first, *LINES, **{"idempotency-key": "k"})
+    later = await _import(http, {**first, "title": "Other"}, *LINES)
+    more = await _import(http, first, *LINES, LINES[1])
+    assert one.json()["id"] == again.json()["id"] == later.json()["id"] != more.json()["id"]
+    async with client_of(api.app, "secret-b") as stranger:
+        theirs = await _import(stranger, await _first(stranger), *LINES)
+        assert theirs.json()["id"] != one.json()["id"]
+
+
+async def test_a_stranger_finds_nothing(http: httpx2.AsyncClient, api: Api) -> None:
+    first = await _first(http)
+    made = await _import(http, first, *LINES)
+    async with client_of(api.app, "secret-b") as stranger:
+        assert (await stranger.get(f"/v1/sessions/{made.json()['id']}/transcript")).status_code == 404
+        own = await _first(stranger)
+        for name in ("agent", "environment_id"):
+            assert (await _import(stranger, {**own, name: first[name]}, *LINES)).status_code == 404
+
+
+async def test_what_is_wrong_is_said_and_nothing_stored(http: httpx2.AsyncClient, api: Api) -> None:
+    first = await _first(http)
+    cases: list[tuple[list[Any], str]] = [
+        ([], "Nobody says anything"),
+        ([*LINES, {"line": 7}], "Line 4 is not understood"),
+        ([*LINES, {"line": PROMPT, "path": "x"}], "Line 4 is not understood"),
+        ([{"line": {"no": "type"}}], "Line 1 is no line of a transcript"),
+        ([*LINES, {"line": PROMPT, "subpath": "../x"}], "no subpath"),
+    ]
+    for lines, why in cases:
+        answer = await _import(http, first, *lines)
+        assert (answer.status_code, why in answer.json()["error"]["message"]) == (400, True), answer.text
+    torn = json.dumps(first).encode() + b'\n{"line": {"type": "us'
+    answer = await http.post("/v1/sessions/import", content=torn)
+    assert (answer.status_code, answer.json()["error"]["field"]) == (400, "lines.1")
+    large = await _import(http, first, {"line": {**PROMPT, "x": "y" * 1_000_001}})
+    assert large.status_code == 413
+    assert api.world.sessions == {}
+
+
+async def test_a_harness_without_transcripts(http: httpx2.AsyncClient) -> None:
+    first = await _first(http, "native")
+    refused = await _import(http, first, *LINES)
+    assert (refused.status_code, refused.json()["error"]["field"]) == (400, "agent")
+    session = (await http.post("/v1/sessions", json=first)).json()["id"]
+    answer = await http.get(f"/v1/sessions/{session}/transcript")
+    assert answer.status_code == 400
+    assert "'native'" in answer.json()["error"]["message"]

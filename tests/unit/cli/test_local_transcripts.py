@@ -1,0 +1,96 @@
+"""Claude Code's transcripts on this machine: found, read, and put there without harm to what is there."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_agent_sdk._internal.sessions import _sanitize_path
+
+from footplate.cli import local_transcripts
+from footplate.cli.local_transcripts import Arriving
+from footplate.client import ClientError
+
+NAME = "5d5f6b1e-0000-4000-8000-000000000000"
+PROMPT = {"type": "user", "message": {"role": "user", "content": "Mend the tests\nplease"}}
+ANSWER = {"type": "assistant", "message": {"role": "assistant", "content": []}}
+
+
+def _write(path: Path, *lines: Any, end: bytes = b"") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines) + end)
+    return path
+
+
+def test_one_a_project_or_all(tmp_path: Path) -> None:
+    one = _write(tmp_path / "-home-me" / f"{NAME}.jsonl", PROMPT)
+    _write(tmp_path / "-home-me" / "agent-1.jsonl", PROMPT)
+    other = _write(tmp_path / "-home-you" / f"{NAME}.jsonl", PROMPT)
+    assert local_transcripts.found([one]) == [one]
+    assert local_transcripts.found([one.parent]) == [one]
+    assert local_transcripts.found([tmp_path, one]) == [one, other]
+
+
+def test_what_is_in_one(tmp_path: Path) -> None:
+    path = _write(tmp_path / f"{NAME}.jsonl", {"type": "mode"}, PROMPT, ANSWER, end=b'{"type": "assi')
+    sub = _write(tmp_path / NAME / "subagents" / "agent-1.jsonl", ANSWER)
+    sub.with_suffix(".meta.json").write_text('{"agentType": "Explore"}')
+    found = local_transcripts.read(path)
+    assert (found.lines, found.left_out, found.said, found.title) == (4, 1, 2, "Mend the tests")
+    sent = [json.loads(line) for line in found.sent()]
+    assert [line["line"] for line in sent[:3]] == [{"type": "mode"}, PROMPT, ANSWER]
+    assert sent[3:] == [
+        {"subpath": "subagents/agent-1", "line": ANSWER},
+        {"subpath": "subagents/agent-1", "line": {"agentType": "Explore", "type": "agent_metadata"}},
+    ]
+
+
+def test_a_project_has_the_name_that_claude_code_gives_it(tmp_path: Path) -> None:
+    directory = tmp_path / "my project_ü"
+    directory.mkdir()
+    found = local_transcripts.project_directory(directory, {"CLAUDE_CONFIG_DIR": "/conf"})
+    assert found == Path("/conf/projects") / _sanitize_path(os.path.realpath(directory))
+    with pytest.raises(ClientError, match="too long"):
+        local_transcripts.project_directory(Path("/" + "x" * 250), {})
+
+
+def _arrive(project: Path, *lines: Any, force: bool = False) -> Path:
+    with Arriving(project, NAME) as arriving:
+        for line in lines:
+            arriving.add(line, "")
+        arriving.settle(force=force)
+    return arriving.path
+
+
+def test_a_file_is_brought_up_to_date_and_never_lost(tmp_path: Path) -> None:
+    path = _arrive(tmp_path / "p", PROMPT)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert _arrive(tmp_path / "p", PROMPT, ANSWER) == path
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [PROMPT, ANSWER]
+    with pytest.raises(ClientError, match="lines that the session does not have"):
+        _arrive(tmp_path / "p", PROMPT)
+    assert len(path.read_text().splitlines()) == 2
+    _arrive(tmp_path / "p", ANSWER, force=True)
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [ANSWER]
+    assert [each.name for each in (tmp_path / "p").iterdir()] == [path.name]
+
+
+def test_subagents_beside_it(tmp_path: Path) -> None:
+    with Arriving(tmp_path, NAME) as arriving:
+        arriving.add(PROMPT, "")
+        arriving.add(ANSWER, "subagents/agent-1")
+        arriving.add({"type": "agent_metadata", "agentType": "Explore"}, "subagents/agent-1")
+        arriving.settle(force=False)
+    below = tmp_path / NAME / "subagents"
+    assert json.loads((below / "agent-1.meta.json").read_text()) == {"agentType": "Explore"}
+    assert json.loads((below / "agent-1.jsonl").read_text()) == ANSWER
+
+
+@pytest.mark.parametrize("subpath", ["../../evil", "subagents/../../evil", "/etc/evil", "subagents/.ssh", "evil"])
+def test_no_server_writes_elsewhere(tmp_path: Path, subpath: str) -> None:
+    with Arriving(tmp_path / "p", NAME) as arriving, pytest.raises(ClientError, match="no place"):
+        arriving.add(PROMPT, subpath)
+    with pytest.raises(ClientError, match="no name for one"):
+        Arriving(tmp_path, f"../{NAME}")
+    assert not list(tmp_path.rglob("*evil*"))
