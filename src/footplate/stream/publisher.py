@@ -71,6 +71,11 @@ class Live:
             self._sender = asyncio.create_task(self._send_all(), name="live publisher", context=Context())
         return True
 
+    @property
+    def busy(self) -> bool:
+        """Something is queued or on its way: what is offered now has to wait for it."""
+        return not self._idle.is_set()
+
     async def drained(self, *, seconds: float = _SEND_SECONDS) -> bool:
         """Wait until all that is queued was sent or dropped."""
         try:

@@ -1,8 +1,10 @@
 """The live side of one running turn: previews, coalesced, in one order with the turn's durable events.
 
 A model writes many small pieces. The first is sent at once, so that the first token is not late; those that follow
-within the flush interval are sent as one entry. Text that cannot be sent waits in a bounded buffer; text beyond
-the bound is left out of the preview, for the finished event carries all of it.
+within the flush interval are sent as one entry. The interval is short while the process has nothing else to send, so
+that pieces at a model's usual pace go out one by one, and long while it has, so that it has less to send. Text that
+cannot be sent waits in a bounded buffer; text beyond the bound is left out of the preview, for the finished event
+carries all of it.
 """
 
 import asyncio
@@ -17,6 +19,7 @@ from footplate.stream.entries import Command, Delta, Start
 from footplate.stream.publisher import Live, durable
 
 FLUSH_SECONDS: Final = 0.02
+_CALM_FLUSH_SECONDS: Final = 0.005
 MAX_TEXT: Final = 1_000_000
 """Characters of one preview that are shown while it is written."""
 
@@ -120,7 +123,8 @@ class TurnLive:
             self._timer = None
         if self._open is None or not self._buffered:
             return
-        self._next_flush = self._loop.time() + self._flush_seconds
+        pace = self._flush_seconds if self._live.busy else min(self._flush_seconds, _CALM_FLUSH_SECONDS)
+        self._next_flush = self._loop.time() + pace
         text = "".join(self._buffered)
         body = entries.encode_delta(Delta(self._open.event_id, self._sent, text))
         if self._live.offer((("RPUSHX", self._key, body), self._entry(entries.DELTA, body))):

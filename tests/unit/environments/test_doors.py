@@ -1,5 +1,7 @@
 """Sockets of ours inside a sandbox that has no network: reached by path and by port, closed with the turn."""
 
+import importlib
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +12,7 @@ from footplate.domain.environments import Backend, EnvironmentConfig
 from footplate.domain.networks import Network
 from footplate.domain.ports import Endpoint
 from footplate.domain.running import ModelGrant, OpenEnvironment
+from footplate.environments import guardian
 from footplate.environments.guardian import clock
 from footplate.environments.opening import Sandboxed
 from footplate.environments.sandbox.probe import Found
@@ -79,6 +82,18 @@ async def test_whoever_kills_the_carrier_gets_another(tmp_path: Path, sandbox_ho
         for _ in range(3):
             assert await ask(environment, "127.0.0.1:3129", token) == ["200 [{'type': 'text', 'text': 'hi'}]"]
             await environment.run(["bash", "-c", "trap '' TERM; kill -9 -1"])
+
+
+def test_small_pieces_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Inside it is no part of our package.
+    monkeypatch.syspath_prepend(str(Path(guardian.__file__).parent))
+    doors = importlib.import_module("inside_doors")
+    ((listener, _),) = doors.listen([(0, "/nowhere")]).values()
+    with socket.create_connection(listener.getsockname()):
+        accepted = doors.accept(listener)
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+        accepted.close()
+    listener.close()
 
 
 async def test_the_doors_cannot_be_changed_from_inside(tmp_path: Path, sandbox_host: Found | None) -> None:
