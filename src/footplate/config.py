@@ -55,6 +55,11 @@ def _rest(value: object) -> object:
     return rest
 
 
+def _processors() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _is_network(entry: str) -> bool:
     try:
         ipaddress.ip_network(entry)
@@ -124,11 +129,18 @@ class Settings(BaseSettings):
     """Turns that one worker runs at once."""
     kept_entries: int = 200_000
     """Conversation entries that a worker keeps in memory, so that a session's next turn reads only what is new."""
-    kept_sessions: int = 0
-    """Sessions whose harness stays connected after a turn, to begin the next one sooner. One with Claude Code takes
-    some 200 MB; none is kept unless the operator says so."""
+    kept_sessions: int = Field(default=4, ge=0)
+    """Sessions whose harness a worker keeps connected after a turn, to begin the next one sooner. One with Claude Code
+    takes some 200 MB; native has nothing to keep."""
     kept_seconds: float = 300.0
     """How long one stays connected while nothing is asked of it."""
+    slots: int = Field(default=2, ge=0)
+    """New sessions whose harness a worker connects ahead of their first input; each is as large as a kept one. Give it
+    to api and workers alike: with 0 the api asks for none."""
+    slot_seconds: float = 60.0
+    """How long one waits for that input."""
+    starts: int = Field(default_factory=_processors, ge=1)
+    """CLIs that a worker starts at once; as many as it has processors."""
     heartbeat_timeout: float = 10.0
     """A worker that the engine has not heard of for so long has lost its turns."""
     lease: float = 5.0

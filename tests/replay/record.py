@@ -36,8 +36,13 @@ class ScriptedTurns(TurnRunner):
 
     def __init__(self) -> None:
         self.outcomes: dict[str, list[Ended | TryAgain | None]] = {}
+        self.prepared: list[str] = []
         self.started = asyncio.Event()
         self.release = asyncio.Event()
+
+    def prepare(self, organisation: str, session_id: str) -> None:
+        del organisation
+        self.prepared.append(session_id)
 
     async def run(self, organisation: str, session_id: str) -> Ended | TryAgain:
         del organisation
@@ -76,6 +81,15 @@ class Recorder:
 
     async def wake(self, session_id: str) -> None:
         await self._waker.wake(ORGANISATION, session_id)
+
+    async def prepare(self, session_id: str) -> None:
+        await self._waker.prepare(ORGANISATION, session_id)
+
+        async def prepared() -> bool:
+            return session_id in self.turns.prepared
+
+        assert await wait_until(prepared, PATIENCE)
+        await asyncio.sleep(0.3)
 
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[None]:
@@ -130,6 +144,19 @@ async def one_turn(recorder: Recorder) -> None:
     await recorder.wake(session_id)
     await recorder.until_turns_are_done(session_id)
     await recorder.write("one-turn-open", recorder.handle(session_id))
+
+
+async def prepared(recorder: Recorder) -> None:
+    """Before its first turn, and once more when nobody needs it any more."""
+    session_id = recorder.session("prepared", Ended(more=False), Ended(more=False))
+    await recorder.prepare(session_id)
+    await recorder.wake(session_id)
+    await asyncio.sleep(0.3)
+    recorder.turns.prepared.clear()
+    await recorder.prepare(session_id)
+    await recorder.wake(session_id)
+    await recorder.until_turns_are_done(session_id)
+    await recorder.write("prepared", recorder.handle(session_id))
 
 
 async def wakes_during_a_turn(recorder: Recorder) -> None:
@@ -205,6 +232,7 @@ async def handed_over(recorder: Recorder) -> None:
 
 SCENARIOS: Final[Sequence[Callable[[Recorder], Awaitable[None]]]] = (
     one_turn,
+    prepared,
     wakes_during_a_turn,
     linger_ends,
     continued_as_new,

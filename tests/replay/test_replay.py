@@ -97,6 +97,11 @@ def test_the_first_version_has_every_kind_of_history() -> None:
     assert kinds["swept"]["ACTIVITY_TASK_COMPLETED"] == 1
 
 
+def test_the_second_version_has_what_is_done_ahead_of_a_turn() -> None:
+    kinds = _kinds(FIRST.with_name("v2") / "prepared.json")
+    assert (kinds["MARKER_RECORDED"], kinds["ACTIVITY_TASK_COMPLETED"]) == (2, 2)
+
+
 @pytest.mark.parametrize("path", HISTORIES, ids=_name)
 def test_a_history_holds_ids_and_flags_alone(path: Path) -> None:
     assert path.stat().st_size < 100_000

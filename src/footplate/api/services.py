@@ -34,6 +34,8 @@ class ApiServices:
     """Names that an agent may choose from."""
     default_harness: str = "native"
     """Of an agent that chooses none."""
+    prepared: frozenset[str] = frozenset()
+    """Harnesses that workers get ready as soon as a session of theirs is created."""
     search: bool = False
     """There is a provider that answers `web_search`."""
     ignore_unknown_fields: bool = False

@@ -7,7 +7,7 @@ fences by itself: all of that is behind `TurnLog`.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.events import Event, PreviewType, Usage
@@ -228,8 +228,8 @@ class TurnContext:
     context: JsonObject = field(default_factory=dict)
     """What the caller gave the session and this input for its tools and hooks (F6)."""
     kept: Kept | None = None
-    """What this harness kept at the end of the session's last turn, in this environment, which is the same. Nobody has
-    added to the conversation since, and the agent's configuration is the same. Use it or end it."""
+    """What this harness kept at the end of the session's last turn, or prepared for this one, in this same environment.
+    Nobody has added to the conversation since, and the agent's configuration is the same. Use it or end it."""
     keep: Callable[[Kept], bool] = lambda _: False
     """Ask for it to be kept, and the environment with it, when all else that the turn started is dead. False: it is the
     harness's to end."""
@@ -242,6 +242,27 @@ class Harness(Protocol):
 
     async def run(self, turn: TurnContext) -> Outcome:
         """Work until the turn ends. Raise `Temporary` to be tried again, `Permanent` to fail, `HandOver` when asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """What is known of a session's next turn before it begins. As in a `TurnContext`, but no model may be asked yet."""
+
+    session_id: str
+    config: ResolvedConfig
+    history: Sequence[Entry]
+    environment: Environment
+    endpoints: Mapping[str, Endpoint]
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """What a harness may have beside `run`."""
+
+    async def prepare(self, ahead: Ahead) -> Kept | None:
+        """Begin with what the next turn needs, whatever its input is. That turn finds it as `kept`, if it comes here
+        and soon, and if nothing changed. None: there is nothing to prepare.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +294,8 @@ class HarnessServices:
     """By provider (`anthropic`, `openai`, …): where clients that are made once connect to. The key that counts comes
     with each turn (`TurnContext.endpoints`)."""
     web: WebAccess = field(default_factory=WebAccess)
+    starts: int = 1
+    """How many programs of its own a harness may be starting at once."""
 
 
 HarnessFactory = Callable[[HarnessServices], Harness]

@@ -72,6 +72,10 @@ class HeadState:
 
 class ClaimStore(Protocol):
     async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | Nothing: ...
+    async def outlook(self, organisation: str, session_id: str) -> Claim | None:
+        """What the session's next turn will most likely be, without an input, and without claiming anything. None: it
+        has begun, or is about to, or there will be none.
+        """
 
 
 class TurnStore(Protocol):
@@ -188,3 +192,5 @@ class Environments(Protocol):
 
 class Waker(Protocol):
     async def wake(self, organisation: str, session_id: str) -> None: ...
+    async def prepare(self, organisation: str, session_id: str) -> None:
+        """Its first input may come soon. An accelerator only."""

@@ -81,6 +81,8 @@ class Accepted:
     """The session's workflow has to be woken."""
     nudge: bool = False
     """A running turn has to look at its inputs."""
+    prepare: bool = False
+    """The session is new, and its first input may come soon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from temporalio.service import RPCError
 from footplate.domain.errors import Unavailable
 from footplate.domain.running import Chore, SweepStore, Waker
 from footplate.engine.turn import TryAgain, TurnRunner
-from footplate.engine.workflow import RUN_TURN, SWEEP, SessionRef
+from footplate.engine.workflow import PREPARE, RUN_TURN, SWEEP, SessionRef
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +36,11 @@ class TurnActivities:
         """Claims the session's next turn and works until it ends. True: there is more to do."""
         with structlog.contextvars.bound_contextvars(organisation=session.organisation, session=session.session_id):
             return await self._run_turn(session)
+
+    @activity.defn(name=PREPARE)
+    async def prepare(self, session: SessionRef) -> None:
+        """Begins, and waits for nothing."""
+        self._runner.prepare(session.organisation, session.session_id)
 
     async def _run_turn(self, session: SessionRef) -> bool:
         await _still_ours()

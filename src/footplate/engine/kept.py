@@ -7,41 +7,18 @@ worker's lease like everything else: a worker that is lost has nothing kept.
 
 import asyncio
 import contextlib
-import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
 
-from footplate.domain.ports import Kept
-from footplate.domain.running import Claim, ModelGrant, OpenEnvironment
+from footplate.domain.running import Claim
+from footplate.engine.lodging import Lodging
 
 log = structlog.get_logger(__name__)
 
 _LOOK_EVERY: Final = 0.5
-
-
-@dataclass(slots=True)
-class Lodging:
-    """A kept harness, with the environment that it runs in and its leave to ask models."""
-
-    environment: OpenEnvironment
-    models: ModelGrant
-    harness: Kept | None = None
-    since: float = field(default_factory=time.monotonic)
-
-    async def aclose(self) -> None:
-        """The environment last: whatever the harness does not end, that does."""
-        if self.harness is not None:
-            harness, self.harness = self.harness, None
-            with contextlib.suppress(Exception):
-                await harness.aclose()
-        try:
-            await self.environment.aclose()
-        finally:
-            await self.models.aclose()
 
 
 class KeptHarnesses:
@@ -51,14 +28,22 @@ class KeptHarnesses:
         self._seconds = seconds
         self._deadline = deadline
         self._kept: OrderedDict[str, tuple[Claim, int, Lodging]] = OrderedDict()
+        self._ending: dict[str, asyncio.Task[None]] = {}
 
     @property
     def welcome(self) -> bool:
         """Whether any is kept at all."""
         return self._most > 0
 
+    @property
+    def room(self) -> int:
+        """How many more there may be before the oldest has to go."""
+        return self._most - len(self._kept)
+
     async def take(self, claim: Claim) -> Lodging | None:
         """For this turn alone. One that does not fit is dead when this returns."""
+        if (ending := self._ending.get(claim.session_id)) is not None:
+            await asyncio.wait({ending})
         found = self._kept.pop(claim.session_id, None)
         if found is None:
             return None
@@ -70,14 +55,14 @@ class KeptHarnesses:
         await lodging.aclose()
         return None
 
-    async def put(self, claim: Claim, entries: int, lodging: Lodging) -> None:
+    def put(self, claim: Claim, entries: int, lodging: Lodging) -> None:
         """`entries`: how many the conversation has at the end of this turn."""
         lodging.models.pause()
-        lodging.since = time.monotonic()
+        lodging.begin()
+        self._drop(claim.session_id)
         self._kept[claim.session_id] = (claim, entries, lodging)
         while len(self._kept) > self._most:
-            gone, (_, _, oldest) = self._kept.popitem(last=False)
-            await _end(gone, oldest)
+            self._drop(next(iter(self._kept)))
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -87,24 +72,36 @@ class KeptHarnesses:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            left = [lodging for _, _, lodging in self._kept.values()]
-            self._kept.clear()
-            await asyncio.gather(*(lodging.aclose() for lodging in left), return_exceptions=True)
+            for session_id in [*self._kept]:
+                self._drop(session_id)
+            await asyncio.gather(*self._ending.values())
 
     async def _look_on(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_EVERY)
-            for session_id, (_, _, lodging) in list(self._kept.items()):
-                living = lodging.harness is not None and lodging.harness.alive
-                if living and time.monotonic() - lodging.since < self._seconds:
+            for session_id, (_, _, lodging) in [*self._kept.items()]:
+                if lodging.harness is None or not lodging.harness.alive or lodging.age >= self._seconds:
+                    self._drop(session_id)
+                else:
                     lodging.environment.renew(self._deadline())
-                elif self._kept.pop(session_id, None) is not None:
-                    await _end(session_id, lodging)
+
+    def _drop(self, session_id: str) -> None:
+        """On the side: the others are not to lose their lease meanwhile."""
+        if (found := self._kept.pop(session_id, None)) is not None:
+            task = asyncio.create_task(_end(session_id, found[2], after=self._ending.get(session_id)))
+            self._ending[session_id] = task
+            task.add_done_callback(lambda _: self._ended(session_id, task))
+
+    def _ended(self, session_id: str, task: "asyncio.Task[None]") -> None:
+        if self._ending.get(session_id) is task:
+            del self._ending[session_id]
 
 
-async def _end(session_id: str, lodging: Lodging) -> None:
+async def _end(session_id: str, lodging: Lodging, *, after: "asyncio.Task[None] | None") -> None:
     """Whatever goes wrong is nobody's turn."""
     try:
         await lodging.aclose()
+        if after is not None:
+            await after
     except Exception:
         log.exception("not ended", action="kept.not_ended", session=session_id)

@@ -5,7 +5,6 @@ the turn's commands are dead before its last commit, and the commit is all or no
 """
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from typing import Final
 import structlog
 
 from footplate import failpoints
-from footplate.domain import environments
 from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent, Temporary
 from footplate.domain.ports import Harness, Kept, SteerMessage, TurnContext
 from footplate.domain.running import (
@@ -33,9 +31,11 @@ from footplate.domain.turns import Outcome, TurnStatus
 from footplate.engine.clock import TurnClock
 from footplate.engine.conversations import Conversations
 from footplate.engine.fenced_log import FencedLog
-from footplate.engine.kept import KeptHarnesses, Lodging
+from footplate.engine.kept import KeptHarnesses
 from footplate.engine.leases import HeldTurn, LeaseKeeper
+from footplate.engine.lodging import Lodging, lodge
 from footplate.engine.observed import TurnWatch
+from footplate.engine.slots import Slots
 
 log = structlog.get_logger(__name__)
 
@@ -80,6 +80,7 @@ class Parts:
     leases: LeaseKeeper
     conversations: Conversations
     kept: KeptHarnesses
+    slots: Slots
     limits: Limits
     stopping: asyncio.Event
     """The worker was told to stop: turns are handed over, and none begins."""
@@ -111,6 +112,11 @@ class TurnRunner:
             parts.leases.release(held)
             await live.aclose()
 
+    def prepare(self, organisation: str, session_id: str) -> None:
+        """Have a slot ready for the first turn of a session, unless this worker is about to stop."""
+        if not self._parts.stopping.is_set():
+            self._parts.slots.prepare(organisation, session_id)
+
     async def _old_holder_is_dead(self, claim: Claim, before: HeldTurn | None) -> None:
         """Nothing starts while a command of the last attempt may be alive."""
         if before is not None:
@@ -141,7 +147,7 @@ class _Turn:
             result = await self._run()
             if self._keeps and self._lodging is not None and isinstance(result, Ended):
                 lodging, self._lodging = self._lodging, None
-                await self._parts.kept.put(self._claim, self._log.entries, lodging)
+                self._parts.kept.put(self._claim, self._log.entries, lodging)
             return result
         finally:
             await self._leave()
@@ -169,8 +175,7 @@ class _Turn:
             return await self._failed("unknown_error", "An internal error; the server's log has the details.", None)
 
     async def _work(self) -> Outcome:
-        lodging = await self._parts.kept.take(self._claim) or await self._lodge()
-        self._lodging = lodging
+        lodging = self._lodging = await self._lodge()
         try:
             outcome = await self._work_in(lodging)
         except BaseException:
@@ -181,21 +186,10 @@ class _Turn:
         return outcome
 
     async def _lodge(self) -> Lodging:
+        """In what waits for this turn, or anew."""
         parts, claim = self._parts, self._claim
-        models = parts.models.grant(deadline=self._held.deadline)
-        try:
-            environment = await parts.environments.open(
-                claim.organisation,
-                claim.session_id,
-                deadline=self._held.deadline,
-                variables=_variables(claim),
-                config=environments.load(claim.config.environment),
-                models=models,
-            )
-        except BaseException:
-            await models.aclose()
-            raise
-        return Lodging(environment, models)
+        found = await parts.slots.take(claim) or await parts.kept.take(claim)
+        return found or await lodge(parts.environments, parts.models, claim, deadline=self._held.deadline)
 
     async def _leave(self) -> None:
         """All that the turn started is dead when this returns."""
@@ -354,15 +348,6 @@ class _Turn:
 def _lost(error: Fenced) -> TryAgain:
     """Nobody hears this if another worker has the turn. If our own lease ran out, it is ours to take up anew."""
     return TryAgain(_AFTER_LOSS, error.message)
-
-
-def _variables(claim: Claim) -> dict[str, str]:
-    """What a tool may know of its turn; the caller's context among it (F6)."""
-    return {
-        "FOOTPLATE_SESSION_ID": claim.session_id,
-        "FOOTPLATE_TURN_ID": claim.turn_id,
-        "FOOTPLATE_CONTEXT": json.dumps(claim.context),
-    }
 
 
 def _failure(error_type: str, message: str) -> Outcome:

@@ -8,7 +8,7 @@ from temporalio.service import RPCError
 
 from footplate.config import Settings
 from footplate.domain.errors import Unavailable
-from footplate.engine.workflow import WAKE, SessionInput, SessionWorkflow
+from footplate.engine.workflow import PREPARE, WAKE, SessionInput, SessionWorkflow
 
 
 def workflow_id(organisation: str, session_id: str) -> str:
@@ -21,6 +21,12 @@ class TemporalWaker:
         self._settings = settings
 
     async def wake(self, organisation: str, session_id: str) -> None:
+        await self._signal(WAKE, organisation, session_id)
+
+    async def prepare(self, organisation: str, session_id: str) -> None:
+        await self._signal(PREPARE, organisation, session_id)
+
+    async def _signal(self, name: str, organisation: str, session_id: str) -> None:
         session = SessionInput(organisation, session_id, self._settings.linger, self._settings.heartbeat_timeout)
         try:
             await self._client.start_workflow(
@@ -29,7 +35,7 @@ class TemporalWaker:
                 id=workflow_id(organisation, session_id),
                 task_queue=self._settings.task_queue,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-                start_signal=WAKE,
+                start_signal=name,
                 priority=Priority(fairness_key=organisation[:64]),
                 rpc_timeout=timedelta(seconds=5),
             )

@@ -31,7 +31,7 @@ async def run_worker(
         client,
         task_queue=settings.task_queue,
         workflows=[SessionWorkflow, SweepWorkflow],
-        activities=[turns.run_turn, sweep.sweep],
+        activities=[turns.run_turn, turns.prepare, sweep.sweep],
         # The workflows hold no I/O and are replayed in CI; the sandbox would cost a third of the throughput.
         workflow_runner=UnsandboxedWorkflowRunner(),
         max_concurrent_activities=settings.max_turns + 1,  # one for the sweep

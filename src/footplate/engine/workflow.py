@@ -6,15 +6,18 @@ before it returns; Temporal refuses to complete a workflow while a signal is uns
 start, so a wake is either seen by this run or starts the next one.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy
+from temporalio.exceptions import ActivityError
 
 RUN_TURN = "run_turn"
 SWEEP = "sweep"
 WAKE = "wake"
+PREPARE = "prepare"
 
 
 @dataclass(frozen=True)
@@ -38,20 +41,31 @@ class SessionRef:
 class SessionWorkflow:
     def __init__(self) -> None:
         self._woken = False
+        self._expected = False
 
     @workflow.signal(name=WAKE)
     def wake(self) -> None:
         self._woken = True
+
+    @workflow.signal(name=PREPARE)
+    def prepare(self) -> None:
+        self._expected = True
 
     @workflow.run
     async def run(self, session: SessionInput) -> None:
         self._woken = self._woken or session.woken
         while True:
             try:
-                await workflow.wait_condition(lambda: self._woken, timeout=timedelta(seconds=session.linger))
+                await workflow.wait_condition(
+                    lambda: self._woken or self._expected, timeout=timedelta(seconds=session.linger)
+                )
             except TimeoutError:
                 if not self._woken:
                     return
+            self._expected = False
+            if not self._woken:
+                await _prepare(SessionRef(session.organisation, session.session_id))
+                continue
             self._woken = False
             more: bool = await workflow.execute_activity(
                 RUN_TURN,
@@ -74,6 +88,16 @@ class SessionWorkflow:
                         woken=self._woken,
                     )
                 )
+
+
+async def _prepare(session: SessionRef) -> None:
+    """On the worker that has this workflow at hand: as long as it does, the next turn begins there. Whether it came to
+    anything is nobody's concern.
+    """
+    with suppress(ActivityError):
+        await workflow.execute_local_activity(
+            PREPARE, session, start_to_close_timeout=timedelta(seconds=5), retry_policy=RetryPolicy(maximum_attempts=1)
+        )
 
 
 @workflow.defn(name="SweepWorkflow")

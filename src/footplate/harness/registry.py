@@ -38,6 +38,11 @@ def transcripts(name: str) -> Transcripts | None:
     return None
 
 
+def with_programs() -> frozenset[str]:
+    """Harnesses whose own program runs inside: it is worth starting before somebody waits for it."""
+    return frozenset(point.name for point in entry_points(group=PROGRAMS))
+
+
 def check(name: str) -> None:
     """Refuse a name that no installed package provides."""
     if name not in installed():

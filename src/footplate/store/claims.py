@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from typing import cast
 
 from footplate.domain import agents, events, ids
+from footplate.domain.agents import ResolvedConfig
 from footplate.domain.events import Event, Position
 from footplate.domain.json import JsonObject
 from footplate.domain.running import Claim, Nothing
@@ -43,6 +44,30 @@ class Claims:
         content = [*await self._carried(found), *found.content]
         return replace(found, content=content, old_holder=old, old_holder_lives=bool(alive))
 
+    async def outlook(self, organisation: str, session_id: str) -> Claim | None:
+        row = await self._database.fetchrow("outlook", session_id, organisation)
+        if row is None:
+            return None
+        return Claim(
+            organisation=organisation,
+            session_id=session_id,
+            epoch=row["epoch"],
+            turn_id="",
+            attempt=1,
+            failures=0,
+            first_seq=row["seq"],
+            control_seq=row["control_seq"],
+            controls_seq=row["seq"],
+            config=self._config(row, {}),
+            content=(),
+            context=row["session_context"],
+            entries=row["entries"],
+        )
+
+    def _config(self, session: Row, overrides: JsonObject) -> ResolvedConfig:
+        resolved = agents.resolve(session["agent"], overrides, default_harness=self._default_harness)
+        return replace(resolved, environment=session["environment"], mode=session["mode"])
+
     async def _find(self, connection: Connection, head: Row, organisation: str, session_id: str) -> Claim | Nothing:
         if head["turn_id"] is not None:
             turn = await connection.fetchrow(SQL["turn_of_head"], session_id, head["turn_id"])
@@ -63,8 +88,7 @@ class Claims:
         return await self._begin(connection, head, step, organisation, session_id)
 
     async def _begin(self, connection: Connection, head: Row, step: Row, organisation: str, session_id: str) -> Claim:
-        resolved = agents.resolve(step["agent"], step["overrides"], default_harness=self._default_harness)
-        config = replace(resolved, environment=step["environment"], mode=step["mode"])
+        config = self._config(step, step["overrides"])
         context = {**step["session_context"], **step["context"]}
         turn_id, running = ids.new_id(ids.TURN), events.status_running()
         row = await connection.fetchrow(

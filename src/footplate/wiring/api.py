@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from types import FrameType
 from typing import Final
 
@@ -62,6 +62,7 @@ async def run(settings: Settings) -> None:
             harnesses=frozenset(registry.installed()),
             transcripts=registry.transcripts,
             default_harness=settings.default_harness,
+            prepared=registry.with_programs() if settings.slots else frozenset(),
             search=settings.search_provider is not None,
             backend=backend_of(settings),
             ignore_unknown_fields=settings.ignore_unknown_fields,
@@ -132,6 +133,9 @@ class _Notifier:
                 await self._waker.wake(accepted.organisation, accepted.session_id)
             except FootplateError as error:
                 log.warning("not woken; the sweep will", action="wake.failed", reason=error.message)
+        elif accepted.prepare:
+            with suppress(FootplateError):
+                await self._waker.prepare(accepted.organisation, accepted.session_id)
 
 
 class _Health:

@@ -18,6 +18,7 @@ from footplate.engine.activities import SweepActivities, TurnActivities
 from footplate.engine.conversations import Conversations
 from footplate.engine.kept import KeptHarnesses
 from footplate.engine.leases import LeaseKeeper
+from footplate.engine.slots import Slots
 from footplate.engine.turn import Limits, Parts, TurnRunner
 from footplate.engine.wake import TemporalWaker
 from footplate.engine.worker import run_worker
@@ -61,14 +62,27 @@ async def run(settings: Settings) -> None:
         turns = Turns(database, objects)
         client = await connect_temporal(settings)
         models = await exits.enter_async_context(ModelProxy(_endpoints(settings)))
-        harnesses = registry.Harnesses(HarnessServices(models.endpoints, _web(settings)))
+        harnesses = registry.Harnesses(HarnessServices(models.endpoints, _web(settings), settings.starts))
         harnesses.get(settings.default_harness)
-        kept = KeptHarnesses(
-            most=settings.kept_sessions, seconds=settings.kept_seconds, deadline=lambda: keeper.deadline
+        claims = Claims(database, objects, default_harness=settings.default_harness)
+        conversations = Conversations(turns, entries=settings.kept_entries)
+
+        def bounded(most: int, seconds: float) -> KeptHarnesses:
+            return KeptHarnesses(most=most, seconds=seconds, deadline=lambda: keeper.deadline)
+
+        kept = bounded(settings.kept_sessions, settings.kept_seconds)
+        slots = Slots(
+            bounded(settings.slots, settings.slot_seconds),
+            claims=claims,
+            conversations=conversations,
+            environments=chosen.environments,
+            models=models,
+            harness=harnesses.get,
+            deadline=lambda: keeper.deadline,
         )
         runner = TurnRunner(
             Parts(
-                claims=Claims(database, objects, default_harness=settings.default_harness),
+                claims=claims,
                 turns=turns,
                 live=_LiveTurns(await exits.enter_async_context(Live(settings.redis_url))),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
@@ -76,8 +90,9 @@ async def run(settings: Settings) -> None:
                 models=models,
                 harness=harnesses.get,
                 leases=keeper,
-                conversations=Conversations(turns, entries=settings.kept_entries),
+                conversations=conversations,
                 kept=kept,
+                slots=slots,
                 limits=Limits(
                     lease=settings.lease,
                     max_failures=settings.max_failures,
@@ -91,6 +106,7 @@ async def run(settings: Settings) -> None:
         await exits.enter_async_context(patrol.running())
         await exits.enter_async_context(keeper.running())
         await exits.enter_async_context(kept.running())
+        await exits.enter_async_context(slots.running())
         forgetter = Forgetter(settings.redis_url)
         exits.push_async_callback(forgetter.aclose)
         deletions = Deletions(database, objects, _Forget(forgetter, settings.data_dir / WORKSPACES))

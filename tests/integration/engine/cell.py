@@ -22,6 +22,7 @@ from footplate.engine.activities import SweepActivities, TurnActivities
 from footplate.engine.conversations import Conversations
 from footplate.engine.kept import KeptHarnesses
 from footplate.engine.leases import LeaseKeeper
+from footplate.engine.slots import Slots
 from footplate.engine.turn import Limits, Parts, TurnRunner
 from footplate.engine.wake import TemporalWaker, workflow_id
 from footplate.engine.worker import run_worker
@@ -70,17 +71,29 @@ class Engine:
             leases = Leases(self.cell.database)
             keeper = LeaseKeeper(leases, worker=ids.new_id(ids.WORKER), host="test", lease=settings.lease)
             live = await exits.enter_async_context(Live(settings.redis_url))
+            environments, models = _Folders(self.folder), await exits.enter_async_context(ModelProxy({}))
+            conversations = Conversations(self.cell.turns, entries=1000)
+            slots = Slots(
+                KeptHarnesses(most=settings.slots, seconds=settings.slot_seconds, deadline=lambda: keeper.deadline),
+                claims=self.cell.claims,
+                conversations=conversations,
+                environments=environments,
+                models=models,
+                harness=lambda _: self.harness,
+                deadline=lambda: keeper.deadline,
+            )
             parts = Parts(
                 claims=self.cell.claims,
                 turns=self.cell.turns,
                 live=_LiveTurns(live),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
-                environments=_Folders(self.folder),
-                models=await exits.enter_async_context(ModelProxy({})),
+                environments=environments,
+                models=models,
                 harness=lambda _: self.harness,
                 leases=keeper,
-                conversations=Conversations(self.cell.turns, entries=1000),
+                conversations=conversations,
                 kept=KeptHarnesses(most=0, seconds=0, deadline=lambda: keeper.deadline),
+                slots=slots,
                 limits=Limits(
                     lease=settings.lease,
                     max_failures=settings.max_failures,
@@ -91,6 +104,7 @@ class Engine:
                 stopping=stop,
             )
             await exits.enter_async_context(keeper.running())
+            await exits.enter_async_context(slots.running())
             activities = TurnActivities(TurnRunner(parts), heartbeat_timeout=settings.heartbeat_timeout)
             sweep = SweepActivities(leases, self.waker)
             running = asyncio.create_task(run_worker(self.client, settings, activities, sweep, stop))

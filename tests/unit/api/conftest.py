@@ -47,6 +47,7 @@ class Api:
                 backend=self.backend,
                 harnesses=frozenset({"native", "claude"}),
                 transcripts=registry.transcripts,
+                prepared=frozenset({"claude"}),
                 ignore_unknown_fields=ignore_unknown_fields,
                 max_body=max_body,
             )

@@ -189,3 +189,14 @@ async def test_a_session_may_get_other_tools(sdk: AsyncAnthropic, ids: tuple[str
     cleared = await sdk.beta.sessions.update(session.id, agent={"tools": []})
     assert (cleared.agent.tools, cleared.agent.system) == ([], session.agent.system)
     assert (await sdk.beta.agents.retrieve(ids[0])).tools == session.agent.tools
+
+
+async def test_workers_are_told_of_a_new_session_whose_harness_can_be_prepared(
+    api: Api, http: httpx2.AsyncClient, ids: tuple[str, str]
+) -> None:
+    body = {"name": "c", "model": "claude-opus-5", "harness": "claude"}
+    claude = (await http.post("/v1/agents", json=body)).json()["id"]
+    for agent in (ids[0], claude):
+        session = (await http.post("/v1/sessions", json={"agent": agent, "environment_id": ids[1]})).json()
+        await http.post(f"/v1/sessions/{session['id']}/fork", json={})
+    assert [accepted.prepare for accepted in api.world.accepted] == [False, False, True, True]

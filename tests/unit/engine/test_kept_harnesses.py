@@ -1,41 +1,13 @@
 """What is kept between turns is used by its own session alone, and only if nothing happened in between."""
 
 import asyncio
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from tests.unit.engine.parts import CLAIM, CONFIG, Part, lodging
 
-from footplate.domain.agents import ResolvedConfig
-from footplate.domain.running import Claim, ModelGrant, OpenEnvironment
-from footplate.engine.kept import KeptHarnesses, Lodging
-
-CONFIG = ResolvedConfig(harness="claude", model="claude-sonnet-5", system="")
-CLAIM = Claim(
-    organisation="org", session_id="sesn_1", epoch=1, turn_id="turn_1", attempt=1, failures=0, first_seq=1,
-    control_seq=0, controls_seq=0, config=CONFIG, content=[], context={}, entries=0,
-)  # fmt: skip
-
-
-@dataclass
-class Part:
-    """Stands for an environment, a leave to ask models and a harness at once."""
-
-    alive: bool = True
-    said: list[str] = field(default_factory=list)
-
-    def renew(self, deadline: float) -> None:
-        self.said.append(f"renewed to {deadline:g}")
-
-    def pause(self) -> None:
-        self.said.append("paused")
-
-    async def aclose(self) -> None:
-        self.said.append("closed")
-
-
-def lodging(part: Part) -> Lodging:
-    return Lodging(cast("OpenEnvironment", part), cast("ModelGrant", part), part)
+from footplate.engine.kept import KeptHarnesses
 
 
 def kept(**given: Any) -> KeptHarnesses:
@@ -45,7 +17,7 @@ def kept(**given: Any) -> KeptHarnesses:
 async def test_the_next_turn_gets_it_and_nothing_may_be_asked_meanwhile() -> None:
     harnesses, part = kept(), Part()
     mine = lodging(part)
-    await harnesses.put(CLAIM, 5, mine)
+    harnesses.put(CLAIM, 5, mine)
     assert part.said == ["paused"]
     assert await harnesses.take(replace(CLAIM, turn_id="turn_2", epoch=9, entries=5)) is mine
     assert await harnesses.take(replace(CLAIM, turn_id="turn_3", entries=5)) is None
@@ -62,14 +34,14 @@ async def test_the_next_turn_gets_it_and_nothing_may_be_asked_meanwhile() -> Non
 )
 async def test_one_that_does_not_fit_is_ended(changed: dict[str, Any]) -> None:
     harnesses, part = kept(), Part()
-    await harnesses.put(CLAIM, 5, lodging(part))
+    harnesses.put(CLAIM, 5, lodging(part))
     assert await harnesses.take(replace(CLAIM, **changed)) is None
     assert "closed" in part.said
 
 
 async def test_another_session_never_gets_it() -> None:
     harnesses = kept()
-    await harnesses.put(CLAIM, 5, lodging(Part()))
+    harnesses.put(CLAIM, 5, lodging(Part()))
     assert await harnesses.take(replace(CLAIM, session_id="sesn_2", entries=5)) is None
 
 
@@ -77,7 +49,8 @@ async def test_bounds_of_number_and_time() -> None:
     harnesses, parts = kept(seconds=0.6), [Part(), Part(), Part()]
     async with harnesses.running():
         for number, part in enumerate(parts):
-            await harnesses.put(replace(CLAIM, session_id=f"sesn_{number}"), 5, lodging(part))
+            harnesses.put(replace(CLAIM, session_id=f"sesn_{number}"), 5, lodging(part))
+        await asyncio.sleep(0)
         assert ["closed" in part.said for part in parts] == [True, False, False]
         parts[1].alive = False
         await asyncio.sleep(0.55)
@@ -90,5 +63,28 @@ async def test_bounds_of_number_and_time() -> None:
 async def test_a_worker_that_stops_leaves_nothing() -> None:
     harnesses, part = kept(), Part()
     async with harnesses.running():
-        await harnesses.put(CLAIM, 5, lodging(part))
+        harnesses.put(CLAIM, 5, lodging(part))
     assert "closed" in part.said
+
+
+async def test_a_turn_waits_until_what_is_being_ended_is_dead() -> None:
+    harnesses, dying = kept(), Slow()
+    harnesses.put(CLAIM, 5, lodging(dying))
+    harnesses.put(CLAIM, 5, lodging(Part()))
+    taking = asyncio.create_task(harnesses.take(replace(CLAIM, entries=5)))
+    await asyncio.sleep(0.05)
+    assert not taking.done()
+    dying.may_die.set()
+    found = await taking
+    assert found is not None
+    assert dying.closed
+
+
+class Slow(Part):
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_die = asyncio.Event()
+
+    async def aclose(self) -> None:
+        await self.may_die.wait()
+        await super().aclose()

@@ -1,5 +1,7 @@
 """`/v1/sessions/{id}/fork`: another session that begins where this one was at some event."""
 
+from dataclasses import replace
+
 from fastapi import Request
 from starlette.responses import Response
 
@@ -7,7 +9,7 @@ from footplate.api.auth import Asking
 from footplate.api.changes import Changed, change
 from footplate.api.openapi import takes
 from footplate.api.requests import read_body
-from footplate.api.routes.sessions import snapshot_of
+from footplate.api.routes.sessions import is_prepared, snapshot_of
 from footplate.api.routing import router_of
 from footplate.api.services import services_of
 from footplate.api.wire import answers, forks, sessions
@@ -36,6 +38,6 @@ async def fork_session(request: Request, session_id: str, principal: Asking) -> 
             change=wanted,
             inputs=inputs_of(body.initial_events),
         )
-        return sessions.answer(session), accepted
+        return sessions.answer(session), replace(accepted, prepare=is_prepared(services, session.agent))
 
     return await change(request, principal, raw, work)

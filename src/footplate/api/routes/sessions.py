@@ -44,9 +44,14 @@ async def create_session(request: Request, principal: Asking) -> Response:
             inputs=inputs_of(body.initial_events),
             mode=Mode(body.mode),
         )
-        return sessions.answer(session), accepted
+        return sessions.answer(session), replace(accepted, prepare=is_prepared(services_of(request), agent))
 
     return await change(request, principal, raw, work)
+
+
+def is_prepared(services: ApiServices, agent: JsonObject) -> bool:
+    """Whether something can be got ready before a new session of this agent has its first turn."""
+    return (agent.get("harness") or services.default_harness) in services.prepared
 
 
 async def snapshot_of(services: ApiServices, principal: Principal, choice: AgentChoice) -> JsonObject:

@@ -9,5 +9,4 @@ def create(services: HarnessServices) -> Harness:
     """
     from footplate.harness.claude.harness import ClaudeHarness
 
-    del services  # what a turn needs comes with the turn
-    return ClaudeHarness()
+    return ClaudeHarness(starts=services.starts)

@@ -11,7 +11,7 @@ from claude_agent_sdk._internal.message_parser import parse_message
 
 from footplate.domain.errors import FootplateError, Permanent, Temporary
 from footplate.domain.json import JsonObject
-from footplate.domain.ports import TurnContext
+from footplate.domain.ports import Ahead, TurnContext
 from footplate.harness.claude import mapping, options
 from footplate.harness.claude.mapping import Call, Ended
 from footplate.harness.claude.recorder import Recorder
@@ -29,8 +29,9 @@ _CLOSE_SECONDS: Final = 10.0
 class Connection:
     """Made by `open`; whoever made it calls `close`."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder | None) -> None:
         self.recorder = recorder
+        """Of the turn that it works for; None until it has one."""
         self.waiting: set[str] = set()
         """Uuids of what was sent and is not done."""
         self._transport: EnvironmentTransport | None = None
@@ -39,16 +40,25 @@ class Connection:
 
     @classmethod
     async def open(
-        cls, turn: TurnContext, recorder: Recorder, *, session_id: str, files: Mapping[str, bytes], goes_on: bool
+        cls,
+        turn: TurnContext | Ahead,
+        recorder: Recorder | None,
+        *,
+        session_id: str,
+        files: Mapping[str, bytes],
+        goes_on: bool = False,
     ) -> "Connection":
-        """`files`: the conversation so far, by subpath. `goes_on`: with a turn that has begun, without a prompt."""
+        """`recorder`: none ahead of a turn. `files`: the conversation so far, by subpath. `goes_on`: with a turn that
+        has begun, without a prompt.
+        """
         config, environment = turn.config, turn.environment
         scratch, root = environment.scratch, environment.root
         for subpath, content in files.items():
             await environment.write(options.transcript_path(scratch, root, session_id, subpath), content)
         if (path := options.system_file(config, scratch)) is not None:
             await environment.write(path, config.system.encode())
-        await environment.write(options.turn_file(scratch), turn.turn_id.encode())
+        if isinstance(turn, TurnContext):
+            await environment.write(options.turn_file(scratch), turn.turn_id.encode())
         await environment.write(*options.shell_file(scratch))
         endpoint = environment.reach(options.endpoint_of(turn.endpoints))
         env = options.variables(config, endpoint, scratch=scratch, root=root, goes_on=goes_on)
@@ -58,9 +68,9 @@ class Connection:
             scratch=scratch,
             session_id=session_id,
             resume=bool(files),
-            max_turns=max(1, config.max_iterations - recorder.responses),
+            max_turns=max(1, config.max_iterations - (recorder.responses if recorder else 0)),
             hook=connection._asked,
-            store=cast("sdk.SessionStore", LogStore(lambda: connection.recorder)),
+            store=cast("sdk.SessionStore", LogStore(connection._served)),
             env=env,
         )
         transport = EnvironmentTransport(environment, options.command(made), env, connection._heard)
@@ -81,7 +91,8 @@ class Connection:
 
     async def serve(self, turn: TurnContext, recorder: Recorder) -> None:
         """Work for this turn from here on."""
-        recorder.inherit(self.recorder)
+        if self.recorder is not None:
+            recorder.inherit(self.recorder)
         self.recorder = recorder
         self.waiting.clear()
         await turn.environment.write(options.turn_file(turn.environment.scratch), turn.turn_id.encode())
@@ -116,7 +127,7 @@ class Connection:
                 if isinstance(fact := mapping.read(message), Ended):
                     return fact
                 if isinstance(fact, mapping.Dropped):
-                    self.recorder.heard(message)
+                    self._served().heard(message)
         raise Temporary("Claude Code ended before its work did.")
 
     async def aclose(self) -> None:
@@ -143,8 +154,13 @@ class Connection:
             return
         if message is None:
             log.info("message not known", action="claude.unknown_message", kind=kind)
-        else:
+        elif self.recorder is not None:
             self.recorder.heard(message)
+
+    def _served(self) -> Recorder:
+        if self.recorder is None:
+            raise Temporary("Claude Code did something before it was asked to.")
+        return self.recorder
 
     async def _asked(
         self, given: sdk.HookInput, tool_use_id: str | None, _context: sdk.HookContext
@@ -152,9 +168,11 @@ class Connection:
         """Before each call. Whatever goes wrong here, the call is not let through."""
         try:
             call = Call(str(tool_use_id), str(given["tool_name"]), given["tool_input"])  # type: ignore[typeddict-item]
-            await self.recorder.intend(call)
+            await self._served().intend(call)
         except Exception as error:  # noqa: BLE001 - closed is the safe side
-            self.recorder.fail(error if isinstance(error, FootplateError) else Temporary(f"A call failed: {error!r}"))
+            if self.recorder is not None:
+                failure = error if isinstance(error, FootplateError) else Temporary(f"A call failed: {error!r}")
+                self.recorder.fail(failure)
             log.warning("call not let through", action="claude.call_refused", reason=repr(error))
             return {
                 "hookSpecificOutput": {

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from footplate.domain.errors import HandOver, Temporary
-from footplate.domain.ports import SteerMessage, TurnContext
+from footplate.domain.ports import Ahead, SteerMessage, TurnContext
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.harness import endings
 from footplate.harness.claude import options, outcomes, recovery, transcript
@@ -25,13 +25,31 @@ _LISTENS_EVERY: Final = 0.1
 
 
 class ClaudeHarness:
+    def __init__(self, *, starts: int = 1) -> None:
+        """`starts`: how many CLIs may be starting at once. Each takes a processor for a second: more of them at a time
+        would be no sooner there, and slow what runs.
+        """
+        self._starts = asyncio.Semaphore(starts)
+
+    async def prepare(self, ahead: Ahead) -> Connection | None:
+        """A CLI that waits for the session's first prompt. A conversation in which something is open is settled by its
+        turn first.
+        """
+        options.check(ahead.config)
+        found = Transcript(ahead.history)
+        if found.open_calls():
+            return None
+        session_id = transcript.own_uuid(ahead.session_id)
+        async with self._starts:
+            return await Connection.open(ahead, None, session_id=session_id, files=found.files(session_id))
+
     async def run(self, turn: TurnContext) -> Outcome:
         options.check(turn.config)
         found = Transcript(turn.history)
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         settled = recovery.settle(turn.turn_id, found, turn.turn_events, timestamp=now)
         recorder = Recorder(turn, found, settled.responses)
-        run = _Run(turn, found, settled, recorder)
+        run = _Run(turn, found, settled, recorder, self._starts)
         try:
             return await run.run()
         finally:
@@ -41,11 +59,19 @@ class ClaudeHarness:
 
 
 class _Run:
-    def __init__(self, turn: TurnContext, found: Transcript, settled: Settlement, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        turn: TurnContext,
+        found: Transcript,
+        settled: Settlement,
+        recorder: Recorder,
+        starts: asyncio.Semaphore,
+    ) -> None:
         self._turn = turn
         self._found = found
         self._settled = settled
         self._recorder = recorder
+        self._starts = starts
         self.used_kept = False
         self._keeps = False
 
@@ -85,7 +111,8 @@ class _Run:
                 await connection.send(transcript.own_uuid(turn.turn_id), turn.content)
             await self._send(connection, steering)
             outcome = await self._until_ended(connection, stop)
-            if outcome.status is TurnStatus.COMPLETED and connection.alive:
+            # One that was started in the middle of a turn has what was left of its limits.
+            if outcome.status is TurnStatus.COMPLETED and connection.alive and not self._settled.responses:
                 await connection.rest(turn)
                 self._keeps = turn.keep(connection)
             return outcome
@@ -110,13 +137,11 @@ class _Run:
         if self._settled.way == "prompt":
             own = [kept for kept in turn.history if kept.body.get("turn_id") == turn.turn_id]
             history = [kept for kept in history if kept not in own]
-        all_of_it = Transcript(history)
         session_id = transcript.own_uuid(turn.session_id)
-        files = {
-            subpath: all_of_it.file(session_id, subpath) for subpath in ("", *all_of_it.subpaths()) if all_of_it.main
-        }
+        files = Transcript(history).files(session_id)
         goes_on = self._settled.way == "continue"
-        return await Connection.open(turn, self._recorder, session_id=session_id, files=files, goes_on=goes_on)
+        async with self._starts:
+            return await Connection.open(turn, self._recorder, session_id=session_id, files=files, goes_on=goes_on)
 
     async def _until_ended(self, connection: Connection, stop: "asyncio.Task[bool]") -> Outcome:
         recorder = self._recorder

@@ -134,6 +134,10 @@ class Transcript:
     def subpaths(self) -> list[str]:
         return sorted({place_of(kept).subpath for kept in self.entries} - {""})
 
+    def files(self, session_id: str) -> dict[str, bytes]:
+        """All of it, by subpath."""
+        return {subpath: self.file(session_id, subpath) for subpath in ("", *self.subpaths()) if self.main}
+
     def file(self, session_id: str, subpath: str = "") -> bytes:
         """As the CLI reads it."""
         lines = (line_of(kept) for kept in self.entries if place_of(kept).subpath == subpath)

@@ -36,6 +36,12 @@ where s.session_id = $1 and s.state = 'queued'
 order by s.position
 limit 1
 
+-- name: outlook
+-- Of a session that rests and has nothing to do.
+select h.epoch, h.seq, h.entries, h.control_seq, s.agent, s.environment, s.mode, s.context as session_context
+from session_heads h join sessions s on s.id = h.session_id
+where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.wake and s.archived_at is null
+
 -- name: begin_turn
 -- The input is taken up (its second position), the session runs, the turn exists: one statement.
 with head as (

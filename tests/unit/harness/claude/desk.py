@@ -11,7 +11,7 @@ from footplate.domain import events as ev
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject
-from footplate.domain.ports import Endpoint, Kept, SteerMessage, TurnContext
+from footplate.domain.ports import Ahead, Endpoint, Kept, SteerMessage, TurnContext
 from footplate.domain.turns import Outcome
 from footplate.environments.guarded import GuardedEnvironment
 from footplate.environments.guardian import clock
@@ -20,12 +20,14 @@ from footplate.harness.claude.harness import ClaudeHarness
 from footplate.testing import ScriptedModel
 
 TOOLS = ("bash", "read", "write", "edit", "glob", "grep")
+CONFIG = ResolvedConfig(harness="claude", model="claude-sonnet-4-5", system="Be brief.", tools=TOOLS)
 
 
 @dataclass
 class Desk:
     model: ScriptedModel
     folder: Path
+    harness: ClaudeHarness = field(default_factory=ClaudeHarness)
     log: MemoryLog = field(default_factory=MemoryLog)
     interrupt: asyncio.Event = field(default_factory=asyncio.Event)
     steering: list[SteerMessage] = field(default_factory=list)
@@ -44,6 +46,19 @@ class Desk:
         root.mkdir(parents=True, exist_ok=True)
         return UnsandboxedEnvironment(str(root), deadline=clock() + 600, home=str(self.folder / host))
 
+    async def prepare(self) -> None:
+        """A CLI ahead of the next turn, which finds it."""
+        self.environment = self.environment or self.open()
+        self.kept = await self.harness.prepare(
+            Ahead(
+                session_id="sesn_1",
+                config=CONFIG,
+                history=list(self.log.entries),
+                environment=self.environment,
+                endpoints={"anthropic": Endpoint("a-token", self.model.url)},
+            )
+        )
+
     def next_turn(self, text: str) -> None:
         self.number += 1
         self.attempt, self.first_event = 0, len(self.log.events)
@@ -58,7 +73,7 @@ class Desk:
         """One attempt of the turn."""
         self.environment = self.environment or self.open(host)
         try:
-            return await ClaudeHarness().run(self.context(self.environment))
+            return await self.harness.run(self.context(self.environment))
         finally:
             if self.kept is None:
                 await self.close()
@@ -89,7 +104,7 @@ class Desk:
             session_id="sesn_1",
             turn_id=f"turn_{self.number}",
             attempt=self.attempt,
-            config=ResolvedConfig(harness="claude", model="claude-sonnet-4-5", system="Be brief.", tools=TOOLS),
+            config=CONFIG,
             content=self.content,
             history=list(self.log.entries),
             turn_events=list(self.log.events[self.first_event :]),

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,13 @@ from tests.unit.harness.twins import texts
 
 from footplate.domain import events as ev
 from footplate.domain.errors import HandOver, ModelRefused, Overloaded, Temporary
-from footplate.domain.ports import SteerMessage
+from footplate.domain.ports import Process, SteerMessage
 from footplate.domain.turns import TurnStatus
+from footplate.environments.guarded import GuardedEnvironment
+from footplate.environments.guardian import clock
+from footplate.environments.unsandboxed import UnsandboxedEnvironment
 from footplate.harness.claude.connection import Connection
+from footplate.harness.claude.harness import ClaudeHarness
 from footplate.harness.leftovers import UNKNOWN
 from footplate.testing import ScriptedModel, overloaded, replies, reply, text, thinking, tool, unauthorized
 
@@ -176,3 +180,61 @@ async def test_a_connected_cli_serves_the_next_turn(desk: Desk) -> None:
     assert [said for role, said in desk.said_to_model() if role == "assistant" and said == "Left it."] == [
         "Left it."
     ] * 2
+
+
+async def test_a_cli_that_was_connected_ahead_serves_the_first_turn(desk: Desk) -> None:
+    await desk.prepare()
+    prepared = desk.kept
+    assert isinstance(prepared, Connection)
+    assert not desk.model.requests()
+    assert not desk.log.entries
+    desk.keeps = True
+    outcome = await desk.turn("Leave something. [[script:daemon]]")
+    assert outcome.status is TurnStatus.COMPLETED
+    assert desk.kept is prepared
+    assert [texts(event) for event in desk.told() if event.type == ev.AGENT_TOOL_RESULT] == ["turn_1"]
+    # Everything of it is in the log, and another host goes on from there.
+    await desk.close()
+    desk.keeps = False
+    await desk.turn("And now? [[script:short]]", "two")
+    assert desk.said_to_model()[0] == ("user", "Leave something. [[script:daemon]]")
+
+
+async def test_a_cli_that_was_connected_ahead_knows_the_conversation(desk: Desk) -> None:
+    await desk.turn("Look. [[script:look]]", "one")
+    await desk.prepare()
+    await desk.turn("And now? [[script:short]]")
+    said = [said for _, said in desk.said_to_model()]
+    assert said[:3] == ["Look. [[script:look]]", "Hm.", "Looking."]
+    assert said[-3:] == ["hi", "Done.", "And now? [[script:short]]"]
+
+
+async def test_clis_start_one_after_the_other(tmp_path: Path) -> None:
+    begun: list[str] = []
+    connected: list[str] = []
+    harness = ClaudeHarness(starts=1)
+
+    class Counted(UnsandboxedEnvironment):
+        async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
+            assert len(begun) == len(connected)
+            begun.append(self.root)
+            return await super().start(argv, env=env)
+
+    class Crowded(Desk):
+        def open(self, host: str = "host") -> GuardedEnvironment:
+            root = self.folder / host
+            root.mkdir(parents=True)
+            return Counted(str(root), deadline=clock() + 600, home=str(root))
+
+    async def prepare(desk: Desk) -> None:
+        await desk.prepare()
+        connected.append(desk.environment.root if desk.environment else "")
+
+    async with ScriptedModel(SCRIPTS) as model:
+        desks = [Crowded(model, tmp_path / str(number), harness=harness) for number in range(3)]
+        try:
+            await asyncio.gather(*map(prepare, desks))
+        finally:
+            await asyncio.gather(*(desk.close() for desk in desks))
+    assert begun == connected
+    assert len(begun) == 3

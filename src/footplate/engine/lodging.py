@@ -1,0 +1,65 @@
+"""Where a harness works: its environment and its leave to ask models, opened for a turn, or ahead of one."""
+
+import contextlib
+import json
+import time
+from dataclasses import dataclass, field
+
+from footplate.domain import environments
+from footplate.domain.ports import Kept
+from footplate.domain.running import Claim, Environments, ModelAccess, ModelGrant, OpenEnvironment
+
+
+@dataclass(slots=True)
+class Lodging:
+    """With what the harness left running in it, if it did."""
+
+    environment: OpenEnvironment
+    models: ModelGrant
+    harness: Kept | None = None
+    since: float = field(default_factory=time.monotonic)
+
+    def begin(self) -> None:
+        """It waits from now on."""
+        self.since = time.monotonic()
+
+    @property
+    def age(self) -> float:
+        return time.monotonic() - self.since
+
+    async def aclose(self) -> None:
+        """The environment last: whatever the harness does not end, that does."""
+        if self.harness is not None:
+            harness, self.harness = self.harness, None
+            with contextlib.suppress(Exception):
+                await harness.aclose()
+        try:
+            await self.environment.aclose()
+        finally:
+            await self.models.aclose()
+
+
+async def lodge(places: Environments, models: ModelAccess, claim: Claim, *, deadline: float) -> Lodging:
+    grant = models.grant(deadline=deadline)
+    try:
+        environment = await places.open(
+            claim.organisation,
+            claim.session_id,
+            deadline=deadline,
+            variables=_variables(claim),
+            config=environments.load(claim.config.environment),
+            models=grant,
+        )
+    except BaseException:
+        await grant.aclose()
+        raise
+    return Lodging(environment, grant)
+
+
+def _variables(claim: Claim) -> dict[str, str]:
+    """What a tool may know of its turn; the caller's context among it (F6)."""
+    return {
+        "FOOTPLATE_SESSION_ID": claim.session_id,
+        "FOOTPLATE_TURN_ID": claim.turn_id,
+        "FOOTPLATE_CONTEXT": json.dumps(claim.context),
+    }
