@@ -1,23 +1,27 @@
-"""Claude Code answers sooner here than when one runs it oneself: the next turn of a session finds it connected."""
+"""Claude Code answers sooner here than when one runs it oneself: a turn finds it connected, a session's first one too.
+
+A worker as it is by default. A session that is created with its input is cold: nobody had time to prepare anything.
+"""
 
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bench.prove.claude import bare
 from bench.prove.cluster import Cluster, open_cluster
-from bench.prove.figure import Figure
-from bench.prove.lean import Frames, Lean, Received, check, events_path
+from bench.prove.figure import Figure, require
+from bench.prove.lean import Frames, Lean, Received, check, events_path, message
 from bench.prove.speed.measured import median, milliseconds, quantile
+from footplate.stack.leftovers import wait_until
 from footplate.testing import replies, reply, stamps, text
 
-_SETTINGS: Final = {"FOOTPLATE_KEPT_SESSIONS": "4"}
 _PROMPT: Final = "Hello [[script:first]]"
 _COUNT: Final = "Count [[script:count]]"
-_CONNECTED, _COLD = 0.35, 1.25
+_CONNECTED, _SLOT, _COLD = 0.35, 0.5, 1.25
 _P50_MS, _P99_MS = 5.0, 50.0
+_SLOT_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,25 +41,32 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 async def prove_at(size: Size, *, judge: bool) -> Figure:
     """Without `judge` the figures are told and not held to: a small sample on a busy machine says little."""
-    async with open_cluster(environment=_SETTINGS) as cluster, Lean(cluster.base_urls[0], cluster.key) as client:
+    async with open_cluster() as cluster, Lean(cluster.base_urls[0], cluster.key) as client:
         await cluster.model.install("first", replies(reply(text("One two three.", chunks=3), repeat=True)))
         await cluster.model.install("count", replies(reply(stamps(size.stamps, delay=0.02), repeat=True)))
         race = _Race(cluster, client, await _seat(client))
         await race.warm_up()
-        alone, cold, connected = await race.first_tokens(size.samples)
+        found = await race.first_tokens(size.samples)
         theirs, ours = await race.lateness()
         crowd = await race.at_once(size.at_once) if size.at_once else None
         validated = check(race.received)
     added = {share: milliseconds(quantile(ours, share) - quantile(theirs, share)) for share in (0.5, 0.99)}
-    ratios = {"connected": median(connected) / median(alone), "cold": median(cold) / median(alone)}
+    alone = median(found.alone)
+    ratios = {
+        "connected": median(found.connected) / alone,
+        "slot": median(found.slot) / alone,
+        "cold": median(found.cold) / alone,
+    }
     lines = [
-        f"first token of the bare SDK, cold, {milliseconds(median(alone)):.0f} ms",
+        f"first token of the bare SDK, cold, {milliseconds(alone):.0f} ms",
         f"here of a following turn {ratios['connected']:.2f} of that (at most {_CONNECTED})",
+        f"of a first turn from a slot {ratios['slot']:.2f} (at most {_SLOT})",
         f"of a cold one, sandbox included, {ratios['cold']:.2f} (at most {_COLD})",
         f"a delta is p50 {added[0.5]:.1f} ms later (at most {_P50_MS:g}), p99 {added[0.99]:.1f} (at most {_P99_MS:g})",
     ]
     holds = [
         ratios["connected"] <= _CONNECTED,
+        ratios["slot"] <= _SLOT,
         ratios["cold"] <= _COLD,
         added[0.5] <= _P50_MS,
         added[0.99] <= _P99_MS,
@@ -79,6 +90,17 @@ async def _seat(client: Lean) -> dict[str, str]:
     return {**seat, "agent": agent["id"]}
 
 
+@dataclass(frozen=True, slots=True)
+class _Firsts:
+    """Seconds to first tokens."""
+
+    alone: list[float] = field(default_factory=list)
+    """Bare and cold. The others are ours."""
+    cold: list[float] = field(default_factory=list)
+    connected: list[float] = field(default_factory=list)
+    slot: list[float] = field(default_factory=list)
+
+
 class _Race:
     """Both sides are asked in turns, so that whatever else the machine does hits both."""
 
@@ -90,17 +112,17 @@ class _Race:
 
     async def warm_up(self) -> None:
         await bare.cold(self._cluster.model, _PROMPT)
-        await self._session(1)
+        await self._cold(1)
 
-    async def first_tokens(self, samples: int) -> tuple[list[float], list[float], list[float]]:
-        """Bare and cold, ours and cold, ours and connected."""
-        alone, cold, connected = [], [], []
+    async def first_tokens(self, samples: int) -> _Firsts:
+        found = _Firsts()
         for _ in range(samples):
-            alone.append(await bare.cold(self._cluster.model, _PROMPT))
-            first, following = await self._session(2)
-            cold.append(first)
-            connected.append(following)
-        return alone, cold, connected
+            found.alone.append(await bare.cold(self._cluster.model, _PROMPT))
+            cold, following = await self._cold(2)
+            found.cold.append(cold)
+            found.connected.append(following)
+            found.slot.append(await self._from_slot())
+        return found
 
     async def lateness(self) -> tuple[list[float], list[float]]:
         """Of deltas: from the model to whoever reads, by the bare SDK and by a stream of ours."""
@@ -123,21 +145,41 @@ class _Race:
     async def at_once(self, count: int) -> tuple[float, float]:
         """When the last of so many that begin together has its first token: bare, ours."""
         theirs = await asyncio.gather(*(bare.cold(self._cluster.model, _PROMPT) for _ in range(count)))
-        ours = await asyncio.gather(*(self._session(1) for _ in range(count)))
+        ours = await asyncio.gather(*(self._cold(1) for _ in range(count)))
         return max(theirs), max(first for (first,) in ours)
 
-    async def _session(self, turns: int) -> Sequence[float]:
-        """The first tokens of its turns."""
+    async def _cold(self, turns: int) -> Sequence[float]:
+        """The first tokens of a session's turns; the first one counts from before there is a session."""
+        began = time.time()
+        session_id = await self._new(initial_events=[message(_PROMPT)])
+        async with self._client.stream(events_path(session_id, deltas=True, after=0)) as frames:
+            found = [await self._first_token(frames) - began]
+            return [*found, *[await self._turn(session_id, frames) for _ in range(turns - 1)]]
+
+    async def _from_slot(self) -> float:
         session_id = await self._new()
+        await self._slot_is_ready(session_id)
         async with self._client.stream(events_path(session_id, deltas=True)) as frames:
-            return [await self._turn(session_id, frames) for _ in range(turns)]
+            return await self._turn(session_id, frames)
+
+    async def _slot_is_ready(self, session_id: str) -> None:
+        log = self._cluster.directory / "logs" / "worker-0.log"
+
+        async def told() -> bool:
+            lines = (await asyncio.to_thread(log.read_text)).splitlines()
+            return any("slot.ready" in line and session_id in line for line in lines)
+
+        require(holds=await wait_until(told, _SLOT_SECONDS), otherwise="no slot was made for a new session")
 
     async def _turn(self, session_id: str, frames: Frames) -> float:
         began = time.time()
         await self._client.send(session_id, _PROMPT)
+        return await self._first_token(frames) - began
+
+    async def _first_token(self, frames: Frames) -> float:
         turn = await frames.until_idle(patience=120)
         self.received += turn
-        return next(frame.at for frame in turn if frame.event in {"event_delta", "agent.message"}) - began
+        return next(frame.at for frame in turn if frame.event in {"event_delta", "agent.message"})
 
-    async def _new(self) -> str:
-        return str((await self._client.post("/v1/sessions", self._seat))["id"])
+    async def _new(self, **fields: Any) -> str:
+        return str((await self._client.post("/v1/sessions", {**self._seat, **fields}))["id"])
