@@ -26,7 +26,8 @@ from bench.prove.figure import Figure
 from footplate.failpoints import POINTS
 from footplate.stack.leftovers import wait_until
 
-_SETTINGS: Final = {**core_2.SETTINGS, "FOOTPLATE_MAX_FAILURES": "1000"}
+# No CLI stays for a next turn: whatever is alive after one was left behind.
+_SETTINGS: Final = {**core_2.SETTINGS, "FOOTPLATE_MAX_FAILURES": "1000", "FOOTPLATE_KEPT_SESSIONS": "0"}
 _PATIENCE: Final = 120.0
 _MISSES: Final = 25
 _SHORTER: Final = 0.95

@@ -20,7 +20,7 @@ from footplate.testing import replies, reply, text
 
 HARNESSES: Final = ("native", "claude")
 # A CLI that stays connected makes a parent of a thousand turns in minutes. Its forks start one of their own.
-_SETTINGS: Final = {"FOOTPLATE_KEPT_SESSIONS": "2"}
+_SETTINGS: Final = {"FOOTPLATE_KEPT_SESSIONS": "2", "FOOTPLATE_SLOTS": "0"}
 _MOST_TIME: Final = 1.2
 _SANITY: Final = 2.0
 _MOST_BYTES: Final = 8 * 1024

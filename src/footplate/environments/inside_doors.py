@@ -34,7 +34,7 @@ def listen(doors: list[tuple[int, str]]) -> dict[int, tuple[_socket.socket, str]
     for port, path in doors:
         listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK)
         listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-        # For all that it accepts: a model's words come in small pieces, and none may wait until the last is acknowledged.
+        # For all that it accepts: a model speaks in small pieces, and none may wait until the last is acknowledged.
         listener.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
         listener.bind((LOOPBACK, port))
         listener.listen(BACKLOG)
