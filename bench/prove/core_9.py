@@ -23,6 +23,8 @@ from footplate.testing import hang, replies
 
 _SAMPLES: Final = 400
 _SAMPLES_QUICK: Final = 12
+_TRANSCRIPTS: Final = ("/import", "/transcript")
+"""Routes for sessions of Claude Code alone."""
 _TELLS: Final = 4.5
 """Standard errors from chance: seen once in some 150,000 comparisons that have nothing to tell."""
 
@@ -94,7 +96,12 @@ async def _ask_all(
 
 async def _owner_may(document: Document, operation: Operation, owner: Organisation) -> None:
     """The same question, asked by the owner of what is fresh: whatever was refused above was refused to strangers."""
-    mine = await owner.settle(turns=1 if "turn_id" in operation.path_parameters else 0)
+    harness = "claude" if operation.path.endswith(_TRANSCRIPTS) else "native"
+    mine = await owner.settle(turns=1 if "turn_id" in operation.path_parameters else 0, harness=harness)
+    if operation.path.endswith("/import"):
+        answer = await strangers.import_own(owner, mine)
+        require(holds=answer.status_code == httpx2.codes.OK, otherwise=f"{operation}: {answer.text}")
+        return
     for question, _ in strangers.questions(operation, document, mine):
         reply = await question.ask(owner.http)
         require(holds=reply.status == httpx2.codes.OK, otherwise=f"{operation} cannot be asked by its owner: {reply}")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 _REF: Final = "#/components/schemas/"
+_BODIES: Final = ("application/json", "application/x-ndjson")
+"""Of the second, the first line."""
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 
 
@@ -78,7 +80,8 @@ class Document:
 
     def _operation(self, method: str, path: str, described: Mapping[str, Any]) -> Operation:
         parameters = described.get("parameters", [])
-        body = described.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+        content = described.get("requestBody", {}).get("content", {})
+        body = next((content[kind].get("schema") for kind in _BODIES if kind in content), None)
         return Operation(
             method=method,
             path=path,

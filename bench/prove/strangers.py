@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import httpx2
+import orjson
 
 from bench.prove.clients import Client, raw_client
 from bench.prove.cluster import Cluster
@@ -45,10 +46,10 @@ class Organisation:
         await self.http.aclose()
         await self.client.sdk.close()
 
-    async def settle(self, *, turns: int) -> "Ids":
+    async def settle(self, *, turns: int, harness: str = "native") -> "Ids":
         """An agent of two versions, an environment, and a session with so many turns."""
         sdk = self.client.sdk
-        agent_id = await self.client.agent()
+        agent_id = await self.client.agent(extra_body={"harness": harness})
         await sdk.beta.agents.update(agent_id, version=1, name="renamed")
         environment_id = await self.client.environment()
         session_id = await self.client.session(agent_id, environment_id)
@@ -191,6 +192,14 @@ async def compare_choices(operation: Operation, foreign: Ids, stranger: Organisa
         require(holds=found.status == httpx2.codes.NOT_FOUND, otherwise=f"{operation} with {form}: {found}")
         require(holds=found == expected, otherwise=f"{operation} with {form}: {found} instead of {expected}")
     return len(forms)
+
+
+async def import_own(owner: Organisation, own: Ids) -> httpx2.Response:
+    """A transcript of one line, with names of the owner's own."""
+    said = {"type": "user", "uuid": "u", "parentUuid": None, "message": {"role": "user", "content": "Hello"}}
+    first = {"agent": own["agent_id"], "environment_id": own["environment_id"]}
+    body = b"\n".join(orjson.dumps(line) for line in (first, {"line": said}))
+    return await owner.http.post("/v1/sessions/import", content=body)
 
 
 async def foreign_answer(stranger: Organisation, own: Ids, tool_use_id: str) -> Reply:

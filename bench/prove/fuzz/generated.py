@@ -8,6 +8,7 @@ then a session of it, then its events) schemathesis finds out by itself.
 """
 
 import itertools
+import json
 import random
 import sys
 from collections import Counter
@@ -42,6 +43,8 @@ _GIVEN_UP_AT_MOST: Final = 20
 _REPLACED: Final = 0.8
 _ENDING: Final = ("DELETE ", "/archive")
 """Operations that end what they name. The things that exist are for all."""
+
+_LINES: Final = "application/x-ndjson"
 
 Phase = Literal["coverage", "fuzzing", "stateful"]
 
@@ -105,6 +108,11 @@ class Report:
             name: Counter(value) if isinstance(value, dict) else value for name, value in data.items()
         }
         return cls(**fields)
+
+
+@schemathesis.serializer(_LINES)
+def _first_line(context: Any, value: Any) -> bytes:  # noqa: ARG001 - the hook's signature
+    return value if isinstance(value, bytes) else json.dumps(value, default=str).encode()
 
 
 def run(order: Order) -> Report:
