@@ -32,6 +32,7 @@ class Person:
             "FOOTPLATE_BASE_URL": cluster.base_urls[0],
             "FOOTPLATE_API_KEY": cluster.key,
             "FOOTPLATE_MODEL": MODEL,
+            "FOOTPLATE_HARNESS": "native",
         }
         self.operator: Mapping[str, str] = {**cluster.environment(), **self.environment}
         """For the commands of who runs the server."""

@@ -50,6 +50,9 @@ class _Checker:
         await self.good("session-detail", "show", session_id)
         await self._lines("log-line", "logs", session_id, "--json")
         await self.good("session", "fork", session_id)
+        imported = await self.good("import", "import", str(self._transcript()))
+        place = str(self._person.home / "claude")
+        await self.good("pull", "pull", str(imported[0]["session_id"]), CLAUDE_CONFIG_DIR=place)
         await self.good("interrupt", "interrupt", session_id)
         await self.good("sessions", "archive", session_id)
         await self.good("deleted", "rm", "--yes", session_id)
@@ -64,14 +67,20 @@ class _Checker:
         await self.good("profiles", "config list")
         await self.good("doctor", "doctor")
 
-    async def good(self, schema: str, command: str, *arguments: str) -> Any:
+    def _transcript(self) -> Path:
+        said = {"role": "user", "content": "Hello"}
+        path = self._person.home / "transcript.jsonl"
+        path.write_text(json.dumps({"type": "user", "uuid": "u", "parentUuid": None, "message": said}) + "\n")
+        return path
+
+    async def good(self, schema: str, command: str, *arguments: str, **extra: str) -> Any:
         """The same is then said with a key that nobody knows: an error is JSON of the same schema, with its code."""
         argv = [*command.split(), "--json", *arguments]
-        done = await self._person.run(*argv)
+        done = await self._person.run(*argv, **extra)
         require(holds=done.code == 0, otherwise=f"`{command} --json` ended with {done.code}: {done.out}{done.err}")
         value = self._valid(schema, command, done)
         if command not in _LOCAL and command not in self.commands:
-            refused = await self._person.run(*argv, FOOTPLATE_API_KEY="nobody")
+            refused = await self._person.run(*argv, **{**extra, "FOOTPLATE_API_KEY": "nobody"})
             error = self._valid(schema, command, refused)
             require(holds=error["exit_code"] == refused.code == 1, otherwise=f"`{command}`: {refused}")
             require(holds=bool(error["error"]["help"]), otherwise=f"`{command}` does not say what to do next: {error}")

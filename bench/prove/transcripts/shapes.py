@@ -176,7 +176,7 @@ async def large(scene: Scene) -> str:
 
 async def refused(scene: Scene) -> str:
     await scene.desk.begin(f"Fine. {await scene.plays(replies([text('Fine.')]))}")
-    mark = await scene.plays(replies([http_error(400, "no such luck")]))
+    mark = await scene.plays(replies([http_error(400, message="no such luck")]))
     last = await scene.plays(replies([text("Luck.")]))
     return await scene.desk.begin(f"Try. {mark}", f"Try again. {last}")
 

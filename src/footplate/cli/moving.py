@@ -14,7 +14,7 @@ from footplate.cli.local_transcripts import Arriving, Transcript
 from footplate.cli.output import Exit
 from footplate.cli.profiles import Server
 from footplate.cli.views import print_json
-from footplate.client import AsyncFootplate, ClientError, Session, StreamLost, Unreachable
+from footplate.client import AsyncFootplate, ClientError, Session, StreamLost, Unauthenticated, Unreachable
 
 
 def import_(paths: Sequence[Path], request: starting.Request, *, as_json: bool, profile: str | None) -> None:
@@ -40,7 +40,7 @@ def import_(paths: Sequence[Path], request: starting.Request, *, as_json: bool, 
 
 
 async def _import(client: AsyncFootplate, server: Server, request: starting.Request, path: Path) -> ImportedFile:
-    """One that cannot be imported does not keep the others from it. A server that is gone does."""
+    """One that cannot be imported does not keep the others from it. A server that is gone, or knows nobody, does."""
     try:
         found = local_transcripts.read(path)
         answer = ImportedFile(path=str(path), lines=found.lines, left_out=found.left_out)
@@ -48,7 +48,7 @@ async def _import(client: AsyncFootplate, server: Server, request: starting.Requ
             return answer
         session = await starting.looking_again(client, lambda: _send(client, server, request, found))
         return answer.model_copy(update={"session_id": session.id})
-    except (Unreachable, StreamLost):
+    except (Unreachable, StreamLost, Unauthenticated):
         raise
     except ClientError as error:
         return ImportedFile(path=str(path), error=f"{error.message} {error.help}".strip())

@@ -84,7 +84,7 @@ def _of(source: str, fields: Mapping[str, str]) -> Server:
         api_key,
         source,
         model=os.environ.get("FOOTPLATE_MODEL") or fields.get("model"),
-        harness=fields.get("harness"),
+        harness=os.environ.get("FOOTPLATE_HARNESS") or fields.get("harness"),
         agent=fields.get("agent"),
         environment=fields.get("environment"),
         is_here=_is_here(fields["base_url"]),
@@ -103,4 +103,5 @@ def local_server(*, wanted: bool = True) -> Server:
         other = "" if wanted else ", or name a server with `footplate config set base_url URL`"
         raise NoServer(f"No `footplate dev` runs on this machine. Start one in another terminal{other}.")
     model = os.environ.get("FOOTPLATE_MODEL") or running.model or None
-    return Server(running.base_url, secret, "footplate dev", model=model, is_here=True)
+    harness = os.environ.get("FOOTPLATE_HARNESS") or None
+    return Server(running.base_url, secret, "footplate dev", model=model, harness=harness, is_here=True)
