@@ -348,3 +348,24 @@ async def test_completion_lists_live_ids_in_time(cell: Cell) -> None:
 def test_every_schema_is_used_here() -> None:
     text = Path(__file__).read_text()
     assert [name for name in answers.SCHEMAS if f'"{name}"' not in text] == []
+
+
+async def test_a_transcript_comes_and_goes(cell: Cell, tmp_path: Path) -> None:
+    said = {"role": "user", "content": "Remember the blue door"}
+    line = {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "theirs", "message": said}
+    path = tmp_path / "transcript.jsonl"
+    path.write_text(json.dumps(line) + "\n" + '{"type": "assist')
+    (done,) = await _json(cell, "import", "import", str(path))
+    assert (done["lines"], done["left_out"], done["error"]) == (1, 1, None)
+    assert await _json(cell, "import", "import", str(tmp_path / "transcript.jsonl")) == [done]
+    assert "Remember the blue door" in (await cell.run("logs", done["session_id"])).out
+    place = {"CLAUDE_CONFIG_DIR": str(tmp_path / "config")}
+    pulled = json.loads((await cell.run("pull", done["session_id"], "--json", **place)).out)
+    (written,) = (tmp_path / "config" / "projects").rglob("*.jsonl")
+    assert (pulled["path"], pulled["command"]) == (str(written), f"claude --resume {written.stem}")
+    assert json.loads(written.read_text()) == {**line, "sessionId": written.stem}
+    native = await _json(cell, "run", "run", "Say hello")
+    refused = await cell.run("pull", native["session_id"], **place)
+    assert (refused.code, "'native' is not a file" in refused.err) == (1, True)
+    empty = await cell.run("import", str(cell.home))
+    assert (empty.code, "There is no transcript" in empty.err) == (1, True)

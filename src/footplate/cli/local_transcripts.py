@@ -69,7 +69,7 @@ def read(path: Path) -> Transcript:
             said += line.get("type") in {"user", "assistant"}
             title = str(line.get("customTitle") or line.get("aiTitle") or "") or title
             prompt = prompt or _prompt(line)
-    return Transcript(path, lines, left_out, said, title or wording.title_of(prompt or path.stem))
+    return Transcript(path, lines, left_out, said, wording.title_of(title or prompt or path.stem))
 
 
 def files_of(path: Path) -> Iterator[tuple[str, Path]]:

@@ -69,12 +69,15 @@ class Transcripts(Protocol):
     def leaving(self, session_id: str) -> Leaving: ...
 
 
-def check_subpath(subpath: str) -> str:
+def is_subpath(subpath: str) -> bool:
     """It becomes a path on somebody's disk: only what is certain to stay below its directory."""
-    if subpath and (not _SUBPATH.fullmatch(subpath) or ".." in subpath):
+    return not subpath or (bool(_SUBPATH.fullmatch(subpath)) and ".." not in subpath)
+
+
+def check_subpath(subpath: str) -> None:
+    if not is_subpath(subpath):
         raise InvalidRequest(
             f"{subpath!r} is no subpath of a transcript.",
             field="subpath",
             help_text="Subagents are in subagents/…, without `.jsonl`.",
         )
-    return subpath

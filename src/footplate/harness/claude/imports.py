@@ -18,7 +18,7 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports import Entry
-from footplate.domain.transcripts import IMPORTED, Line, Lines, Origin, Piece, check_subpath
+from footplate.domain.transcripts import IMPORTED, Line, Lines, Origin, Piece, check_subpath, is_subpath
 from footplate.harness.claude import mapping, transcript
 from footplate.harness.claude.mapping import Answered, Call, Fact, Said, Told
 from footplate.harness.claude.transcript import Place
@@ -62,11 +62,11 @@ class ClaudeLeaving:
         if entry.kind != transcript.LINE:
             return
         line, subpath = transcript.line_of(entry), transcript.place_of(entry).subpath
-        if line.get("type") not in CONVERSATION:
+        if line.get("type") not in CONVERSATION or not is_subpath(subpath):
             return
         if not subpath:
             _follow(self._open, line, transcript.fact_of(line))
-        yield Line(self._own(line), check_subpath(subpath))
+        yield Line(self._own(line), subpath)
 
     def last(self) -> Iterable[Line]:
         """A turn that was stopped leaves calls open until the next one begins; here there is no next one of ours."""

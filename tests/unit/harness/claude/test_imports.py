@@ -164,6 +164,7 @@ def test_a_session_leaves_under_its_own_name_with_nothing_open() -> None:
         transcript.entry("turn_1", Place("p", "x"), {"type": "permission-mode"}),
         transcript.entry("turn_1", Place("p", "x"), called("b", "m", "t1")),
         transcript.entry("turn_1", Place("p", "x", "subagents/agent-1"), said("s", "k", "Hm.")),
+        transcript.entry("turn_1", Place("p", "x", "../../evil"), said("e", "k", "Hm.")),
         transcript.mark_interrupted("turn_1"),
     ]
     lines = leave(entries)
