@@ -65,6 +65,8 @@ async def _targets(owner: Organisation) -> Sequence[Ids]:
     await sdk.beta.sessions.archive(archived["session_id"])
     await sdk.beta.agents.archive(archived["agent_id"])
     await sdk.beta.environments.archive(archived["environment_id"])
+    for path in ("projects/{project_id}", "workspaces/{workspace_id}"):
+        (await owner.http.post(f"/v1/{path.format_map(archived)}/archive")).raise_for_status()
     async with owner.client.stream(busy["session_id"]) as stream:
         await owner.client.send_text(busy["session_id"], "[[script:stuck]]")
         await stream.until(events.MODEL_REQUEST_START)

@@ -24,9 +24,18 @@ PREFIXES: Final = {
     "environment_id": ids.ENVIRONMENT,
     "session_id": ids.SESSION,
     "turn_id": ids.TURN,
+    "project_id": ids.PROJECT,
+    "workspace_id": ids.WORKSPACE,
 }
-BODY_IDS: Final = {"agent": "agent_id", "environment_id": "environment_id"}
+BODY_IDS: Final = {
+    "agent": "agent_id",
+    "environment_id": "environment_id",
+    "project_ids": "project_id",
+    "workspace_id": "workspace_id",
+}
 """Fields of request bodies that name something else, and what they name."""
+INSTEAD: Final = ("project_ids", "workspace_id")
+"""Of these a body has one or the other."""
 ASKED_APART: Final = frozenset({"custom_tool_use_id", "at_event_id"})
 """Fields that name a part of the session itself; see `core_9`."""
 _VARIES: Final = frozenset({"request-id", "date"})
@@ -57,11 +66,17 @@ class Organisation:
             await self.client.run_turn(session_id, "Hello")
         listed = (await self.http.get(f"/v1/sessions/{session_id}/turns")).json()["data"]
         turn_id = listed[0]["id"] if listed else missing("turn_id")
+        project = await self.http.post("/v1/projects", json={"url": f"https://git.example.com/{ids.new_id('name')}"})
+        project_id = project.json()["id"]
+        wanted = {"name": ids.new_id("name"), "project_ids": [project_id]}
+        workspace = await self.http.post("/v1/workspaces", json=wanted)
         return {
             "agent_id": agent_id,
             "environment_id": environment_id,
             "session_id": session_id,
             "turn_id": turn_id,
+            "project_id": project_id,
+            "workspace_id": workspace.json()["id"],
         }
 
 
@@ -105,8 +120,12 @@ class Question:
     def request(self) -> tuple[str, str, Any]:
         body = self.body
         if body is not None:
-            body = {name: self.ids.get(name, value) for name, value in body.items()}
+            body = {name: _value(name, self.ids[name]) if name in self.ids else value for name, value in body.items()}
         return self.operation.method, self.operation.url(self.ids), body
+
+
+def _value(name: str, item_id: str) -> Any:
+    return [item_id] if name.endswith("_ids") else item_id
 
 
 def missing(name: str) -> str:
@@ -135,6 +154,17 @@ def questions(operation: Operation, document: Document, own: Ids) -> Iterator[tu
     names = named(operation, document)
     if not names:
         return
+    in_body = [name for name in names if name not in operation.path_parameters]
+    if not set(INSTEAD) <= set(in_body):
+        yield from _choices(operation, document, own, names)
+        return
+    for left_out in INSTEAD:
+        yield from _choices(operation, document, own, [name for name in names if name != left_out])
+
+
+def _choices(
+    operation: Operation, document: Document, own: Ids, names: Sequence[str]
+) -> Iterator[tuple[Question, Sequence[str]]]:
     mine = {name: own[BODY_IDS.get(name, name)] for name in names}
     body = None
     if operation.body is not None:
@@ -165,6 +195,8 @@ async def snapshot(owner: Organisation, targets: Sequence[Ids]) -> list[Any]:
         for path in (
             f"/v1/agents/{target['agent_id']}/versions",
             f"/v1/environments/{target['environment_id']}",
+            f"/v1/projects/{target['project_id']}",
+            f"/v1/workspaces/{target['workspace_id']}",
             session,
             f"{session}/events",
             f"{session}/turns",

@@ -16,6 +16,7 @@ from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, SecretStr, 
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from footplate.domain.networks import Network, NetworkMode
+from footplate.domain.projects import OF_ORGANISATION
 
 _BRAVE: Final = "https://api.search.brave.com/res/v1/web/search"
 _REST: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms]?)")
@@ -83,6 +84,12 @@ class Settings(BaseSettings):
     data_dir: Path = Field(default_factory=default_data_dir)
     objects_url: str | None = None
     """Where large bodies go: `file:///…`, `s3://bucket/prefix`, …; a folder in `data_dir` when not set."""
+
+    projects_root: str | None = None
+    """Where projects lie that are named by a path, the same for api and workers. `{organisation}` in it stands for each
+    one's own directory; without it, the root is the default organisation's. Not set: `projects` in `data_dir`."""
+    git_seconds: float = Field(default=600.0, gt=0)
+    """How long one fetch of a project may take."""
 
     host: str = "127.0.0.1"
     port: int = 8700
@@ -190,6 +197,10 @@ class Settings(BaseSettings):
     search_api_key: SecretStr | None = None
 
     @property
+    def projects_place(self) -> str:
+        return self.projects_root or f"{self.data_dir.resolve()}/projects/{OF_ORGANISATION}"
+
+    @property
     def web_allowed(self) -> tuple[str, ...]:
         return tuple(entry.strip() for entry in self.web_allow.split(",") if entry.strip())
 
@@ -206,6 +217,17 @@ class Settings(BaseSettings):
     @property
     def search_address(self) -> str:
         return self.search_url or _BRAVE
+
+    @model_validator(mode="after")
+    def _projects_root_is_absolute(self) -> "Settings":
+        if self.projects_root is not None and (
+            not self.projects_root.startswith("/") or ".." in self.projects_root.split("/")
+        ):
+            raise ValueError(
+                f"FOOTPLATE_PROJECTS_ROOT is {self.projects_root!r}. Write an absolute path, as in: /srv/projects, "
+                f"or /srv/projects/{OF_ORGANISATION} where there is more than one organisation."
+            )
+        return self
 
     @model_validator(mode="after")
     def _search_is_whole(self) -> "Settings":

@@ -51,6 +51,8 @@ async def create_session(request: Request) -> Response:
             {},
             _NOBODY,
             Mode.INTERACTIVE,
+            [],
+            None,
         )
         assert row is not None
         answer = dict(row)

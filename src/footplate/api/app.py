@@ -15,11 +15,13 @@ from footplate.api.routes import (
     events,
     forks,
     health,
+    projects,
     sessions,
     sockets,
     transcripts,
     turns,
     usage,
+    workspaces,
 )
 from footplate.api.services import ApiServices
 from footplate.domain.errors import FootplateError
@@ -38,7 +40,10 @@ def create_app(services: ApiServices) -> FastAPI:
     )
     app.state.services = services
     app.add_middleware(Edge)
-    for part in (events, transcripts, sessions, turns, agents, environments, forks, usage, health, absent):
+    for part in (
+        *(events, transcripts, sessions, turns, agents, environments, forks, projects, workspaces, usage, health),
+        absent,
+    ):
         # Not `include_router`, which would match each request twice. Busy routes first: matching is a linear search.
         app.router.routes.extend(part.router.routes)
     app.router.routes.extend(sockets.routes)

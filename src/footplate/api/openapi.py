@@ -13,6 +13,7 @@ from footplate.api.wire.base import Body, Parameters
 from footplate.api.wire.environments import EnvironmentCreate, EnvironmentUpdate
 from footplate.api.wire.events import SendEvents
 from footplate.api.wire.forks import SessionFork
+from footplate.api.wire.projects import ProjectCreate, ProjectUpdate, WorkspaceCreate, WorkspaceUpdate
 from footplate.api.wire.sessions import SessionCreate, SessionUpdate
 from footplate.api.wire.transcripts import SessionImport
 
@@ -27,6 +28,10 @@ BODIES: Final[tuple[type[Body], ...]] = (
     SessionFork,
     SessionImport,
     SendEvents,
+    ProjectCreate,
+    ProjectUpdate,
+    WorkspaceCreate,
+    WorkspaceUpdate,
 )
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {"model": Error, "description": "Refused; asking again changes nothing, but for 429."},

@@ -38,6 +38,8 @@ class ApiServices:
     """Harnesses that workers get ready as soon as a session of theirs is created."""
     search: bool = False
     """There is a provider that answers `web_search`."""
+    projects_root: str = "/nonexistent"
+    """Where projects may lie that are named by a path, as the operator wrote it."""
     ignore_unknown_fields: bool = False
     """For clients newer than the server: what nobody knows is dropped instead of refused."""
     max_body: int = MAX_BODY

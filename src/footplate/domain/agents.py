@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.projects import SessionProject
 
 TOOLSET: Final = "agent_toolset_20260401"
 CUSTOM: Final = "custom"
@@ -74,6 +75,8 @@ class ResolvedConfig:
     """How often the turn is tried again after a temporary failure; None: as often as the server says."""
     timeout_seconds: float | None = None
     """How long the turn may take by the clock, all attempts and waits together; None: as long as it takes."""
+    projects: tuple[SessionProject, ...] = ()
+    """What the session works on, the working directory first, as it was when the turn began."""
 
 
 def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default_harness: str) -> ResolvedConfig:
@@ -99,7 +102,7 @@ def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default
 
 def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
     """Read back what was stored with a turn; what an older version did not store takes its default."""
-    custom, tools = stored.get("custom_tools"), stored.get("tools")
+    custom, tools, projects = (stored.get(name) for name in ("custom_tools", "tools", "projects"))
     return ResolvedConfig(
         harness=str(stored["harness"]),
         model=str(stored["model"]),
@@ -116,6 +119,9 @@ def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
         mode=str(stored.get("mode") or "interactive"),
         max_retries=_optional_integer(stored.get("max_retries")),
         timeout_seconds=_optional_number(stored.get("timeout_seconds")),
+        projects=tuple(SessionProject.load(project) for project in projects if isinstance(project, dict))
+        if isinstance(projects, list)
+        else (),
     )
 
 

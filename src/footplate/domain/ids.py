@@ -20,6 +20,8 @@ API_KEY: Final = "key"
 ORGANISATION: Final = "org"
 REQUEST: Final = "req"
 WORKER: Final = "wrkr"
+PROJECT: Final = "proj"
+WORKSPACE: Final = "wksp"
 
 
 def new_id(prefix: str) -> str:

@@ -16,6 +16,7 @@ from footplate.domain.events import Position
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
+from footplate.domain.projects import NO_PROJECTS, Choice, ProjectReads, ProjectUnit
 from footplate.domain.transcripts import Origin, Piece
 from footplate.domain.turns import Mode, Session, SessionStatus, Turn, WhenBusy
 
@@ -121,7 +122,7 @@ class EventPage:
     created_lte: datetime | None = None
 
 
-class Reads(Protocol):
+class Reads(ProjectReads, Protocol):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
     async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]: ...
     async def agent_versions(
@@ -144,7 +145,7 @@ class Reads(Protocol):
         """Newest first; `before` is a turn id."""
 
 
-class Unit(Protocol):
+class Unit(ProjectUnit, Protocol):
     """One transaction."""
 
     @property
@@ -191,6 +192,7 @@ class Unit(Protocol):
         context: JsonObject,
         inputs: Sequence[Input],
         mode: Mode = Mode.INTERACTIVE,
+        choice: Choice = NO_PROJECTS,
     ) -> tuple[Session, Accepted]: ...
     async def import_session(
         self,

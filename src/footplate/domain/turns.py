@@ -1,5 +1,6 @@
 """Sessions, steps and turns as values, and the pure decision of what a claim does next."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -71,6 +72,11 @@ class Session:
     archived_at: datetime | None = None
     forked_from: ForkedFrom | None = None
     mode: Mode = Mode.INTERACTIVE
+    project_ids: Sequence[str] = ()
+    """What it works on, the working directory first; none: a scratch directory."""
+    workspace_id: str | None = None
+    bases: Mapping[str, JsonObject] = field(default_factory=dict)
+    """By project: the commit and the branch that its tree began with, once a turn has begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

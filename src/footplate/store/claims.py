@@ -19,6 +19,7 @@ from footplate.store.archives import Archives
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.lineage import Lineages
 from footplate.store.objects import Objects
+from footplate.store.projects import of_session
 from footplate.store.records import Row
 
 
@@ -88,7 +89,8 @@ class Claims:
         return await self._begin(connection, head, step, organisation, session_id)
 
     async def _begin(self, connection: Connection, head: Row, step: Row, organisation: str, session_id: str) -> Claim:
-        config = self._config(step, step["overrides"])
+        on = await of_session(connection, organisation, step["project_ids"], step["bases"])
+        config = replace(self._config(step, step["overrides"]), projects=on)
         context = {**step["session_context"], **step["context"]}
         turn_id, running = ids.new_id(ids.TURN), events.status_running()
         row = await connection.fetchrow(
@@ -133,12 +135,14 @@ class Claims:
 
     async def _resume(self, connection: Connection, head: Row, turn: Row) -> Claim:
         before = _claim_of(head, turn)
+        on = await of_session(connection, turn["organisation"], turn["project_ids"], turn["bases"])
         row = await connection.fetchrow(
             SQL["resume_turn"], turn["session_id"], turn["id"], before.config.timeout_seconds
         )
         assert row is not None
         claim = replace(
             before,
+            config=replace(before.config, projects=on),
             attempt=row["attempt"],
             failures=row["failures"],
             handed_over=row["handed_over"],

@@ -1,4 +1,4 @@
-"""Builds the one query whose shape depends on its filters: a page of agents, environments or sessions.
+"""Builds the one query whose shape depends on its filters: a page of agents, sessions and the like.
 
 Key-set pagination on (created_at, id): page one thousand costs what page one costs. Pure: text and arguments only;
 no value ever becomes part of the text.
@@ -12,6 +12,8 @@ from footplate.domain.services import Page
 _FROM: Final = {
     "agents": "select s.* from agents s",
     "environments": "select s.* from environments s",
+    "projects": "select s.* from projects s",
+    "workspaces": "select s.* from workspaces s",
     "sessions": "select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests,"
     " h.cost_microusd, h.active_seconds from sessions s join session_heads h on h.session_id = s.id",
 }

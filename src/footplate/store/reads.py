@@ -8,9 +8,10 @@ from footplate.domain.errors import NotFound
 from footplate.domain.events import Position
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
+from footplate.domain.projects import Project, Workspace
 from footplate.domain.services import EventPage, Page, SessionFilter
 from footplate.domain.turns import Session, Turn
-from footplate.store import records
+from footplate.store import projects, records
 from footplate.store.archives import Archives
 from footplate.store.database import Database
 from footplate.store.lineage import Lineages, Stretch
@@ -53,6 +54,20 @@ class Reads:
 
     async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
         return await self._page(records.environment, "environments", principal, page)
+
+    async def project(self, principal: Principal, project_id: str) -> Project:
+        return await self._one(projects.project, "project", project_id, "project", project_id, principal.organisation)
+
+    async def projects(self, principal: Principal, page: Page, *, path: str | None = None) -> Sequence[Project]:
+        return await self._page(projects.project, "projects", principal, page, {"s.path": path} if path else {})
+
+    async def workspace(self, principal: Principal, workspace_id: str) -> Workspace:
+        return await self._one(
+            projects.workspace, "workspace", workspace_id, "workspace", workspace_id, principal.organisation
+        )
+
+    async def workspaces(self, principal: Principal, page: Page) -> Sequence[Workspace]:
+        return await self._page(projects.workspace, "workspaces", principal, page)
 
     async def session(self, principal: Principal, session_id: str) -> Session:
         return await self._one(records.session, "session", session_id, "session", session_id, principal.organisation)

@@ -68,6 +68,9 @@ def session(row: Row) -> Session:
         archived_at=row["archived_at"],
         forked_from=_forked_from(row["fork"]),
         mode=Mode(row["mode"]),
+        project_ids=row["project_ids"],
+        workspace_id=row["workspace_id"],
+        bases=row["bases"],
     )
 
 

@@ -16,9 +16,10 @@ from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavaila
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.principals import Principal
+from footplate.domain.projects import NO_PROJECTS, Choice
 from footplate.domain.services import Accepted, Answer, Arrival, Attempt, ForkPoint, Input
 from footplate.domain.turns import Mode, Session
-from footplate.store import imports, records
+from footplate.store import imports, projects, records
 from footplate.store.archives import Archives
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.deleting import delete_session
@@ -59,7 +60,7 @@ class Units:
             log.warning("answer not forgotten", action="answer.kept", answer=answer_id)
 
 
-class Unit:
+class Unit(projects.ProjectChanges):
     def __init__(
         self,
         connection: Connection,
@@ -215,8 +216,10 @@ class Unit:
         context: JsonObject,
         inputs: Sequence[Input],
         mode: Mode = Mode.INTERACTIVE,
+        choice: Choice = NO_PROJECTS,
     ) -> tuple[Session, Accepted]:
         session_id = self._session_id = ids.new_id(ids.SESSION)
+        project_ids = await projects.chosen(self._connection, principal, choice)
         row = await self._connection.fetchrow(
             SQL["insert_session"],
             session_id,
@@ -230,6 +233,8 @@ class Unit:
             clean_object(context),
             principal.id,
             mode,
+            list(project_ids),
+            choice.workspace_id,
         )
         if row is None:
             raise await self._no_environment(principal, environment_id)

@@ -5,8 +5,7 @@ often, after a crash for one, and its first turn waits for it.
 """
 
 from footplate.config import Settings
-
-DEFAULT_ORGANISATION = "default"
+from footplate.domain.projects import DEFAULT_ORGANISATION as DEFAULT_ORGANISATION
 
 
 async def migrate(settings: Settings) -> None:

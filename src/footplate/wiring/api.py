@@ -65,6 +65,7 @@ async def run(settings: Settings) -> None:
             prepared=registry.with_programs() if settings.slots else frozenset(),
             search=settings.search_provider is not None,
             backend=backend_of(settings),
+            projects_root=settings.projects_place,
             ignore_unknown_fields=settings.ignore_unknown_fields,
         )
         config = uvicorn.Config(

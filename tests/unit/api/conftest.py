@@ -48,6 +48,7 @@ class Api:
                 harnesses=frozenset({"native", "claude"}),
                 transcripts=registry.transcripts,
                 prepared=frozenset({"claude"}),
+                projects_root="/srv/projects/{organisation}",
                 ignore_unknown_fields=ignore_unknown_fields,
                 max_body=max_body,
             )

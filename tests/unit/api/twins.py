@@ -13,6 +13,7 @@ from footplate.domain.events import Event, Position, Usage
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
+from footplate.domain.projects import NO_PROJECTS, Choice, Project, Workspace
 from footplate.domain.services import (
     Accepted,
     Answer,
@@ -28,12 +29,14 @@ from footplate.domain.services import (
 from footplate.domain.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
 from footplate.domain.usage import UsageLine, UsageQuestion
 
+from .project_twins import ProjectWorld, TwinProjectUnit
+
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Principal("org_a", "key_a", "alice", frozenset({"admin"}))
 BOB = Principal("org_b", "key_b", "bob", frozenset({"admin"}))
 KEYS = {"secret-a": ALICE, "secret-b": BOB}
 
-Row = TypeVar("Row", Agent, EnvironmentRecord, Session)
+Row = TypeVar("Row", Agent, EnvironmentRecord, Session, Project, Workspace)
 
 
 @dataclass
@@ -50,6 +53,7 @@ class World:
     answers: dict[tuple[object, ...], tuple[bytes, Answer]] = field(default_factory=dict)
     accepted: list[Accepted] = field(default_factory=list)
     inputs: list[Input] = field(default_factory=list)
+    projects: ProjectWorld = field(default_factory=ProjectWorld)
     writes: int = 0
 
     def now(self) -> datetime:
@@ -114,6 +118,19 @@ class TwinReads:
     async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
         return _page(list(self._world.environments.values()), principal, page)
 
+    async def project(self, principal: Principal, project_id: str) -> Project:
+        return self._world.projects.project(principal, project_id)
+
+    async def projects(self, principal: Principal, page: Page, *, path: str | None = None) -> Sequence[Project]:
+        rows = [row for row in self._world.projects.projects.values() if path is None or row.path == path]
+        return _page(rows, principal, page)
+
+    async def workspace(self, principal: Principal, workspace_id: str) -> Workspace:
+        return self._world.projects.workspace(principal, workspace_id)
+
+    async def workspaces(self, principal: Principal, page: Page) -> Sequence[Workspace]:
+        return _page(list(self._world.projects.workspaces.values()), principal, page)
+
     async def session(self, principal: Principal, session_id: str) -> Session:
         session = self._world.sessions.get(session_id)
         if session is None or session.organisation != principal.organisation:
@@ -157,8 +174,9 @@ class TwinReads:
         return [turn for turn in rows if before is None or turn.id < before][:limit]
 
 
-class TwinUnit:
+class TwinUnit(TwinProjectUnit):
     def __init__(self, world: World, principal: Principal, attempt: Attempt | None) -> None:
+        super().__init__(world)
         self._world = world
         self._reads = TwinReads(world)
         self._attempt = attempt
@@ -273,6 +291,7 @@ class TwinUnit:
         context: JsonObject,
         inputs: Sequence[Input],
         mode: Mode = Mode.INTERACTIVE,
+        choice: Choice = NO_PROJECTS,
     ) -> tuple[Session, Accepted]:
         await self._reads.environment(principal, environment_id)
         now = self._world.now()
@@ -290,6 +309,8 @@ class TwinUnit:
             created_at=now,
             updated_at=now,
             mode=mode,
+            project_ids=self._projects.chosen(principal, choice),
+            workspace_id=choice.workspace_id,
         )
         self._world.sessions[session.id] = session
         self._world.log[session.id] = []

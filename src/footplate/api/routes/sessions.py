@@ -16,6 +16,7 @@ from footplate.api.services import ApiServices, services_of
 from footplate.api.wire import agents, answers, sessions
 from footplate.api.wire.events import inputs_of
 from footplate.api.wire.lists import NoParameters
+from footplate.api.wire.projects import choice_of
 from footplate.api.wire.sessions import AgentChoice, AgentWithOverrides, ListSessions, SessionCreate, SessionUpdate
 from footplate.api.wire.tools import check_search
 from footplate.domain.errors import InvalidRequest
@@ -32,6 +33,7 @@ async def create_session(request: Request, principal: Asking) -> Response:
     body, raw = await read_body(request, SessionCreate)
     # Before the transaction opens: a request that holds one connection never waits for a second.
     agent = await snapshot_of(services_of(request), principal, body.agent)
+    choice = choice_of(body.project_ids, body.workspace_id)
 
     async def work(unit: Unit) -> Changed:
         session, accepted = await unit.create_session(
@@ -43,6 +45,7 @@ async def create_session(request: Request, principal: Asking) -> Response:
             context=body.context or {},
             inputs=inputs_of(body.initial_events),
             mode=Mode(body.mode),
+            choice=choice,
         )
         return sessions.answer(session), replace(accepted, prepare=is_prepared(services_of(request), agent))
 

@@ -111,6 +111,13 @@ class ForkedFrom(AnswerModel):
     position: int
 
 
+class BaseAnswer(AnswerModel):
+    """What the tree of a project began with."""
+
+    commit: str | None
+    branch: str
+
+
 class Session(Dated):
     id: str
     type: Literal["session"]
@@ -129,6 +136,28 @@ class Session(Dated):
     usage: UsageAnswer
     forked_from: ForkedFrom | None = None
     mode: Literal["interactive", "background"] = "interactive"
+    project_ids: list[str] = []
+    workspace_id: str | None = None
+    bases: dict[str, BaseAnswer] = {}
+
+
+class Project(Dated):
+    id: str
+    type: Literal["project"]
+    name: str
+    path: str | None
+    url: str | None
+    branch: str | None
+    trust: Literal["nothing", "instructions", "all"]
+    metadata: dict[str, str]
+
+
+class Workspace(Dated):
+    id: str
+    type: Literal["workspace"]
+    name: str
+    project_ids: list[str]
+    metadata: dict[str, str]
 
 
 class Event(AnswerModel):

@@ -26,6 +26,7 @@ from footplate.api.wire.base import (
     timestamp,
 )
 from footplate.api.wire.events import MAX_INITIAL_EVENTS, UserMessage
+from footplate.api.wire.projects import OrderedIds
 from footplate.api.wire.tools import Tools, normalise_tools
 from footplate.domain.events import Usage
 from footplate.domain.json import Json, JsonObject
@@ -75,6 +76,8 @@ class SessionCreate(Body):
     mode: Annotated[
         Literal["interactive", "background"], Field(description="In the background there are no previews.")
     ] = "interactive"
+    project_ids: OrderedIds | None = None
+    workspace_id: Annotated[Id | None, Field(description="Instead: the projects of a workspace, as it is now.")] = None
     initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS, default_factory=list)]
     resources: OnlyEmpty = None
     vault_ids: OnlyEmpty = None
@@ -148,6 +151,9 @@ def answer(session: Session) -> JsonObject:
         "archived_at": optional_timestamp(session.archived_at),
         "mode": session.mode.value,
         "forked_from": asdict(session.forked_from) if session.forked_from else None,
+        "project_ids": [*session.project_ids],
+        "workspace_id": session.workspace_id,
+        "bases": {**session.bases},
     }
 
 

@@ -19,7 +19,7 @@ select lease_until > clock_timestamp() from workers where id = $1
 update session_heads set holder = null where session_id = $1 and epoch = $2
 
 -- name: turn_of_head
-select t.*, s.agent, s.fork, s.context as session_context, e.body as input_body, e.object_key as input_object, st.traceparent
+select t.*, s.agent, s.fork, s.context as session_context, s.project_ids, s.bases, e.body as input_body, e.object_key as input_object, st.traceparent
 from turns t
 join sessions s on s.id = t.session_id
 join events e on e.session_id = t.session_id and e.seq = t.position
@@ -28,7 +28,8 @@ where t.session_id = $1 and t.id = $2
 
 -- name: next_step
 select s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
-       e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode, se.context as session_context
+       e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode,
+       se.context as session_context, se.project_ids, se.bases
 from steps s
 join events e on e.session_id = s.session_id and e.seq = s.position
 join sessions se on se.id = s.session_id
@@ -37,10 +38,11 @@ order by s.position
 limit 1
 
 -- name: outlook
--- Of a session that rests and has nothing to do.
+-- Of a session that rests and has nothing to do. What one with projects begins with is decided by its first turn.
 select h.epoch, h.seq, h.entries, h.control_seq, s.agent, s.environment, s.mode, s.context as session_context
 from session_heads h join sessions s on s.id = h.session_id
 where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.wake and s.archived_at is null
+  and s.project_ids = '{}'
 
 -- name: begin_turn
 -- The input is taken up (its second position), the session runs, the turn exists: one statement.

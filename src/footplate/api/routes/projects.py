@@ -1,0 +1,85 @@
+"""`/v1/projects`: the repositories that sessions work on."""
+
+from fastapi import Request
+from starlette.responses import Response
+
+from footplate.api import cursors
+from footplate.api.auth import Asking
+from footplate.api.changes import Changed, change
+from footplate.api.openapi import takes
+from footplate.api.replies import listing, reply
+from footplate.api.requests import read_body, read_nothing, read_query
+from footplate.api.routing import router_of
+from footplate.api.services import services_of
+from footplate.api.wire import answers, projects
+from footplate.api.wire.lists import NoParameters
+from footplate.api.wire.projects import ListProjects, ProjectCreate, ProjectUpdate
+from footplate.domain.projects import Trust, path_of, root_of
+from footplate.domain.services import Page, Unit
+
+router = router_of("/v1/projects", "projects")
+
+
+@router.post("", response_model=answers.Project, openapi_extra=takes(body=ProjectCreate))
+async def create_project(request: Request, principal: Asking) -> Response:
+    """Nothing is read, made or fetched yet: that is done by the worker of the first session that needs it."""
+    body, raw = await read_body(request, ProjectCreate)
+    path, url = projects.place_of(body, services_of(request).projects_root, principal.organisation)
+    branch = projects.branch_for(body)
+
+    async def work(unit: Unit) -> Changed:
+        project = await unit.create_project(
+            principal,
+            name=projects.name_for(body, path, url),
+            path=path,
+            url=url,
+            branch=branch,
+            trust=Trust(body.trust),
+            metadata=body.metadata,
+        )
+        return projects.answer(project), None
+
+    return await change(request, principal, raw, work)
+
+
+@router.get("", response_model=answers.Listing[answers.Project], openapi_extra=takes(query=ListProjects))
+async def list_projects(request: Request, principal: Asking) -> Response:
+    query = read_query(request, ListProjects)
+    services = services_of(request)
+    root = services.projects_root
+    path = None if query.path is None else path_of(query.path, root_of(root, principal.organisation))
+    cursor = cursors.read_row("projects", query.page, "desc")
+    page = Page(limit=query.limit + 1, after=cursor.place if cursor else None, include_archived=query.include_archived)
+    rows = await services.reads.projects(principal, page, path=path)
+    kept, around = cursors.cut(
+        "projects", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
+    )
+    return listing([projects.answer(row) for row in kept], next_page=around.next_page)
+
+
+@router.get("/{project_id}", response_model=answers.Project)
+async def retrieve_project(request: Request, project_id: str, principal: Asking) -> Response:
+    read_query(request, NoParameters)
+    return reply(projects.answer(await services_of(request).reads.project(principal, project_id)))
+
+
+@router.post("/{project_id}", response_model=answers.Project, openapi_extra=takes(body=ProjectUpdate))
+async def update_project(request: Request, project_id: str, principal: Asking) -> Response:
+    body, raw = await read_body(request, ProjectUpdate)
+    wanted = projects.change_of_project(body)
+
+    async def work(unit: Unit) -> Changed:
+        return projects.answer(await unit.update_project(principal, project_id, wanted)), None
+
+    return await change(request, principal, raw, work)
+
+
+@router.post("/{project_id}/archive", response_model=answers.Project)
+async def archive_project(request: Request, project_id: str, principal: Asking) -> Response:
+    """No new session works on it. Those that do go on; the repository is not touched."""
+    raw = await read_nothing(request)
+
+    async def work(unit: Unit) -> Changed:
+        return projects.answer(await unit.archive_project(principal, project_id)), None
+
+    return await change(request, principal, raw, work)

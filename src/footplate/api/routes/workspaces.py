@@ -1,0 +1,71 @@
+"""`/v1/workspaces`: ordered lists of projects."""
+
+from fastapi import Request
+from starlette.responses import Response
+
+from footplate.api import cursors
+from footplate.api.auth import Asking
+from footplate.api.changes import Changed, change
+from footplate.api.openapi import takes
+from footplate.api.replies import listing, reply
+from footplate.api.requests import read_body, read_nothing, read_query
+from footplate.api.routing import router_of
+from footplate.api.services import services_of
+from footplate.api.wire import answers, projects
+from footplate.api.wire.lists import NoParameters
+from footplate.api.wire.projects import ListWorkspaces, WorkspaceCreate, WorkspaceUpdate
+from footplate.domain.services import Page, Unit
+
+router = router_of("/v1/workspaces", "workspaces")
+
+
+@router.post("", response_model=answers.Workspace, openapi_extra=takes(body=WorkspaceCreate))
+async def create_workspace(request: Request, principal: Asking) -> Response:
+    body, raw = await read_body(request, WorkspaceCreate)
+
+    async def work(unit: Unit) -> Changed:
+        workspace = await unit.create_workspace(
+            principal, name=body.name, project_ids=body.project_ids, metadata=body.metadata
+        )
+        return projects.workspace_answer(workspace), None
+
+    return await change(request, principal, raw, work)
+
+
+@router.get("", response_model=answers.Listing[answers.Workspace], openapi_extra=takes(query=ListWorkspaces))
+async def list_workspaces(request: Request, principal: Asking) -> Response:
+    query = read_query(request, ListWorkspaces)
+    cursor = cursors.read_row("workspaces", query.page, "desc")
+    page = Page(limit=query.limit + 1, after=cursor.place if cursor else None, include_archived=query.include_archived)
+    rows = await services_of(request).reads.workspaces(principal, page)
+    kept, around = cursors.cut(
+        "workspaces", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
+    )
+    return listing([projects.workspace_answer(row) for row in kept], next_page=around.next_page)
+
+
+@router.get("/{workspace_id}", response_model=answers.Workspace)
+async def retrieve_workspace(request: Request, workspace_id: str, principal: Asking) -> Response:
+    read_query(request, NoParameters)
+    return reply(projects.workspace_answer(await services_of(request).reads.workspace(principal, workspace_id)))
+
+
+@router.post("/{workspace_id}", response_model=answers.Workspace, openapi_extra=takes(body=WorkspaceUpdate))
+async def update_workspace(request: Request, workspace_id: str, principal: Asking) -> Response:
+    body, raw = await read_body(request, WorkspaceUpdate)
+
+    async def work(unit: Unit) -> Changed:
+        changed = await unit.update_workspace(principal, workspace_id, projects.change_of_workspace(body))
+        return projects.workspace_answer(changed), None
+
+    return await change(request, principal, raw, work)
+
+
+@router.post("/{workspace_id}/archive", response_model=answers.Workspace)
+async def archive_workspace(request: Request, workspace_id: str, principal: Asking) -> Response:
+    raw = await read_nothing(request)
+
+    async def work(unit: Unit) -> Changed:
+        return projects.workspace_answer(await unit.archive_workspace(principal, workspace_id)), None
+
+    return await change(request, principal, raw, work)

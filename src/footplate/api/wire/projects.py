@@ -1,0 +1,186 @@
+"""Projects and workspaces on the wire."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from footplate.api.wire.base import (
+    KEPT,
+    Body,
+    Id,
+    Metadata,
+    MetadataPatch,
+    Parameters,
+    Text,
+    optional_timestamp,
+    patched,
+    timestamp,
+)
+from footplate.api.wire.lists import PageSize
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import JsonObject
+from footplate.domain.projects import (
+    MOST_PROJECTS,
+    NAME,
+    Choice,
+    Project,
+    Trust,
+    Workspace,
+    branch_of,
+    name_of,
+    path_of,
+    root_of,
+    url_of,
+)
+
+Name = Annotated[str, StringConstraints(pattern=rf"^{NAME.pattern}$", max_length=64)]
+Place = Annotated[Text, StringConstraints(min_length=1, max_length=2048)]
+TrustName = Literal["nothing", "instructions", "all"]
+Ids = Annotated[list[Id], Field(max_length=MOST_PROJECTS)]
+OrderedIds = Annotated[Ids, Field(description="In their order: the first is the working directory.")]
+
+
+class ProjectCreate(Body):
+    """Either a path or a URL."""
+
+    path: Annotated[
+        Place | None,
+        Field(description="Below the server's projects root. A repository is made there at the first use, if none is."),
+    ] = None
+    url: Annotated[Place | None, Field(description="Of a repository that workers fetch when a session needs it.")] = (
+        None
+    )
+    name: Annotated[Name | None, Field(description="After the path or the URL, if it is left out.")] = None
+    branch: Annotated[
+        Place | None, Field(description="What sessions begin with; null: what the repository has checked out.")
+    ] = None
+    trust: Annotated[TrustName, Field(description="How far the project's own files may direct an agent's harness.")] = (
+        "nothing"
+    )
+    metadata: Metadata = Field(default_factory=dict)
+
+
+class ProjectUpdate(Body):
+    """What is left out stays as it is. Where the repository is cannot be changed."""
+
+    name: Name = KEPT
+    branch: Place | None = None
+    trust: TrustName = KEPT
+    metadata: MetadataPatch | None = None
+
+
+class WorkspaceCreate(Body):
+    name: Name
+    project_ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_PROJECTS)]
+    metadata: Metadata = Field(default_factory=dict)
+
+
+class WorkspaceUpdate(Body):
+    """Sessions that exist keep the projects that they began with."""
+
+    name: Name = KEPT
+    project_ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_PROJECTS)] = KEPT
+    metadata: MetadataPatch | None = None
+
+
+class ListProjects(Parameters):
+    limit: PageSize = 20
+    page: Text | None = None
+    include_archived: bool = False
+    path: Annotated[Place | None, Field(description="Only the project that is there.")] = None
+
+
+class ListWorkspaces(Parameters):
+    limit: PageSize = 20
+    page: Text | None = None
+    include_archived: bool = False
+
+
+def place_of(body: ProjectCreate, root: str, organisation: str) -> tuple[str | None, str | None]:
+    """Path and URL, of which one is None."""
+    if (body.path is None) == (body.url is None):
+        raise InvalidRequest(
+            "path: a project is at a path or at a url", field="path", help_text="Give one of the two, and not both."
+        )
+    if body.path is not None:
+        return path_of(body.path, root_of(root, organisation)), None
+    return None, url_of(body.url or "")
+
+
+def name_for(body: ProjectCreate, path: str | None, url: str | None) -> str:
+    return body.name or name_of(path or url or "")
+
+
+def branch_for(body: ProjectCreate | ProjectUpdate) -> str | None:
+    return None if body.branch is None else branch_of(body.branch)
+
+
+def change_of_project(body: ProjectUpdate) -> Callable[[Project], Project]:
+    given = body.model_fields_set
+    branch = branch_for(body)
+
+    def change(project: Project) -> Project:
+        return replace(
+            project,
+            name=body.name if "name" in given else project.name,
+            branch=branch if "branch" in given else project.branch,
+            trust=Trust(body.trust) if "trust" in given else project.trust,
+            metadata=patched(project.metadata, body.metadata or {}),
+        )
+
+    return change
+
+
+def change_of_workspace(body: WorkspaceUpdate) -> Callable[[Workspace], Workspace]:
+    given = body.model_fields_set
+
+    def change(workspace: Workspace) -> Workspace:
+        return replace(
+            workspace,
+            name=body.name if "name" in given else workspace.name,
+            project_ids=body.project_ids if "project_ids" in given else workspace.project_ids,
+            metadata=patched(workspace.metadata, body.metadata or {}),
+        )
+
+    return change
+
+
+def choice_of(project_ids: list[str] | None, workspace_id: str | None) -> Choice:
+    if project_ids and workspace_id is not None:
+        raise InvalidRequest(
+            "workspace_id: is given beside project_ids",
+            field="workspace_id",
+            help_text="Give one of the two, or neither for a session without a project.",
+        )
+    return Choice(project_ids or (), workspace_id)
+
+
+def answer(project: Project) -> JsonObject:
+    return {
+        "id": project.id,
+        "type": "project",
+        "name": project.name,
+        "path": project.path,
+        "url": project.url,
+        "branch": project.branch,
+        "trust": project.trust.value,
+        "metadata": {**project.metadata},
+        "created_at": timestamp(project.created_at),
+        "updated_at": timestamp(project.updated_at),
+        "archived_at": optional_timestamp(project.archived_at),
+    }
+
+
+def workspace_answer(workspace: Workspace) -> JsonObject:
+    return {
+        "id": workspace.id,
+        "type": "workspace",
+        "name": workspace.name,
+        "project_ids": [*workspace.project_ids],
+        "metadata": {**workspace.metadata},
+        "created_at": timestamp(workspace.created_at),
+        "updated_at": timestamp(workspace.updated_at),
+        "archived_at": optional_timestamp(workspace.archived_at),
+    }

@@ -1,0 +1,196 @@
+"""Projects and workspaces in the database: what the api reads and changes of them, and which a session works on."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import fields
+
+import asyncpg
+
+from footplate.domain import ids
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound
+from footplate.domain.json import JsonObject
+from footplate.domain.principals import Principal
+from footplate.domain.projects import (
+    MOST_PROJECTS,
+    Base,
+    Choice,
+    Project,
+    ProjectUnit,
+    SessionProject,
+    Trust,
+    Workspace,
+)
+from footplate.store.database import SQL, Connection
+from footplate.store.records import Row
+
+_NAMED_ALREADY = {
+    "projects_named": "There is a project named {name!r} already.",
+    "projects_placed": "There is a project at this path already.",
+    "workspaces_named": "There is a workspace named {name!r} already.",
+}
+
+
+def project(row: Row) -> Project:
+    values = {field.name: row[field.name] for field in fields(Project)}
+    return Project(**{**values, "trust": Trust(row["trust"])})
+
+
+def workspace(row: Row) -> Workspace:
+    return Workspace(**{field.name: row[field.name] for field in fields(Workspace)})
+
+
+class ProjectChanges(ProjectUnit):
+    """The part of a `Unit` that has to do with them."""
+
+    _connection: Connection
+
+    async def create_project(
+        self,
+        principal: Principal,
+        *,
+        name: str,
+        path: str | None,
+        url: str | None,
+        branch: str | None,
+        trust: Trust,
+        metadata: dict[str, str],
+    ) -> Project:
+        async with _unique(name):
+            row = await self._connection.fetchrow(
+                SQL["insert_project"],
+                ids.new_id(ids.PROJECT),
+                principal.organisation,
+                name,
+                path,
+                url,
+                branch,
+                trust,
+                metadata,
+            )
+        return project(_found(row, "project", ""))
+
+    async def update_project(
+        self, principal: Principal, project_id: str, change: Callable[[Project], Project]
+    ) -> Project:
+        row = await self._connection.fetchrow(SQL["lock_project"], project_id, principal.organisation)
+        old = project(_found(row, "project", project_id))
+        _refuse_archived("project", old)
+        new = change(old)
+        async with _unique(new.name):
+            row = await self._connection.fetchrow(
+                SQL["update_project"], project_id, new.name, new.branch, new.trust, new.metadata
+            )
+        return project(_found(row, "project", project_id))
+
+    async def archive_project(self, principal: Principal, project_id: str) -> Project:
+        row = await self._connection.fetchrow(SQL["archive_project"], project_id, principal.organisation)
+        return project(_found(row, "project", project_id))
+
+    async def create_workspace(
+        self, principal: Principal, *, name: str, project_ids: Sequence[str], metadata: dict[str, str]
+    ) -> Workspace:
+        await usable(self._connection, principal, project_ids)
+        async with _unique(name):
+            row = await self._connection.fetchrow(
+                SQL["insert_workspace"],
+                ids.new_id(ids.WORKSPACE),
+                principal.organisation,
+                name,
+                list(project_ids),
+                metadata,
+            )
+        return workspace(_found(row, "workspace", ""))
+
+    async def update_workspace(
+        self, principal: Principal, workspace_id: str, change: Callable[[Workspace], Workspace]
+    ) -> Workspace:
+        row = await self._connection.fetchrow(SQL["lock_workspace"], workspace_id, principal.organisation)
+        old = workspace(_found(row, "workspace", workspace_id))
+        _refuse_archived("workspace", old)
+        new = change(old)
+        if new.project_ids != old.project_ids:
+            await usable(self._connection, principal, new.project_ids)
+        async with _unique(new.name):
+            row = await self._connection.fetchrow(
+                SQL["update_workspace"], workspace_id, new.name, list(new.project_ids), new.metadata
+            )
+        return workspace(_found(row, "workspace", workspace_id))
+
+    async def archive_workspace(self, principal: Principal, workspace_id: str) -> Workspace:
+        row = await self._connection.fetchrow(SQL["archive_workspace"], workspace_id, principal.organisation)
+        return workspace(_found(row, "workspace", workspace_id))
+
+
+async def chosen(connection: Connection, principal: Principal, choice: Choice) -> Sequence[str]:
+    """The projects of a new session, in their order."""
+    if choice.workspace_id is None:
+        await usable(connection, principal, choice.project_ids)
+        return choice.project_ids
+    row = await connection.fetchrow(SQL["workspace"], choice.workspace_id, principal.organisation)
+    found = workspace(_found(row, "workspace", choice.workspace_id))
+    _refuse_archived("workspace", found)
+    await usable(connection, principal, found.project_ids)
+    return found.project_ids
+
+
+async def usable(connection: Connection, principal: Principal, project_ids: Sequence[str]) -> None:
+    """Raises for what is no project of the organisation, is archived, or cannot lie beside another of the list."""
+    if not project_ids:
+        return
+    if len(set(project_ids)) != len(project_ids) or len(project_ids) > MOST_PROJECTS:
+        raise InvalidRequest(
+            f"project_ids: takes at most {MOST_PROJECTS} projects, each once",
+            field="project_ids",
+            help_text="Name each project once.",
+        )
+    rows = await connection.fetch(SQL["projects_of"], list(project_ids), principal.organisation)
+    found = {row["id"]: project(row) for row in rows}
+    for project_id in project_ids:
+        if project_id not in found:
+            raise NotFound("project", project_id)
+        _refuse_archived("project", found[project_id])
+
+
+async def of_session(
+    connection: Connection, organisation: str, project_ids: Sequence[str], bases: Mapping[str, JsonObject]
+) -> tuple[SessionProject, ...]:
+    """As a turn is given them: as they are now, but for where the session began."""
+    if not project_ids:
+        return ()
+    rows = await connection.fetch(SQL["projects_of"], list(project_ids), organisation)
+    found = {row["id"]: row for row in rows}
+    return tuple(
+        SessionProject(
+            id=project_id,
+            name=row["name"],
+            trust=Trust(row["trust"]),
+            path=row["path"],
+            url=row["url"],
+            branch=row["branch"],
+            base=Base.load(bases.get(project_id)),
+        )
+        for project_id in project_ids
+        if (row := found[project_id])
+    )
+
+
+def _refuse_archived(noun: str, found: Project | Workspace) -> None:
+    if found.archived_at is not None:
+        raise InvalidRequest(f"{noun.capitalize()} {found.id!r} is archived.", help_text=f"Choose another {noun}.")
+
+
+def _found(row: Row | None, noun: str, item_id: str) -> Row:
+    if row is None:
+        raise NotFound(noun, item_id)
+    return row
+
+
+@asynccontextmanager
+async def _unique(name: str) -> AsyncIterator[None]:
+    try:
+        yield
+    except asyncpg.UniqueViolationError as error:
+        message = _NAMED_ALREADY.get(str(error.constraint_name), "There is one of this name already.")
+        raise Conflict(
+            message.format(name=name), help_text="Use the one that is there, or choose another name."
+        ) from error

@@ -1,0 +1,46 @@
+-- Projects and workspaces.
+
+-- name: insert_project
+insert into projects (id, organisation, name, path, url, branch, trust, metadata)
+values ($1, $2, $3, $4, $5, $6, $7, $8) returning *
+
+-- name: project
+select * from projects where id = $1 and organisation = $2
+
+-- name: lock_project
+select * from projects where id = $1 and organisation = $2 for update
+
+-- name: update_project
+update projects set name = $2, branch = $3, trust = $4, metadata = $5, updated_at = now() where id = $1 returning *
+
+-- name: archive_project
+update projects set archived_at = coalesce(archived_at, now()), updated_at = now()
+where id = $1 and organisation = $2 returning *
+
+-- name: projects_of
+-- Those of a list that the organisation has.
+select * from projects where id = any($1::text[]) and organisation = $2
+
+-- name: insert_workspace
+insert into workspaces (id, organisation, name, project_ids, metadata) values ($1, $2, $3, $4, $5) returning *
+
+-- name: workspace
+select * from workspaces where id = $1 and organisation = $2
+
+-- name: lock_workspace
+select * from workspaces where id = $1 and organisation = $2 for update
+
+-- name: update_workspace
+update workspaces set name = $2, project_ids = $3, metadata = $4, updated_at = now() where id = $1 returning *
+
+-- name: archive_workspace
+update workspaces set archived_at = coalesce(archived_at, now()), updated_at = now()
+where id = $1 and organisation = $2 returning *
+
+-- name: decide_base
+-- Once for each session and project, by a worker that holds the session; whoever comes later is told what was decided.
+update sessions s
+set bases = case when s.bases ? $3 then s.bases else s.bases || jsonb_build_object($3::text, $4::jsonb) end
+from session_heads h
+where s.id = $1 and h.session_id = s.id and h.epoch = $2
+returning s.bases -> $3 as base

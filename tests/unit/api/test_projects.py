@@ -1,0 +1,106 @@
+"""K5: projects, workspaces, and sessions that work on them."""
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from footplate.api.wire import answers
+
+from .conftest import Api, client_of
+
+
+async def _create(http: httpx2.AsyncClient, noun: str, /, **body: Any) -> Any:
+    response = await http.post(f"/v1/{noun}", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def _session(http: httpx2.AsyncClient, **body: Any) -> httpx2.Response:
+    agent = await _create(http, "agents", name="a", model="claude-opus-5")
+    known = (await http.get("/v1/environments")).json()["data"]
+    environment = known[0] if known else await _create(http, "environments", name="e")
+    return await http.post("/v1/sessions", json={"agent": agent["id"], "environment_id": environment["id"], **body})
+
+
+async def test_project_is_kept_as_it_was_given(http: httpx2.AsyncClient) -> None:
+    made = await _create(http, "projects", path="/srv/projects/org_a/team/website", metadata={"a": "1"})
+    answers.Project.model_validate(made)
+    assert (made["path"], made["url"], made["name"], made["trust"]) == ("team/website", None, "website", "nothing")
+    other = await _create(http, "projects", url="https://git.example.com/team/site.git", branch="next", trust="all")
+    assert (other["name"], other["branch"], other["trust"]) == ("site", "next", "all")
+    listed = (await http.get("/v1/projects")).json()["data"]
+    assert [row["id"] for row in listed] == [other["id"], made["id"]]
+    found = (await http.get("/v1/projects", params={"path": "team/website"})).json()["data"]
+    assert [row["id"] for row in found] == [made["id"]]
+
+
+async def test_project_is_changed_and_archived(http: httpx2.AsyncClient) -> None:
+    made = await _create(http, "projects", path="a", branch="next", metadata={"a": "1"})
+    where = f"/v1/projects/{made['id']}"
+    changed = (await http.post(where, json={"trust": "instructions", "metadata": {"a": None, "b": "2"}})).json()
+    assert (changed["trust"], changed["branch"], changed["metadata"]) == ("instructions", "next", {"b": "2"})
+    assert (await http.post(where, json={"branch": None})).json()["branch"] is None
+    assert (await http.post(f"{where}/archive")).json()["archived_at"] is not None
+    assert (await http.get("/v1/projects")).json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "path"),
+        ({"path": "a", "url": "https://example.com/a"}, "path"),
+        ({"path": "../a"}, "path"),
+        ({"path": "/srv/projects/org_b/a"}, "path"),
+        ({"url": "ext::sh"}, "url"),
+        ({"path": "a", "branch": "--x"}, "branch"),
+        ({"path": "a", "trust": "some"}, "trust"),
+        ({"path": "a", "name": "a/b"}, "name"),
+    ],
+)
+async def test_what_cannot_be_a_project_is_named(http: httpx2.AsyncClient, body: Any, field: str) -> None:
+    response = await http.post("/v1/projects", json=body)
+    assert (response.status_code, response.json()["error"]["field"]) == (400, field), response.text
+
+
+async def test_workspace_keeps_its_order(http: httpx2.AsyncClient) -> None:
+    one, two = [(await _create(http, "projects", path=name))["id"] for name in ("one", "two")]
+    made = await _create(http, "workspaces", name="both", project_ids=[two, one])
+    answers.Workspace.model_validate(made)
+    assert made["project_ids"] == [two, one]
+    where = f"/v1/workspaces/{made['id']}"
+    assert (await http.post(where, json={"project_ids": [one]})).json()["project_ids"] == [one]
+    assert (await http.post(where, json={"project_ids": []})).status_code == 400
+    session = (await _session(http, workspace_id=made["id"])).json()
+    answers.Session.model_validate(session)
+    assert (session["project_ids"], session["workspace_id"], session["bases"]) == ([one], made["id"], {})
+
+
+async def test_session_takes_projects_or_a_workspace(http: httpx2.AsyncClient) -> None:
+    one = (await _create(http, "projects", path="one"))["id"]
+    workspace = (await _create(http, "workspaces", name="w", project_ids=[one]))["id"]
+    assert (await _session(http, project_ids=[one])).json()["project_ids"] == [one]
+    both = await _session(http, project_ids=[one], workspace_id=workspace)
+    assert (both.status_code, both.json()["error"]["field"]) == (400, "workspace_id")
+    none = (await _session(http)).json()
+    assert (none["project_ids"], none["workspace_id"]) == ([], None)
+
+
+async def test_others_projects_do_not_exist(api: Api, http: httpx2.AsyncClient) -> None:
+    mine = (await _create(http, "projects", path="one"))["id"]
+    workspace = (await _create(http, "workspaces", name="w", project_ids=[mine]))["id"]
+    async with client_of(api.app, "secret-b") as stranger:
+        for method, path, body in (
+            ("GET", f"projects/{mine}", None),
+            ("POST", f"projects/{mine}", {"trust": "all"}),
+            ("POST", f"projects/{mine}/archive", None),
+            ("GET", f"workspaces/{workspace}", None),
+            ("POST", f"workspaces/{workspace}", {"name": "x"}),
+            ("POST", f"workspaces/{workspace}/archive", None),
+            ("POST", "workspaces", {"name": "x", "project_ids": [mine]}),
+        ):
+            response = await stranger.request(method, f"/v1/{path}", json=body)
+            assert response.status_code == 404, (method, path)
+        assert (await _session(stranger, project_ids=[mine])).status_code == 404
+        assert (await _session(stranger, workspace_id=workspace)).status_code == 404
+        assert (await stranger.get("/v1/projects")).json()["data"] == []

@@ -1,0 +1,97 @@
+"""K5: what may be a project's path, URL, branch and name."""
+
+import pytest
+
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.projects import SessionProject, Trust, branch_of, name_of, path_of, root_of, url_of
+
+ROOT = "/srv/projects"
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ("team/website", "team/website"),
+        ("./team//website/", "team/website"),
+        ("/srv/projects/team", "team"),
+        ("caf\u00e9/\U0001f680", "caf\u00e9/\U0001f680"),
+        ("%2e%2e/x", "%2e%2e/x"),  # a name like any other: nothing decodes it
+        ("\uff0e\uff0e/x", "\uff0e\uff0e/x"),
+        ("..x/...", "..x/..."),
+    ],
+)
+def test_path(given: str, path: str) -> None:
+    assert path_of(given, ROOT) == path
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "..", "a/../b", "../srv/projects/a", ".", "", "/", "/srv/projects", "/srv/projects_evil/a", "/etc",
+        "/srv/projects/../etc", "a/.git", "a/.GIT/hooks", "a\nb", "a\x7f", "x" * 256, "\u00e9" * 128, "a/" * 600,
+    ],
+)  # fmt: skip
+def test_no_path(given: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"^path: ") as caught:
+        path_of(given, ROOT)
+    assert caught.value.fields["field"] == "path"
+
+
+def test_root_belongs_to_one_organisation_or_to_each_its_own() -> None:
+    assert root_of("/srv/{organisation}", "org_1") == "/srv/org_1"
+    assert root_of("/srv", "default") == "/srv"
+    with pytest.raises(InvalidRequest, match="another organisation"):
+        root_of("/srv", "org_1")
+
+
+@pytest.mark.parametrize("given", ["https://git.example.com/a/b.git", "http://127.0.0.1:8080/x"])
+def test_url(given: str) -> None:
+    assert url_of(f"{given}/") == given
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "ssh://git@example.com/a", "git@example.com:a", "ext::sh -c id", "file:///etc", "https:///a", "/a",
+        "--upload-pack=x",
+        "https://me:secret@example.com/a", "https://me@example.com/a", "https://example.com/a?b", "https://example.com/a#b",
+        "https://example.com/a b", "https://example.com:99999/", "https://[::1/a",
+    ],
+)  # fmt: skip
+def test_no_url(given: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"^url: ") as caught:
+        url_of(given)
+    assert "secret" not in caught.value.message
+
+
+@pytest.mark.parametrize("given", ["main", "release/2", "caf\u00e9", "a.b-c_d", "v1@2"])
+def test_branch(given: str) -> None:
+    assert branch_of(given) == given
+
+
+@pytest.mark.parametrize(
+    "given", ["-x", "--all", "a..b", "a b", "a~1", "a^", "a:b", "a?", "a*", "[a", "a\\b", "/a", "a/", "a.", ".a",
+              "a/.b", "a//b", "a.lock", "a.lock/b", "@{0}", "a@{1}", "a\n", "", "x" * 256],
+)  # fmt: skip
+def test_no_branch(given: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"^branch: "):
+        branch_of(given)
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        ("team/website", "website"),
+        ("https://git.example.com/team/a%20b.git", "a-b"),
+        ("https://git.example.com", "project"),
+        ("\U0001f680", "project"),
+        ("-rf", "rf"),
+    ],
+)
+def test_name_after_the_place(place: str, name: str) -> None:
+    assert name_of(place) == name
+
+
+def test_what_cannot_be_read_is_not_trusted() -> None:
+    assert SessionProject.load({"id": "p", "name": "n", "trust": "everything"}).trust is Trust.NOTHING
+    assert SessionProject.load({"id": "p", "name": "n", "trust": "all"}).trust is Trust.ALL
