@@ -23,6 +23,8 @@ POINTS: Final = (
     "before_publish",
 )
 
+TREE_POINTS: Final = ("tree_written",)
+
 API_POINTS: Final = ("before_answer",)
 
 # Of retention and deletion.

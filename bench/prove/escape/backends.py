@@ -14,6 +14,7 @@ from bench.prove import backends as engines
 from bench.prove.escape.scene import LIMITS
 from footplate.domain import environments as domain
 from footplate.domain.networks import Network
+from footplate.domain.projects import SessionProject
 from footplate.domain.running import Environments, ModelGrant, OpenEnvironment
 from footplate.environments.docker import probe as docker_probe
 from footplate.environments.docker.images import Recipe
@@ -85,8 +86,9 @@ class _Bare(Environments):
         variables: Mapping[str, str],
         config: domain.EnvironmentConfig,
         models: ModelGrant,
+        projects: Sequence[SessionProject] = (),
     ) -> UnsandboxedEnvironment:
-        del config, models
+        del config, models, projects
         tree = self._root / organisation / session_id
         tree.mkdir(parents=True, exist_ok=True)
         return UnsandboxedEnvironment(str(tree), deadline=deadline, env=variables, namespaces=False)

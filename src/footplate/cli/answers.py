@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
-from footplate.client.models import Agent, Deleted, Environment, Event, Session, Turn, Usage
+from footplate.client.models import Agent, Deleted, Environment, Event, Project, Session, Turn, Usage
 
 
 class RunResult(BaseModel):
@@ -127,6 +127,8 @@ SCHEMAS: Final[dict[str, Any]] = {
     "agent": Agent | ErrorAnswer,
     "environments": list[Environment] | ErrorAnswer,
     "environment": Environment | ErrorAnswer,
+    "projects": list[Project] | ErrorAnswer,
+    "project": Project | ErrorAnswer,
     "deleted": list[Deleted] | ErrorAnswer,
     "profiles": list[ProfileAnswer] | ErrorAnswer,
     "doctor": list[FindingAnswer],

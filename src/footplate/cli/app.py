@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from footplate.cli import config, keys, resources, serving, sessions, transcripts
+from footplate.cli import config, keys, projects, resources, serving, sessions, transcripts
 from footplate.cli.grouping import OWN, RESOURCES, SERVERS, SESSIONS, Grouped
 
 app = typer.Typer(
@@ -55,6 +55,7 @@ app.command(rich_help_panel=SESSIONS)(sessions.archive)
 app.command(rich_help_panel=SESSIONS)(sessions.rm)
 app.add_typer(resources.agents, name="agents", rich_help_panel=RESOURCES)
 app.add_typer(resources.environments, name="environments", rich_help_panel=RESOURCES)
+app.add_typer(projects.projects, name="projects", rich_help_panel=RESOURCES)
 app.command(rich_help_panel=SERVERS, short_help="Start everything on this machine. Ctrl-C stops it all.")(serving.dev)
 app.command(rich_help_panel=SERVERS, short_help="Check everything that a session needs.")(serving.doctor)
 app.command(rich_help_panel=SERVERS, short_help="Print address and key of a running `footplate dev`, for eval.")(

@@ -96,5 +96,7 @@ def _environment(stack: Stack, settings: Settings) -> dict[str, str]:
         "FOOTPLATE_HOST": settings.host,
         "FOOTPLATE_PORT": str(settings.port),
         "FOOTPLATE_ENVIRONMENT": settings.environment,
+        # This machine is the developer's own: any of its repositories may be a project.
+        "FOOTPLATE_PROJECTS_ROOT": settings.projects_root or "/",
         **({"FOOTPLATE_METRICS_ADDRESS": settings.metrics_address} if settings.metrics_address else {}),
     }

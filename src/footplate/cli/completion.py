@@ -77,6 +77,10 @@ def _environments(profile: str | None) -> Sequence[Item]:
     return [(item["id"], str(item["name"])) for item in _fetched("/v1/environments", profile)]
 
 
+def _projects(profile: str | None) -> Sequence[Item]:
+    return [(item["id"], str(item["name"])) for item in _fetched("/v1/projects", profile)]
+
+
 def _profiles(_profile: str | None) -> Sequence[Item]:
     try:
         known = profiles.load().profiles
@@ -132,6 +136,7 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
     **dict.fromkeys(("attach", "show", "logs", "fork", "pull", "interrupt", "archive", "rm"), _sessions),
     **dict.fromkeys(("agents show", "agents archive"), _agents),
     **dict.fromkeys(("environments show", "environments rm"), _environments),
+    **dict.fromkeys(("projects show", "projects archive"), _projects),
     **dict.fromkeys(("config use", "config rm"), _profiles),
     **dict.fromkeys(("config set", "config get"), _keys),
 }

@@ -79,6 +79,15 @@ def run(
     scratch: Annotated[
         bool, typer.Option("--scratch", help="Work in a new directory of the session's own instead.")
     ] = False,
+    project: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--project",
+            "-p",
+            metavar="PATH|ID",
+            help="Work in a tree of this repository, which itself is not touched. May be repeated: others lie beside.",
+        ),
+    ] = None,
     allowed_tools: Annotated[
         list[str] | None,
         typer.Option(metavar="NAMES", help="Only these tools, such as read,grep or Read,Grep. May be repeated."),
@@ -123,10 +132,12 @@ def run(
         limit = tooling.Limit(tooling.names(allowed_tools or ()), tooling.names(disallowed_tools or ()))
     except tooling.NotEnforced as error:
         raise typer.BadParameter(str(error)) from None
-    if (session or fork_at) and (limit or directory or harness):
+    if (session or fork_at) and (limit or directory or project or harness):
         raise typer.BadParameter(
-            "A session's directory, tools and harness are chosen when it begins: not with --session or --fork-at."
+            "What a session works on, its tools and its harness are chosen when it begins: not with --session or --fork-at."
         )
+    if project and (directory or scratch):
+        raise typer.BadParameter("A session works on projects, or in a directory: --project goes without the others.")
     request = starting.Request(
         prompt=_prompt(prompt),
         session=session or ("last" if fork_at else None),
@@ -141,6 +152,7 @@ def run(
         title=title,
         directory=None if scratch else str(directory or Path.cwd()),
         insists=directory is not None,
+        projects=tuple(project or ()),
         limit=limit,
     )
     form = Format.JSON if as_json else output

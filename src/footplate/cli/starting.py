@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from footplate.cli import defaults, memory, tooling, wording
+from footplate.cli import defaults, managing_projects, memory, tooling, wording
 from footplate.cli.answers import RunResult
 from footplate.cli.profiles import Server
 from footplate.cli.turns import Follower
@@ -30,6 +30,8 @@ class Request:
     title: str | None = None
     directory: str | None = None
     """Where to work, if the server can see it; None for a directory of the session's own."""
+    projects: tuple[str, ...] = ()
+    """Ids or paths; the first is the working directory."""
     insists: bool = False
     """On that directory: another one would not do."""
     limit: tooling.Limit = tooling.ALL
@@ -185,11 +187,14 @@ def check_directory(server: Server, request: Request) -> None:
 async def _create_with(client: AsyncFootplate, server: Server, request: Request, harness: str | None) -> Session:
     check_directory(server, request)
     agent, environment_id = await whom_and_where(client, server, request, harness)
+    project_ids = await managing_projects.project_ids(client, server, request.projects)
+    directory = request.directory if server.is_here and not project_ids else None
     return await client.sessions.create(
         agent=agent,
         environment_id=environment_id,
         title=request.title or wording.title_of(request.prompt),
-        context={"directory": request.directory} if request.directory and server.is_here else None,
+        context={"directory": directory} if directory else None,
+        project_ids=project_ids,
         mode="background" if request.background else None,
         initial_events=[{"type": "user.message", "content": [{"type": "text", "text": request.prompt}]}],
     )

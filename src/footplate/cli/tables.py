@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from footplate.cli import output, wording
-from footplate.client import Agent, Environment, Session, Turn
+from footplate.client import Agent, Environment, Project, Session, Turn
 
 _STATUS = {"running": "green", "rescheduling": "yellow", "failed": "red", "completed": "green"}
 _WIDE = 100
@@ -48,6 +48,7 @@ def session(detail: Session, turns: Sequence[Turn]) -> None:
         model=escape(agent.model.id),
         environment=detail.environment_id,
         directory=escape(str(detail.context.get("directory", ""))),
+        projects=" ".join(detail.project_ids),
         created=_moment(detail.created_at),
         fork_of=_origin(detail),
         spent=wording.tokens(detail.usage),
@@ -110,6 +111,30 @@ def environment(detail: Environment) -> None:
         name=escape(detail.name) + (" · archived" if detail.archived_at else ""),
         about=escape(detail.description or ""),
         kind=escape(str(detail.config.get("type", ""))),
+        created=_moment(detail.created_at),
+        updated=_moment(detail.updated_at),
+    )
+
+
+def projects(found: Sequence[Project]) -> None:
+    if not found:
+        _say("No projects yet. `footplate run --project PATH` makes one, or: footplate projects create PATH|URL")
+        return
+    rows = [
+        [each.id, wording.age(each.created_at), each.trust, escape(each.name), escape(each.path or each.url or "")]
+        for each in found
+    ]
+    _print(output.out(), ["ID", "AGE", "TRUST", "NAME", "PLACE"], rows)
+
+
+def project(detail: Project) -> None:
+    _details(
+        id=detail.id,
+        name=escape(detail.name) + (" · archived" if detail.archived_at else ""),
+        path=escape(detail.path or ""),
+        url=escape(detail.url or ""),
+        branch=escape(detail.branch or "what is checked out"),
+        trust=detail.trust,
         created=_moment(detail.created_at),
         updated=_moment(detail.updated_at),
     )

@@ -22,7 +22,19 @@ from footplate.client.errors import (
     Unauthenticated,
     Unreachable,
 )
-from footplate.client.models import Agent, Deleted, Environment, Event, ForkedFrom, Page, Session, Turn, Usage
+from footplate.client.models import (
+    Agent,
+    Deleted,
+    Environment,
+    Event,
+    ForkedFrom,
+    Page,
+    Project,
+    Session,
+    Turn,
+    Usage,
+    Workspace,
+)
 
 __all__ = [
     "Agent",
@@ -39,6 +51,7 @@ __all__ = [
     "InvalidRequest",
     "NotFound",
     "Page",
+    "Project",
     "RateLimited",
     "ServerFailed",
     "Session",
@@ -47,4 +60,5 @@ __all__ = [
     "Unauthenticated",
     "Unreachable",
     "Usage",
+    "Workspace",
 ]

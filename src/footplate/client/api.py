@@ -5,7 +5,7 @@ from typing import Self
 import httpx2
 
 from footplate.client.events import Events
-from footplate.client.resources import Agents, Environments, Sessions, Turns
+from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
 from footplate.client.transport import PATIENCE, TIMEOUT, Transport
 
 
@@ -28,6 +28,8 @@ class AsyncFootplate:
         self.base_url = self._transport.base_url
         self.agents = Agents(self._transport)
         self.environments = Environments(self._transport)
+        self.projects = Projects(self._transport)
+        self.workspaces = Workspaces(self._transport)
         self.sessions = Sessions(self._transport)
         self.turns = Turns(self._transport)
         self.events = Events(self._transport)

@@ -55,6 +55,29 @@ class Environment(Answer):
     archived_at: datetime | None = None
 
 
+class Project(Answer):
+    id: str
+    name: str
+    path: str | None = None
+    url: str | None = None
+    branch: str | None = None
+    trust: str = "nothing"
+    metadata: dict[str, str] = {}
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+
+
+class Workspace(Answer):
+    id: str
+    name: str
+    project_ids: list[str] = []
+    metadata: dict[str, str] = {}
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+
+
 class Usage(Answer):
     input_tokens: int = 0
     output_tokens: int = 0
@@ -85,6 +108,10 @@ class Session(Answer):
     archived_at: datetime | None = None
     forked_from: ForkedFrom | None = None
     mode: Literal["interactive", "background"] = "interactive"
+    project_ids: list[str] = []
+    workspace_id: str | None = None
+    bases: dict[str, dict[str, Any]] = {}
+    """By project: the commit and the branch that its tree began with, once a turn has begun."""
 
 
 class TurnMetrics(Answer):

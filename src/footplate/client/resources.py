@@ -1,4 +1,4 @@
-"""Agents, environments, sessions and turns: one small class each, one method for each route.
+"""Agents, environments, projects, workspaces, sessions and turns: one small class each, one method for each route.
 
 Further fields of a body go in as keywords, under the names that the API has for them.
 """
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from footplate.client.listing import Pages, given
-from footplate.client.models import Agent, Deleted, Environment, Session, Turn
+from footplate.client.models import Agent, Deleted, Environment, Project, Session, Turn, Workspace
 from footplate.client.transport import Transport
 
 
@@ -58,6 +58,53 @@ class Environments:
 
     async def delete(self, environment_id: str) -> Deleted:
         return Deleted.model_validate(await self._transport.delete(f"/v1/environments/{environment_id}"))
+
+
+class Projects:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def create(self, **fields: Any) -> Project:
+        """With a `path` or a `url`."""
+        return Project.model_validate(await self._transport.post("/v1/projects", given(**fields)))
+
+    async def retrieve(self, project_id: str) -> Project:
+        return Project.model_validate(await self._transport.get(f"/v1/projects/{project_id}"))
+
+    async def update(self, project_id: str, **fields: Any) -> Project:
+        """A field that is None is cleared."""
+        return Project.model_validate(await self._transport.post(f"/v1/projects/{project_id}", fields))
+
+    def list(
+        self, *, limit: int | None = None, path: str | None = None, include_archived: bool | None = None
+    ) -> Pages[Project]:
+        params = {"limit": limit, "path": path, "include_archived": include_archived}
+        return Pages(self._transport, "/v1/projects", Project, params)
+
+    async def archive(self, project_id: str) -> Project:
+        return Project.model_validate(await self._transport.post(f"/v1/projects/{project_id}/archive"))
+
+
+class Workspaces:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def create(self, *, name: str, project_ids: Sequence[str], **fields: Any) -> Workspace:
+        body = given(name=name, project_ids=[*project_ids], **fields)
+        return Workspace.model_validate(await self._transport.post("/v1/workspaces", body))
+
+    async def retrieve(self, workspace_id: str) -> Workspace:
+        return Workspace.model_validate(await self._transport.get(f"/v1/workspaces/{workspace_id}"))
+
+    async def update(self, workspace_id: str, **fields: Any) -> Workspace:
+        return Workspace.model_validate(await self._transport.post(f"/v1/workspaces/{workspace_id}", fields))
+
+    def list(self, *, limit: int | None = None, include_archived: bool | None = None) -> Pages[Workspace]:
+        params = {"limit": limit, "include_archived": include_archived}
+        return Pages(self._transport, "/v1/workspaces", Workspace, params)
+
+    async def archive(self, workspace_id: str) -> Workspace:
+        return Workspace.model_validate(await self._transport.post(f"/v1/workspaces/{workspace_id}/archive"))
 
 
 class Sessions:

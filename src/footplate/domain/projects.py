@@ -27,6 +27,8 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 OF_ORGANISATION: Final = "{organisation}"
 """In the projects root: each organisation has a directory of its own. Without it, the root is the default one's."""
 DEFAULT_ORGANISATION: Final = "default"
+PRIVATE_TREES: Final = "trees"
+"""In a worker's data directory: what the host keeps of sessions' trees, and no agent sees."""
 _LONGEST: Final = 1024
 _LONGEST_STEP: Final = 255
 _BRANCH: Final = re.compile(
@@ -79,17 +81,20 @@ class Base:
     commit: str | None
     """None: the repository had no commit."""
     branch: str
+    name: str = ""
+    """What the project was called: its directory keeps the name."""
 
     @property
     def record(self) -> JsonObject:
-        return {"commit": self.commit, "branch": self.branch}
+        return {"commit": self.commit, "branch": self.branch, "name": self.name}
 
     @classmethod
     def load(cls, stored: Json) -> "Base | None":
         if not isinstance(stored, dict):
             return None
         commit = stored.get("commit")
-        return cls(commit if isinstance(commit, str) else None, str(stored.get("branch") or ""))
+        branch, name = (str(stored.get(key) or "") for key in ("branch", "name"))
+        return cls(commit if isinstance(commit, str) else None, branch, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from footplate.domain.events import Event, Position, PreviewType, Usage
 from footplate.domain.json import JsonObject
 from footplate.domain.networks import Network
 from footplate.domain.ports import Endpoint, Entry, Environment, Preview, Printed, SteerMessage
+from footplate.domain.projects import Base, SessionProject
 from footplate.domain.turns import Outcome
 
 
@@ -82,6 +83,7 @@ class TurnStore(Protocol):
     async def append(
         self, claim: Claim, new_events: Sequence[Event], *, entries: Sequence[Entry] = (), usage: Usage | None = None
     ) -> Sequence[Position]: ...
+    async def decide_base(self, claim: Claim, project_id: str, base: Base) -> Base: ...
     async def finish(self, claim: Claim, outcome: Outcome) -> tuple[Sequence[Position], bool]: ...
     async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]: ...
     async def hand_over(self, claim: Claim) -> None: ...
@@ -173,6 +175,45 @@ class Egress(Protocol):
     def door(self, network: Network) -> EgressDoor: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeGround:
+    """Where a session's trees go on this machine, and how that is seen by whoever works there."""
+
+    tree: Path
+    """Of the first project: the working directory."""
+    seen: str
+    beside: Path
+    """Of the others, by name."""
+    beside_seen: str
+    objects_seen: str | None
+    """Where the objects of mirrors are seen, by project; None: where they are."""
+    user: tuple[int, int]
+    """Whose the files are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedTree:
+    project_id: str
+    tree: Path
+    seen: str
+    objects: Path
+    """Of the project's mirror: may be read from inside, and not written."""
+    objects_seen: str
+
+
+class Trees(Protocol):
+    async def base(self, organisation: str, project: SessionProject) -> Base:
+        """What a session that begins now begins with. Fetches what is new, and makes a repository that is not there.
+
+        Raises `Permanent` for what cannot be had, `Temporary` for what does not answer.
+        """
+
+    async def place(
+        self, organisation: str, session_id: str, projects: Sequence[SessionProject], ground: TreeGround
+    ) -> Sequence[PlacedTree]:
+        """A tree of each at its base, unless it is there already. Nothing of the session's runs meanwhile."""
+
+
 class Environments(Protocol):
     async def open(
         self,
@@ -183,8 +224,10 @@ class Environments(Protocol):
         variables: Mapping[str, str],
         config: EnvironmentConfig,
         models: ModelGrant,
+        projects: Sequence[SessionProject] = (),
     ) -> OpenEnvironment:
-        """`variables` are set for every command. `models` can be reached from inside, where there is no network.
+        """`variables` are set for every command. `models` can be reached from inside, where there is no network. Of the
+        `projects`, the first is the working directory.
 
         Raises `InvalidRequest` for a configuration that cannot be held to.
         """

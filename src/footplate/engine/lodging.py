@@ -49,6 +49,7 @@ async def lodge(places: Environments, models: ModelAccess, claim: Claim, *, dead
             variables=_variables(claim),
             config=environments.load(claim.config.environment),
             models=grant,
+            projects=claim.config.projects,
         )
     except BaseException:
         await grant.aclose()

@@ -25,9 +25,11 @@ from footplate.domain.running import (
     ModelAccess,
     Nothing,
     Nudges,
+    Trees,
     TurnStore,
 )
 from footplate.domain.turns import Outcome, TurnStatus
+from footplate.engine.bases import decided
 from footplate.engine.clock import TurnClock
 from footplate.engine.conversations import Conversations
 from footplate.engine.fenced_log import FencedLog
@@ -75,6 +77,8 @@ class Parts:
     live: LiveTurns
     nudges: Nudges
     environments: Environments
+    trees: Trees | None = None
+    """Without one there are no projects."""
     models: ModelAccess
     harness: Callable[[str], Harness]
     leases: LeaseKeeper
@@ -187,7 +191,8 @@ class _Turn:
 
     async def _lodge(self) -> Lodging:
         """In what waits for this turn, or anew."""
-        parts, claim = self._parts, self._claim
+        parts = self._parts
+        claim = self._claim = await decided(parts.trees, parts.turns, self._claim)
         found = await parts.slots.take(claim) or await parts.kept.take(claim)
         return found or await lodge(parts.environments, parts.models, claim, deadline=self._held.deadline)
 

@@ -10,7 +10,9 @@ from typing import Final
 import structlog
 
 from footplate.domain.environments import Backend, EnvironmentConfig, check, network_of
-from footplate.domain.running import Egress, EgressDoor, Environments, ModelGrant, OpenEnvironment
+from footplate.domain.projects import PRIVATE_TREES, SessionProject
+from footplate.domain.running import Egress, EgressDoor, Environments, ModelGrant, OpenEnvironment, Trees
+from footplate.environments import trees
 from footplate.environments.directories import working_directory
 from footplate.environments.doors import Doors
 from footplate.environments.reaper.leases import Lease
@@ -41,11 +43,12 @@ _DOORS: Final = "doors"
 class Unsandboxed(Environments):
     """A directory per session on this machine, or one that the session names."""
 
-    def __init__(self, data: Path, backend: Backend, *, may_be_named: bool) -> None:
+    def __init__(self, data: Path, backend: Backend, *, may_be_named: bool, placing: Trees | None = None) -> None:
         self._data = data
         self._backend = backend
         self._root = data / WORKSPACES
         self._may_be_named = may_be_named
+        self._trees = placing
 
     async def open(
         self,
@@ -56,13 +59,30 @@ class Unsandboxed(Environments):
         variables: Mapping[str, str],
         config: EnvironmentConfig,
         models: ModelGrant,
+        projects: Sequence[SessionProject] = (),
     ) -> OpenEnvironment:
         del models  # reached as from the worker itself
         check(config, self._backend)
         own = self._root / organisation / session_id
-        directory = working_directory(own, variables, may_be_named=self._may_be_named)
+        directory = working_directory(own, variables, may_be_named=self._may_be_named and not projects)
+        placed = await trees.place(
+            self._trees,
+            organisation,
+            session_id,
+            projects,
+            tree=own.absolute(),
+            state=state_of(own.absolute()),
+            user=(os.geteuid(), os.getegid()),
+            enclosed=False,
+        )
         lease = lease_of(self._data, organisation, session_id, variables)
-        return UnsandboxedEnvironment(str(directory), deadline=deadline, home=str(own), env=variables, lease=lease)
+        return UnsandboxedEnvironment(
+            str(directory),
+            deadline=deadline,
+            home=str(await asyncio.to_thread(_home_beside, own) if projects else own),
+            env={**variables, **trees.variables(projects, placed)},
+            lease=lease,
+        )
 
 
 class Sandboxed(Environments):
@@ -80,6 +100,7 @@ class Sandboxed(Environments):
         readable: Sequence[str] = (),
         limits: Limits | None = None,
         egress: Egress | None = None,
+        placing: Trees | None = None,
     ) -> None:
         """`uid`: whom a root worker's commands run as; other workers have nobody but themselves.
 
@@ -95,6 +116,7 @@ class Sandboxed(Environments):
         self._readable = readable
         self._limits = limits or Limits()
         self._egress = egress
+        self._trees = placing
 
     async def open(
         self,
@@ -105,14 +127,25 @@ class Sandboxed(Environments):
         variables: Mapping[str, str],
         config: EnvironmentConfig,
         models: ModelGrant,
+        projects: Sequence[SessionProject] = (),
     ) -> OpenEnvironment:
         check(config, self._backend)
         found = await places(
             self._root / organisation / session_id,
             variables,
-            may_be_named=self._may_be_named,
+            may_be_named=self._may_be_named and not projects,
             hidden=self._hidden,
             uid=self._uid,
+        )
+        placed = await trees.place(
+            self._trees,
+            organisation,
+            session_id,
+            projects,
+            tree=found.tree,
+            state=found.state,
+            user=found.user,
+            enclosed=True,
         )
         network = network_of(config, self._backend)
         way_out = self._egress.door(network) if self._egress and network.mode == "allow" else None
@@ -128,6 +161,7 @@ class Sandboxed(Environments):
             doors=doors.directory if doors else None,
             door_names=doors.names if doors else (),
             limits=self._limits,
+            trees=placed,
         )
         return SandboxEnvironment(
             view,
@@ -135,7 +169,7 @@ class Sandboxed(Environments):
             user=found.user,
             deadline=deadline,
             doors=doors,
-            env={**variables, **(PROXY_VARIABLES if way_out else {})},
+            env={**variables, **trees.variables(projects, placed), **(PROXY_VARIABLES if way_out else {})},
             lease=lease,
         )
 
@@ -162,6 +196,13 @@ async def places(
     state = state_of(own)
     await asyncio.to_thread(_prepare, [state, *(state / name for name in STATE), *([] if named else [tree])], user)
     return Places(tree=tree, state=state, named=named, user=user)
+
+
+def _home_beside(own: Path) -> Path:
+    """Where the tree is a repository, what programs leave in their home does not belong into it."""
+    home = state_of(own) / "home"
+    home.mkdir(parents=True, exist_ok=True)
+    return home
 
 
 def _user(uid: int, named: Path | None) -> tuple[int, int]:
@@ -202,7 +243,8 @@ def session_of(name: str) -> str:
 def forget(root: Path, organisation: str, session_id: str) -> None:
     """All that a session left on this machine."""
     own = root / organisation / session_id
-    for directory in (own, state_of(own)):
+    # Its own directory last: by that one it is found again if we do not get there.
+    for directory in (root.parent / PRIVATE_TREES / organisation / session_id, state_of(own), own):
         if directory.exists() and not remove(directory):
             log.warning("not removed", action="session.directory_left", directory=str(directory))
 

@@ -159,18 +159,18 @@ async def of_session(
         return ()
     rows = await connection.fetch(SQL["projects_of"], list(project_ids), organisation)
     found = {row["id"]: row for row in rows}
-    return tuple(
-        SessionProject(
-            id=project_id,
-            name=row["name"],
-            trust=Trust(row["trust"]),
-            path=row["path"],
-            url=row["url"],
-            branch=row["branch"],
-            base=Base.load(bases.get(project_id)),
-        )
-        for project_id in project_ids
-        if (row := found[project_id])
+    return tuple(_given(found[project_id], Base.load(bases.get(project_id))) for project_id in project_ids)
+
+
+def _given(row: Row, base: Base | None) -> SessionProject:
+    return SessionProject(
+        id=row["id"],
+        name=row["name"] if base is None else base.name,
+        trust=Trust(row["trust"]),
+        path=row["path"],
+        url=row["url"],
+        branch=row["branch"],
+        base=base,
     )
 
 

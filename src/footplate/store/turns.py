@@ -17,6 +17,7 @@ from footplate.domain.errors import Fenced, Unavailable
 from footplate.domain.events import Event, Position, Usage
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Entry, Printed, SteerMessage
+from footplate.domain.projects import Base
 from footplate.domain.running import Claim
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.store.appends import Batch, append
@@ -76,6 +77,13 @@ class Turns:
                 return await append(connection, self._objects, claim, batch)
 
         return await self._patiently(commit, claim, ())
+
+    async def decide_base(self, claim: Claim, project_id: str, base: Base) -> Base:
+        """What the session's tree of a project begins with: this, unless it was decided before."""
+        row = await self._database.fetchrow("decide_base", claim.session_id, claim.epoch, project_id, base.record)
+        if row is None:
+            raise Fenced(f"Another worker holds session {claim.session_id}.")
+        return Base.load(row["base"]) or base
 
     async def finish(self, claim: Claim, outcome: Outcome) -> tuple[Sequence[Position], bool]:
         """The turn's one last commit. Also says whether there is more to do for the session."""

@@ -116,6 +116,8 @@ class Git:
     configuration: Mapping[str, str] = field(default_factory=dict)
     """Beside what every command has, and before it: a protocol that is needed, say."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    descriptors: Sequence[int] = ()
+    """Which it shares with us, for paths in `/proc/self/fd`."""
 
     async def run(
         self,
@@ -131,7 +133,7 @@ class Git:
         self, *argv: str, stdin: bytes = b"", seconds: float = _SECONDS, accept: Sequence[int] = (0, 1)
     ) -> tuple[int, bytes]:
         """For questions that git answers by its exit code: that, and what it printed."""
-        async with self._started(argv, has_input=bool(stdin)) as process:
+        async with self._started(argv, asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL) as process:
             try:
                 async with asyncio.timeout(seconds):
                     out, said = await process.communicate(stdin or None)
@@ -142,6 +144,18 @@ class Git:
             raise GitFailed(argv, code, _text(said))
         return code, out
 
+    async def convert(self, *argv: str, source: Path, target: Path, seconds: float = _SECONDS) -> None:
+        """From a file to a file, neither of them ever in our memory."""
+        with source.open("rb") as read, target.open("wb") as written:
+            async with self._started(argv, read.fileno(), written.fileno()) as process:
+                try:
+                    async with asyncio.timeout(seconds):
+                        _, said = await process.communicate()
+                except TimeoutError:
+                    raise _too_slow(argv, seconds) from None
+        if process.returncode != 0:
+            raise GitFailed(argv, process.returncode or 0, _text(said))
+
     @contextlib.asynccontextmanager
     async def stream(
         self, *argv: str, seconds: float = _SECONDS, piece: int = _PIECE
@@ -150,22 +164,23 @@ class Git:
 
         Who leaves early ends git.
         """
-        async with self._started(argv, has_input=False) as process:
+        async with self._started(argv, asyncio.subprocess.DEVNULL) as process:
             yield _pieces(process, argv, seconds, piece)
 
     @contextlib.asynccontextmanager
     async def _started(
-        self, argv: Sequence[str], *, has_input: bool
+        self, argv: Sequence[str], stdin: int, stdout: int = asyncio.subprocess.PIPE
     ) -> AsyncGenerator[asyncio.subprocess.Process, None]:
         command = self.command(*argv)
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
                 env=self.environment(),
-                stdin=asyncio.subprocess.PIPE if has_input else asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
+                stdin=stdin,
+                stdout=stdout,
                 stderr=asyncio.subprocess.PIPE,
                 cwd="/",
+                pass_fds=self.descriptors,
                 start_new_session=True,
             )
         except FileNotFoundError:
@@ -180,8 +195,8 @@ class Git:
 
     def command(self, *argv: str) -> list[str]:
         work_tree = [] if self.work_tree is None else [f"--work-tree={self.work_tree}"]
-        as_user = [] if self.user is None or os.geteuid() != 0 else _become(self.user)
-        return [*as_user, _program(), f"--git-dir={self.git_dir}", *work_tree, *argv]
+        as_user = [] if self.user is None or os.geteuid() != 0 else become(self.user)
+        return [*as_user, program(), f"--git-dir={self.git_dir}", *work_tree, *argv]
 
     def environment(self) -> dict[str, str]:
         """All of it: nothing is inherited from the worker, whose environment has keys."""
@@ -235,23 +250,24 @@ async def _end_of(stream: asyncio.StreamReader) -> bytes:
     return kept
 
 
-def _program() -> str:
+def program() -> str:
     found = shutil.which("git", path=_PROGRAMS)
     if found is None:
         raise NoGit
     return found
 
 
-def _become(user: tuple[int, int]) -> list[str]:
-    """Another user, who reaches what is ours by one capability: the files that git writes are theirs from the start.
-    Were they given away afterwards, git's index would hold every one of them to be changed.
+def become(user: tuple[int, int], *, reaches_all: bool = True) -> list[str]:
+    """For a root worker: another user, who still reaches what is ours by one capability. The files that git writes are
+    theirs from the start; were they given away afterwards, its index would hold every one of them to be changed.
     """
     uid, gid = user
+    rights = "-all,+dac_override" if reaches_all else "-all"
     return [
         shutil.which("setpriv", path=_PROGRAMS) or "/usr/bin/setpriv",
         *("--securebits", "+no_setuid_fixup"),
         *(f"--reuid={uid}", f"--regid={gid}", "--clear-groups"),
-        *("--inh-caps=-all,+dac_override", "--ambient-caps=-all,+dac_override"),
+        *(f"--inh-caps={rights}", f"--ambient-caps={rights}"),
         "--",
     ]
 

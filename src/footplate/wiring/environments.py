@@ -11,7 +11,7 @@ import structlog
 from footplate.config import Settings, private_dirs
 from footplate.domain.addresses import Reach
 from footplate.domain.errors import FootplateError, Unavailable
-from footplate.domain.running import Environments
+from footplate.domain.running import Environments, Trees
 from footplate.environments.opening import WORKSPACES, Sandboxed, Unsandboxed
 from footplate.environments.reaper.patrol import Sweep
 from footplate.environments.reaper.workspaces import Workspaces
@@ -38,16 +38,20 @@ class Chosen:
     """What else the reaper has to look at."""
 
 
-async def choose_environments(settings: Settings, *, worker: str, lapsed: Callable[[str], Awaitable[bool]]) -> Chosen:
+async def choose_environments(
+    settings: Settings, *, worker: str, lapsed: Callable[[str], Awaitable[bool]], trees: Trees | None = None
+) -> Chosen:
     """Raises `NoSandbox` or `NoContainer` where the operator wants one and this machine cannot give it.
 
     `lapsed`: whether the lease of a worker is known to have run out.
     """
     if settings.environment == "unsandboxed":
         log.warning("commands run without a boundary", action="environment.unsandboxed")
-        return Chosen(Unsandboxed(settings.data_dir, backend_of(settings), may_be_named=settings.named_directories))
+        return Chosen(
+            Unsandboxed(settings.data_dir, backend_of(settings), may_be_named=settings.named_directories, placing=trees)
+        )
     if settings.environment == "docker":
-        return await _choose_docker(settings, worker, lapsed)
+        return await _choose_docker(settings, worker, lapsed, trees)
     found = await find_sandbox(settings)
     if found.host.cgroups is not None:
         log.info("commands run in a sandbox", action="environment.sandbox")
@@ -67,6 +71,7 @@ async def choose_environments(settings: Settings, *, worker: str, lapsed: Callab
         readable=_readable(settings),
         limits=_limits(settings),
         egress=AllowListProxy(Reach(settings.web_allowed)),
+        placing=trees,
     )
     return Chosen(environments, found.host.cgroups.places if found.host.cgroups else ())
 
@@ -85,10 +90,12 @@ async def count_unknown_sessions(settings: Settings, in_use: Collection[str]) ->
         return len(await Workspaces(settings.data_dir, SessionLog(database)).unknown(in_use))
 
 
-async def _choose_docker(settings: Settings, worker: str, lapsed: Callable[[str], Awaitable[bool]]) -> Chosen:
+async def _choose_docker(
+    settings: Settings, worker: str, lapsed: Callable[[str], Awaitable[bool]], trees: Trees | None
+) -> Chosen:
     from footplate.environments.docker.sweep import sweep
 
-    found = await find_docker(settings, worker=worker)
+    found = await find_docker(settings, worker=worker, trees=trees)
 
     async def is_lapsed(other: str) -> bool:
         try:
@@ -114,7 +121,7 @@ async def count_containers(settings: Settings) -> int:
     return len(await abandoned(settings.docker_host))
 
 
-async def find_docker(settings: Settings, *, worker: str) -> "docker_probe.Found":
+async def find_docker(settings: Settings, *, worker: str, trees: Trees | None = None) -> "docker_probe.Found":
     """Where the setup script has not run yet, it does now. Who needs no docker does not load its library."""
     from footplate.environments.docker import probe as docker_probe
     from footplate.environments.docker.images import Recipe
@@ -138,6 +145,7 @@ async def find_docker(settings: Settings, *, worker: str) -> "docker_probe.Found
         readable=_readable(settings),
         limits=_limits(settings),
         worker=worker,
+        placing=trees,
     )
     return await docker_probe.find(
         settings.docker_host,

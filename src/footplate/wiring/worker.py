@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from footplate.config import Settings
 from footplate.domain import ids
+from footplate.domain.addresses import Reach
 from footplate.domain.ports import Endpoint, HarnessServices, SearchProvider, WebAccess
 from footplate.domain.running import LiveTurn
 from footplate.engine.activities import SweepActivities, TurnActivities
@@ -38,6 +39,8 @@ from footplate.stream.forgetting import Forgetter
 from footplate.stream.nudges import NudgeListener
 from footplate.stream.publisher import Live
 from footplate.stream.turn_live import TurnLive
+from footplate.trees.mirrors import Mirrors
+from footplate.trees.sessions import SessionTrees
 from footplate.wiring.environments import choose_environments
 from footplate.wiring.observing import observed
 from footplate.wiring.parts import connect_temporal, keep_what_is_loaded, open_database
@@ -54,7 +57,8 @@ async def run(settings: Settings) -> None:
         objects = Objects.open(settings.objects_url, settings.data_dir)
         worker = ids.new_id(ids.WORKER)
         leases = Leases(database)
-        chosen = await choose_environments(settings, worker=worker, lapsed=leases.lapsed)
+        trees = _trees(settings)
+        chosen = await choose_environments(settings, worker=worker, lapsed=leases.lapsed, trees=trees)
         workspaces = Workspaces(settings.data_dir, SessionLog(database))
         patrol = Patrol(settings.data_dir, chosen.groups, workspaces, chosen.sweeps)
         keeper = LeaseKeeper(leases, worker=worker, host=socket.gethostname(), lease=settings.lease)
@@ -87,6 +91,7 @@ async def run(settings: Settings) -> None:
                 live=_LiveTurns(await exits.enter_async_context(Live(settings.redis_url))),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
                 environments=chosen.environments,
+                trees=trees,
                 models=models,
                 harness=harnesses.get,
                 leases=keeper,
@@ -147,6 +152,12 @@ def _web(settings: Settings) -> WebAccess:
         max_seconds=settings.web_fetch_seconds,
         search=search,
     )
+
+
+def _trees(settings: Settings) -> SessionTrees:
+    reach = Reach(settings.web_allowed)
+    mirrors = Mirrors(settings.data_dir, root=settings.projects_place, reach=reach, seconds=settings.git_seconds)
+    return SessionTrees(settings.data_dir, mirrors, seconds=settings.git_seconds)
 
 
 class _LiveTurns:

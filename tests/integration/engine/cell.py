@@ -1,7 +1,7 @@
 """A cell inside the test's own process: the real engine and stores; each turn does what the test says."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from footplate.domain.environments import EnvironmentConfig
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import TurnContext
 from footplate.domain.principals import Principal
+from footplate.domain.projects import SessionProject
 from footplate.domain.running import LiveTurn, ModelGrant, OpenEnvironment
 from footplate.domain.services import Input
 from footplate.domain.turns import Mode, Outcome, Turn, TurnStatus
@@ -191,8 +192,9 @@ class _Folders:
         variables: Mapping[str, str],
         config: EnvironmentConfig,
         models: ModelGrant,
+        projects: Sequence[SessionProject] = (),
     ) -> OpenEnvironment:
-        del organisation, config, models
+        del organisation, config, models, projects
         directory = self._root / session_id
         directory.mkdir(exist_ok=True)
         return UnsandboxedEnvironment(str(directory), deadline=deadline, env=variables)

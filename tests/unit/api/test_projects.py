@@ -82,6 +82,8 @@ async def test_session_takes_projects_or_a_workspace(http: httpx2.AsyncClient) -
     assert (await _session(http, project_ids=[one])).json()["project_ids"] == [one]
     both = await _session(http, project_ids=[one], workspace_id=workspace)
     assert (both.status_code, both.json()["error"]["field"]) == (400, "workspace_id")
+    named = await _session(http, project_ids=[one], context={"directory": "/srv"})
+    assert (named.status_code, named.json()["error"]["field"]) == (400, "context.directory")
     none = (await _session(http)).json()
     assert (none["project_ids"], none["workspace_id"]) == ([], None)
 

@@ -50,6 +50,7 @@ COMMANDS = [
     ),
     *(("agents", name) for name in ("ls", "show", "create", "archive")),
     *(("environments", name) for name in ("ls", "show", "create", "rm")),
+    *(("projects", name) for name in ("ls", "show", "create", "archive")),
     *(("config", name) for name in ("set", "get", "use", "list", "rm")),
 ]
 

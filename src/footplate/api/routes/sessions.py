@@ -33,7 +33,7 @@ async def create_session(request: Request, principal: Asking) -> Response:
     body, raw = await read_body(request, SessionCreate)
     # Before the transaction opens: a request that holds one connection never waits for a second.
     agent = await snapshot_of(services_of(request), principal, body.agent)
-    choice = choice_of(body.project_ids, body.workspace_id)
+    choice = choice_of(body.project_ids, body.workspace_id, body.context or {})
 
     async def work(unit: Unit) -> Changed:
         session, accepted = await unit.create_session(

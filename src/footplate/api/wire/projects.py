@@ -1,6 +1,6 @@
 """Projects and workspaces on the wire."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -147,12 +147,18 @@ def change_of_workspace(body: WorkspaceUpdate) -> Callable[[Workspace], Workspac
     return change
 
 
-def choice_of(project_ids: list[str] | None, workspace_id: str | None) -> Choice:
+def choice_of(project_ids: list[str] | None, workspace_id: str | None, context: Mapping[str, object]) -> Choice:
     if project_ids and workspace_id is not None:
         raise InvalidRequest(
             "workspace_id: is given beside project_ids",
             field="workspace_id",
             help_text="Give one of the two, or neither for a session without a project.",
+        )
+    if (project_ids or workspace_id is not None) and "directory" in context:
+        raise InvalidRequest(
+            "context.directory: is given beside projects",
+            field="context.directory",
+            help_text="A session works on projects, or in a directory that it names.",
         )
     return Choice(project_ids or (), workspace_id)
 

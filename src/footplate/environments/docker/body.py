@@ -106,6 +106,7 @@ def _binds(wanted: Wanted, socket: Path) -> Iterator[tuple[Path, str, bool]]:
     for readable in view.readable:
         yield Path(readable), readable, True
     yield view.tree, view.root, False
+    yield from view.shared
     for path, how in protected(view):
         if how != "hidden":
             yield path, seen_at(view, path), how == "read_only"

@@ -9,7 +9,9 @@ from pathlib import Path
 from footplate.domain.environments import Backend, EnvironmentConfig, check, network_of, setup_of
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.networks import Network
-from footplate.domain.running import Egress, Environments, ModelGrant, OpenEnvironment
+from footplate.domain.projects import SessionProject
+from footplate.domain.running import Egress, Environments, ModelGrant, OpenEnvironment, Trees
+from footplate.environments import trees
 from footplate.environments.docker import body, labels, users
 from footplate.environments.docker.engine import UNIX, NoContainer, connected, container
 from footplate.environments.docker.environment import DockerEnvironment, Host, Start
@@ -41,11 +43,15 @@ class Ground:
     readable: Sequence[str] = ()
     limits: Limits = field(default_factory=Limits)
     worker: str = ""
+    placing: Trees | None = None
 
-    async def places(self, organisation: str, session_id: str, variables: Mapping[str, str]) -> Places:
+    async def places(
+        self, organisation: str, session_id: str, variables: Mapping[str, str], *, has_projects: bool = False
+    ) -> Places:
         own = self.root / organisation / session_id
         hidden = [path.resolve() for path in self.hidden]
-        return await places(own, variables, may_be_named=self.may_be_named, hidden=hidden, uid=self.uid)
+        may_be_named = self.may_be_named and not has_projects
+        return await places(own, variables, may_be_named=may_be_named, hidden=hidden, uid=self.uid)
 
     def lease(self, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
         return lease_of(self.data, organisation, session_id, variables) if self.data is not None else None
@@ -75,10 +81,21 @@ class InContainers(Environments):
         variables: Mapping[str, str],
         config: EnvironmentConfig,
         models: ModelGrant | None,
+        projects: Sequence[SessionProject] = (),
     ) -> OpenEnvironment:
         ground = self._ground
         check(config, ground.backend)
-        found = await ground.places(organisation, session_id, variables)
+        found = await ground.places(organisation, session_id, variables, has_projects=bool(projects))
+        placed = await trees.place(
+            ground.placing,
+            organisation,
+            session_id,
+            projects,
+            tree=found.tree,
+            state=found.state,
+            user=found.user,
+            enclosed=True,
+        )
         network = network_of(config, ground.backend)
         way_out = ground.egress.door(network) if ground.egress and network.mode == "allow" else None
         lease = ground.lease(organisation, session_id, variables)
@@ -93,6 +110,7 @@ class InContainers(Environments):
             doors=doors.directory if doors else None,
             door_names=doors.names if doors else (),
             limits=ground.limits,
+            trees=placed,
         )
         marks = {
             labels.ORGANISATION: organisation,
@@ -106,7 +124,7 @@ class InContainers(Environments):
             marks,
             deadline=deadline,
             doors=doors,
-            env={**variables, **(PROXY_VARIABLES if way_out else {})},
+            env={**variables, **trees.variables(projects, placed), **(PROXY_VARIABLES if way_out else {})},
             lease=lease,
             recipe=self._recipe(organisation, config, network),
         )
@@ -191,7 +209,15 @@ class InNamedContainer(Environments):
         variables: Mapping[str, str],
         config: EnvironmentConfig,
         models: ModelGrant | None,
+        projects: Sequence[SessionProject] = (),
     ) -> OpenEnvironment:
+        if projects:
+            raise InvalidRequest(
+                "A session with projects cannot work in a container that others made: what trees share is not seen "
+                "there.",
+                field="project_ids",
+                help_text="The operator gives sessions containers of their own with FOOTPLATE_DOCKER_IMAGE.",
+            )
         del models  # a socket of a turn's own cannot be mounted into what runs already
         ground, host = self._ground, self._host
         check(config, ground.backend)

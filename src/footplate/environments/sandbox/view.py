@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.networks import Network
+from footplate.domain.running import PlacedTree
 from footplate.environments.sandbox.limits import Limits
 
 WORKSPACE: Final = "/workspace"
@@ -76,6 +77,8 @@ class View:
     door_names: Sequence[str] = ()
     """Each is a port of the sandbox's own loopback as well, if it has one of its own (`PORTS`)."""
     limits: Limits = field(default_factory=Limits)
+    trees: Sequence[PlacedTree] = ()
+    """The session's projects; the first is the tree itself."""
     seen_as: str | None = None
     """Where the tree is seen in a container that others made."""
 
@@ -89,6 +92,14 @@ class View:
         """For our first process inside: which port of its own loopback leads to which door."""
         names = () if self.shares_network else self.door_names
         return [f"{PORTS[name]}={DOORS}/{name}" for name in names]
+
+    @property
+    def shared(self) -> Iterator[tuple[Path, str, bool]]:
+        """Of the projects: what is bound where, and whether it may only be read."""
+        for number, placed in enumerate(self.trees):
+            yield placed.objects, placed.objects_seen, True
+            if number > 0:
+                yield placed.tree, placed.seen, False
 
     @property
     def root(self) -> str:
@@ -142,6 +153,8 @@ def mount(view: View, plan: Plan) -> None:
     for path in view.readable:
         plan.bind(Path(path), path, read_only=True)
     plan.bind(view.tree, view.root)
+    for source, target, read_only in view.shared:
+        plan.bind(source, target, read_only=read_only)
     _protect(view, plan)
     prefix = Path(sys.base_prefix).resolve()
     if Path("/usr") not in prefix.parents and prefix != Path("/usr"):

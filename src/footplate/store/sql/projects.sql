@@ -40,7 +40,7 @@ where id = $1 and organisation = $2 returning *
 -- name: decide_base
 -- Once for each session and project, by a worker that holds the session; whoever comes later is told what was decided.
 update sessions s
-set bases = case when s.bases ? $3 then s.bases else s.bases || jsonb_build_object($3::text, $4::jsonb) end
+set bases = case when s.bases ? $3::text then s.bases else s.bases || jsonb_build_object($3::text, $4::jsonb) end
 from session_heads h
 where s.id = $1 and h.session_id = s.id and h.epoch = $2
-returning s.bases -> $3 as base
+returning s.bases -> $3::text as base

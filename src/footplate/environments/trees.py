@@ -1,0 +1,53 @@
+"""Where a session's trees lie beside what else it has on this machine, and where they are seen from inside."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from footplate.domain.errors import Permanent
+from footplate.domain.projects import SessionProject
+from footplate.domain.running import PlacedTree, TreeGround, Trees
+from footplate.environments.sandbox.view import WORKSPACE
+
+BESIDE: Final = "projects"
+"""In what a session keeps beside its tree: its further projects, by name."""
+BESIDE_SEEN: Final = "/projects"
+OBJECTS_SEEN: Final = "/run/footplate-objects"
+
+
+async def place(
+    trees: Trees | None,
+    organisation: str,
+    session_id: str,
+    projects: Sequence[SessionProject],
+    *,
+    tree: Path,
+    state: Path,
+    user: tuple[int, int],
+    enclosed: bool,
+) -> Sequence[PlacedTree]:
+    """The working directory first. `enclosed`: what is inside sees places of its own, and not the host's."""
+    if not projects:
+        return ()
+    if trees is None:
+        raise Permanent("This worker has no place for projects.", help_text="Leave out the session's projects.")
+    beside = state / BESIDE
+    ground = TreeGround(
+        tree=tree,
+        seen=WORKSPACE if enclosed else str(tree),
+        beside=beside,
+        beside_seen=BESIDE_SEEN if enclosed else str(beside),
+        objects_seen=OBJECTS_SEEN if enclosed else None,
+        user=user,
+    )
+    return await trees.place(organisation, session_id, projects, ground)
+
+
+def variables(projects: Sequence[SessionProject], placed: Sequence[PlacedTree]) -> Mapping[str, str]:
+    """For every command: where each project is, in their order."""
+    if not placed:
+        return {}
+    named = zip(projects, placed, strict=True)
+    told = [{"id": project.id, "name": project.name, "path": found.seen} for project, found in named]
+    return {"FOOTPLATE_PROJECTS": json.dumps(told)}

@@ -1,0 +1,38 @@
+"""One at a time on this host: a lock on a file, which ends with the process that holds it."""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from footplate.domain.errors import Unavailable
+
+_LOOK_EVERY: Final = 0.02
+
+
+@asynccontextmanager
+async def locked(path: Path, *, seconds: float) -> AsyncGenerator[None, None]:
+    """Raises `Unavailable` when others have it for so long. The file stays: who removed it would let two in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            async with asyncio.timeout(seconds):
+                while not _taken(descriptor):  # noqa: ASYNC110 - another process holds it
+                    await asyncio.sleep(_LOOK_EVERY)
+        except TimeoutError:
+            raise Unavailable(f"Another worker of this host has held {path.name} for {seconds:g} s.") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,138 @@
+"""A project's mirror: a bare repository of the host's own, with all branches and tags of where the project comes from.
+
+Sessions share its objects, so nothing is ever removed from it: git's own cleaning up is off.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from footplate.domain.addresses import Reach
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.projects import Base, SessionProject, root_of
+from footplate.trees.git import Git, GitFailed, write_attributes
+from footplate.trees.locks import locked
+from footplate.trees.sources import Source, explained, opened
+
+MIRRORS: Final = "mirrors"
+"""In the data directory."""
+_REFS: Final = ("refs/heads/", "refs/tags/")
+_LOCK: Final = "{}.lock"
+_READABLE_BY_ALL: Final = "0644"
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    """What a source has: its branches and tags, and which of them is checked out."""
+
+    refs: dict[str, str]
+    head: str | None
+    """A commit."""
+    branch: str | None
+
+
+class Mirrors:
+    def __init__(self, data: Path, *, root: str, reach: Reach, seconds: float) -> None:
+        """`root`: of projects that have a path. `seconds`: how long a fetch may take."""
+        self._data = data.resolve()
+        self._root = root
+        self._reach = reach
+        self._seconds = seconds
+
+    def path(self, organisation: str, project_id: str) -> Path:
+        return self._data / MIRRORS / organisation / project_id
+
+    async def refresh(self, organisation: str, project: SessionProject) -> Base:
+        """Fetch what is new, and say what a session that begins now begins with."""
+        path = self.path(organisation, project.id)
+        lock = path.with_name(_LOCK.format(path.name))
+        root = root_of(self._root, organisation) if project.url is None else ""
+        async with locked(lock, seconds=self._seconds), opened(project, root, self._reach) as source:
+            git = await self._mirror(path, source)
+            try:
+                offered = await self._offered(git, source)
+                if offered.refs != await _known(git):
+                    await self._fetch(git, source, [f"+{kind}*:{kind}*" for kind in _REFS])
+                base = _base(offered, project, source)
+                if base.commit is not None and not await has(git, base.commit):
+                    await self._fetch(git, source, [base.commit])  # checked out, and in no branch
+            except GitFailed as error:
+                raise explained(error, project) from error
+            return base
+
+    async def ensure(self, organisation: str, project: SessionProject, commit: str) -> Path:
+        """The mirror, with a commit in it that a session began with, perhaps on another host."""
+        path = self.path(organisation, project.id)
+        if path.is_dir() and await has(Git(git_dir=path), commit):
+            return path
+        await self.refresh(organisation, project)
+        lock = path.with_name(_LOCK.format(path.name))
+        root = root_of(self._root, organisation) if project.url is None else ""
+        async with locked(lock, seconds=self._seconds), opened(project, root, self._reach) as source:
+            git = await self._mirror(path, source)
+            if not await has(git, commit):
+                try:
+                    await self._fetch(git, source, [commit])
+                except GitFailed as error:
+                    raise explained(error, project) from error
+        return path
+
+    async def _mirror(self, path: Path, source: Source) -> Git:
+        git = Git(git_dir=path, configuration=source.configuration, descriptors=source.descriptors)
+        if not (path / "info" / "attributes").exists():
+            await asyncio.to_thread(path.mkdir, parents=True, exist_ok=True)
+            # Agents read its objects, as whoever they are.
+            await git.run("init", "-q", "--bare", "--template=", f"--shared={_READABLE_BY_ALL}")
+            await asyncio.to_thread(write_attributes, path)
+        return git
+
+    async def _offered(self, git: Git, source: Source) -> _Offered:
+        wanted = ("HEAD", *(f"{kind}*" for kind in _REFS))
+        out = await git.run(
+            "ls-remote", "-q", "--symref", *source.options, source.address, *wanted, seconds=self._seconds
+        )
+        refs: dict[str, str] = {}
+        head = branch = None
+        for line in out.decode("utf-8", "surrogateescape").splitlines():
+            value, _, name = line.partition("\t")
+            if name == "HEAD" and value.startswith("ref: refs/heads/"):
+                branch = value.removeprefix("ref: refs/heads/")
+            elif name == "HEAD":
+                head = value
+            elif name.startswith(_REFS) and not name.endswith("^{}"):
+                refs[name] = value
+        return _Offered(refs, head, branch)
+
+    async def _fetch(self, git: Git, source: Source, what: list[str]) -> None:
+        await git.run(
+            *("fetch", "-q", "--prune", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"),
+            *source.options,
+            source.address,
+            *what,
+            seconds=self._seconds,
+        )
+
+
+async def has(git: Git, commit: str) -> bool:
+    code, _ = await git.ask("cat-file", "-e", f"{commit}^{{commit}}", accept=(0, 1, 128))
+    return code == 0
+
+
+async def _known(git: Git) -> dict[str, str]:
+    out = await git.run("for-each-ref", "--format=%(objectname)%09%(refname)", *_REFS)
+    lines = out.decode("utf-8", "surrogateescape").splitlines()
+    return {name: value for value, _, name in (line.partition("\t") for line in lines)}
+
+
+def _base(offered: _Offered, project: SessionProject, source: Source) -> Base:
+    if project.branch is not None:
+        commit = offered.refs.get(f"refs/heads/{project.branch}")
+        if commit is None and offered.refs:
+            raise InvalidRequest(
+                f"The project {project.name!r} has no branch {project.branch!r}.",
+                field="branch",
+                help_text="Give the project a branch that it has, or none: then it is the one that is checked out.",
+            )
+        return Base(commit, project.branch)
+    return Base(offered.head, offered.branch or source.unborn)

@@ -1,0 +1,130 @@
+"""K5: projects, workspaces and the bases of sessions, in the real database."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from footplate.domain import ids
+from footplate.domain.errors import Conflict, Fenced, InvalidRequest, NotFound
+from footplate.domain.principals import Principal
+from footplate.domain.projects import Base, Choice, Project, Trust, Workspace
+from footplate.domain.running import Claim
+from footplate.domain.services import Page
+
+from .cell import AGENT, Cell, message, somebody
+
+FIRST = Base("1" * 40, "main", "app")
+
+
+async def create(cell: Cell, who: Principal, name: str = "app", path: str | None = None) -> Project:
+    async with cell.units.unit(who, None) as unit:
+        return await unit.create_project(
+            who, name=name, path=path or name, url=None, branch=None, trust=Trust.NOTHING, metadata={}
+        )
+
+
+async def bundle(cell: Cell, who: Principal, project_ids: Sequence[str]) -> Workspace:
+    async with cell.units.unit(who, None) as unit:
+        return await unit.create_workspace(who, name=ids.new_id("name"), project_ids=project_ids, metadata={})
+
+
+async def begin(cell: Cell, who: Principal, choice: Choice) -> str:
+    async with cell.units.unit(who, None) as unit:
+        place = await unit.create_environment(who, name=ids.new_id("name"), description=None, config={}, metadata={})
+        session, _ = await unit.create_session(
+            who,
+            agent=AGENT,
+            environment_id=place.id,
+            title=None,
+            metadata={},
+            context={},
+            inputs=[message("hello")],
+            choice=choice,
+        )
+    return session.id
+
+
+async def claimed(cell: Cell, who: Principal, session_id: str) -> Claim:
+    claim = await cell.claims.claim(who.organisation, session_id, "wrkr_1")
+    assert isinstance(claim, Claim)
+    return claim
+
+
+async def test_read_back_and_listed(cell: Cell) -> None:
+    who = somebody()
+    one, two = await create(cell, who, "one"), await create(cell, who, "two")
+    assert await cell.reads.project(who, one.id) == one
+    assert [row.id for row in await cell.reads.projects(who, Page(limit=5))] == [two.id, one.id]
+    assert [row.id for row in await cell.reads.projects(who, Page(limit=5), path="one")] == [one.id]
+    workspace = await bundle(cell, who, [two.id, one.id])
+    assert await cell.reads.workspace(who, workspace.id) == workspace
+    assert [row.id for row in await cell.reads.workspaces(who, Page(limit=5))] == [workspace.id]
+
+
+async def test_name_and_path_are_taken_once_until_it_is_archived(cell: Cell) -> None:
+    who = somebody()
+    first = await create(cell, who)
+    with pytest.raises(Conflict, match="named 'app' already"):
+        await create(cell, who, path="elsewhere")
+    with pytest.raises(Conflict, match="at this path already"):
+        await create(cell, who, name="other", path="app")
+    async with cell.units.unit(who, None) as unit:
+        await unit.archive_project(who, first.id)
+    assert (await create(cell, who)).id != first.id
+    await create(cell, somebody())
+
+
+async def test_session_takes_what_is_its_organisation_s_and_not_archived(cell: Cell) -> None:
+    who, stranger = somebody(), somebody()
+    project = await create(cell, who)
+    workspace = await bundle(cell, who, [project.id])
+    for choice in (Choice([project.id]), Choice(workspace_id=workspace.id)):
+        with pytest.raises(NotFound):
+            await begin(cell, stranger, choice)
+        session = await cell.reads.session(who, await begin(cell, who, choice))
+        assert (session.project_ids, session.workspace_id) == ([project.id], choice.workspace_id)
+    with pytest.raises(InvalidRequest, match="each once"):
+        await begin(cell, who, Choice([project.id, project.id]))
+    with pytest.raises(NotFound):
+        await bundle(cell, stranger, [project.id])
+    async with cell.units.unit(who, None) as unit:
+        await unit.archive_project(who, project.id)
+    for choice in (Choice([project.id]), Choice(workspace_id=workspace.id)):
+        with pytest.raises(InvalidRequest, match="archived"):
+            await begin(cell, who, choice)
+
+
+async def test_turn_is_given_its_projects_as_they_are_now(cell: Cell) -> None:
+    who = somebody()
+    one, two = await create(cell, who, "one"), await create(cell, who, "two")
+    session_id = await begin(cell, who, Choice([two.id, one.id]))
+    async with cell.units.unit(who, None) as unit:
+        await unit.update_project(who, two.id, lambda old: replace(old, trust=Trust.INSTRUCTIONS, branch="next"))
+    claim = await claimed(cell, who, session_id)
+    assert [(each.name, each.trust, each.branch, each.base) for each in claim.config.projects] == [
+        ("two", Trust.INSTRUCTIONS, "next", None),
+        ("one", Trust.NOTHING, None, None),
+    ]
+    turn = await cell.reads.turn(who, session_id, claim.turn_id)
+    assert [each["trust"] for each in turn.config["projects"]] == ["instructions", "nothing"]  # type: ignore[index,union-attr,call-overload]
+
+
+async def test_base_is_decided_once(cell: Cell) -> None:
+    """Whoever comes second, and whatever the repository has by then, gets what was decided first."""
+    who = somebody()
+    project = await create(cell, who)
+    session_id = await begin(cell, who, Choice([project.id]))
+    first = await claimed(cell, who, session_id)
+    assert await cell.turns.decide_base(first, project.id, FIRST) == FIRST
+    assert await cell.turns.decide_base(first, project.id, Base(None, "other", "app")) == FIRST
+    async with cell.units.unit(who, None) as unit:
+        await unit.update_project(who, project.id, lambda old: replace(old, name="renamed"))
+    second = await claimed(cell, who, session_id)
+    assert [(each.name, each.base) for each in second.config.projects] == [("app", FIRST)]
+    with pytest.raises(Fenced):
+        await cell.turns.decide_base(first, project.id, FIRST)
+    session = await cell.reads.session(who, session_id)
+    assert session.bases == {project.id: FIRST.record}
+    fork = await cell.fork(who, session_id)
+    assert (fork.project_ids, fork.bases) == ([project.id], session.bases)
