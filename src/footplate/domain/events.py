@@ -152,8 +152,9 @@ def session_error(error_type: str, text: str, retry_status: RetryStatus) -> Even
     return Event(SESSION_ERROR, {"error": error})
 
 
-def model_request_start() -> Event:
-    return Event(MODEL_REQUEST_START)
+def model_request_start(*, repository: JsonObject | None = None) -> Event:
+    """`repository`: what was loaded of it for the requests from here on, as an extra field."""
+    return Event(MODEL_REQUEST_START, {} if repository is None else {"repository": repository})
 
 
 def model_request_end(start_id: str, usage: Usage, *, is_error: bool) -> Event:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from footplate.domain.agents import ResolvedConfig
+from footplate.domain.brought import Brought
 from footplate.domain.events import Event, PreviewType, Usage
 from footplate.domain.json import JsonObject
 from footplate.domain.turns import Outcome
@@ -235,6 +236,8 @@ class TurnContext:
     harness's to end."""
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     """By provider: where this turn asks models, and a token of its own, which is good as long as it runs."""
+    brought: Brought = field(default_factory=Brought)
+    """What the repository brings for its agents, as far as its project is trusted; of the session's base commit."""
 
 
 class Harness(Protocol):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from footplate.domain.agents import ResolvedConfig
+from footplate.domain.brought import Brought
 from footplate.domain.environments import EnvironmentConfig
 from footplate.domain.events import Event, Position, PreviewType, Usage
 from footplate.domain.json import JsonObject
@@ -212,6 +213,9 @@ class Trees(Protocol):
         self, organisation: str, session_id: str, projects: Sequence[SessionProject], ground: TreeGround
     ) -> Sequence[PlacedTree]:
         """A tree of each at its base, unless it is there already. Nothing of the session's runs meanwhile."""
+
+    async def brought(self, organisation: str, project: SessionProject) -> Brought:
+        """What its base brings for agents, as far as it is trusted. No tree is looked at: agents write those."""
 
 
 class Environments(Protocol):

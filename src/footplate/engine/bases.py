@@ -5,6 +5,7 @@ A worker that dies right after leaves the decision to the next one, which makes 
 
 from dataclasses import replace
 
+from footplate.domain.brought import Brought
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import Claim, Trees, TurnStore
 
@@ -21,3 +22,10 @@ async def decided(trees: Trees | None, turns: TurnStore, claim: Claim) -> Claim:
             base = await turns.decide_base(claim, project.id, replace(found, name=project.name))
         projects.append(replace(project, base=base))
     return replace(claim, config=replace(claim.config, projects=tuple(projects)))
+
+
+async def brought(trees: Trees | None, claim: Claim) -> Brought:
+    """Of the project that is the working directory: the others lie beside it, and say nothing to the agent."""
+    if trees is None or not claim.config.projects:
+        return Brought()
+    return await trees.brought(claim.organisation, claim.config.projects[0])

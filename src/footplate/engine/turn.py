@@ -29,7 +29,7 @@ from footplate.domain.running import (
     TurnStore,
 )
 from footplate.domain.turns import Outcome, TurnStatus
-from footplate.engine.bases import decided
+from footplate.engine.bases import brought, decided
 from footplate.engine.clock import TurnClock
 from footplate.engine.conversations import Conversations
 from footplate.engine.fenced_log import FencedLog
@@ -257,6 +257,7 @@ class _Turn:
             take_steering=self._take_steering,
             context=claim.context,
             endpoints=lodging.models.endpoints,
+            brought=await brought(self._parts.trees, claim),
             kept=kept,
             keep=self._keep,
         )

@@ -5,14 +5,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from footplate.domain.projects import PRIVATE_TREES, Base, SessionProject
+from footplate.domain.brought import Brought
+from footplate.domain.projects import PRIVATE_TREES, Base, SessionProject, Trust
 from footplate.domain.running import PlacedTree, TreeGround, Trees
+from footplate.trees import bringing
 from footplate.trees.git import Git
 from footplate.trees.locks import locked
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.placing import HOST, Placement, host_git, is_placed, place
 
 _LOCK: Final = "lock"
+_MOST_BROUGHT: Final = 32
 
 
 class SessionTrees(Trees):
@@ -20,6 +23,8 @@ class SessionTrees(Trees):
         self._data = data.resolve()
         self._mirrors = mirrors
         self._seconds = seconds
+        self._brought: dict[tuple[str, str, str, Trust], Brought] = {}
+        """A commit does not change: what was read last is not read again for every turn."""
 
     def private(self, organisation: str, session_id: str) -> Path:
         return self._data / PRIVATE_TREES / organisation / session_id
@@ -54,6 +59,19 @@ class SessionTrees(Trees):
                     )
                 )
         return placed
+
+    async def brought(self, organisation: str, project: SessionProject) -> Brought:
+        commit = project.base.commit if project.base is not None else None
+        if commit is None or project.trust is Trust.NOTHING:
+            return Brought()
+        key = (organisation, project.id, commit, project.trust)
+        if key not in self._brought:
+            mirror = await self._ensure(organisation, project)
+            found = await bringing.read(Git(git_dir=mirror), commit, project.trust)
+            while len(self._brought) >= _MOST_BROUGHT:
+                self._brought.pop(next(iter(self._brought)))
+            self._brought[key] = found
+        return self._brought[key]
 
     def git(self, organisation: str, session_id: str, tree: Path, user: tuple[int, int] | None = None) -> Git:
         """The host's, on the tree of a session's first project."""
