@@ -12,9 +12,10 @@ from claude_agent_sdk._internal.message_parser import parse_message
 from footplate.domain.errors import FootplateError, Permanent, Temporary
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Ahead, TurnContext
-from footplate.harness.claude import mapping, options
+from footplate.harness.claude import mapping, options, repository
 from footplate.harness.claude.mapping import Call, Ended
 from footplate.harness.claude.recorder import Recorder
+from footplate.harness.claude.repository import Given
 from footplate.harness.claude.store import LogStore
 from footplate.harness.claude.transport import EnvironmentTransport, Frame
 
@@ -29,9 +30,11 @@ _CLOSE_SECONDS: Final = 10.0
 class Connection:
     """Made by `open`; whoever made it calls `close`."""
 
-    def __init__(self, recorder: Recorder | None) -> None:
+    def __init__(self, recorder: Recorder | None, given: Given) -> None:
         self.recorder = recorder
         """Of the turn that it works for; None until it has one."""
+        self.given = given
+        """What it has of the repository, for as long as it runs."""
         self.waiting: set[str] = set()
         """Uuids of what was sent and is not done."""
         self._transport: EnvironmentTransport | None = None
@@ -46,12 +49,13 @@ class Connection:
         *,
         session_id: str,
         files: Mapping[str, bytes],
+        given: Given,
         goes_on: bool = False,
     ) -> "Connection":
         """`recorder`: none ahead of a turn. `files`: the conversation so far, by subpath. `goes_on`: with a turn that
         has begun, without a prompt.
         """
-        config, environment = turn.config, turn.environment
+        config, environment = repository.with_words(turn.config, given), turn.environment
         scratch, root = environment.scratch, environment.root
         for subpath, content in files.items():
             await environment.write(options.transcript_path(scratch, root, session_id, subpath), content)
@@ -62,7 +66,7 @@ class Connection:
         await environment.write(*options.shell_file(scratch))
         endpoint = environment.reach(options.endpoint_of(turn.endpoints))
         env = options.variables(config, endpoint, scratch=scratch, root=root, goes_on=goes_on)
-        connection = cls(recorder)
+        connection = cls(recorder, given)
         made = options.options(
             config,
             scratch=scratch,
@@ -73,6 +77,7 @@ class Connection:
             store=cast("sdk.SessionStore", LogStore(connection._served)),
             env=env,
         )
+        made = repository.with_works(made, given)
         transport = EnvironmentTransport(environment, options.command(made), env, connection._heard)
         connection._transport = transport
         connection._client = sdk.ClaudeSDKClient(made, transport)

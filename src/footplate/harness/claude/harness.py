@@ -8,13 +8,15 @@ from typing import Any, Final
 
 from footplate.domain.errors import HandOver, Temporary
 from footplate.domain.ports import Ahead, SteerMessage, TurnContext
+from footplate.domain.projects import Trust
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.harness import endings
-from footplate.harness.claude import options, outcomes, recovery, transcript
+from footplate.harness.claude import options, outcomes, recovery, repository, transcript
 from footplate.harness.claude.connection import Connection
 from footplate.harness.claude.mapping import Ended
 from footplate.harness.claude.recorder import Recorder
 from footplate.harness.claude.recovery import Settlement
+from footplate.harness.claude.repository import Given
 from footplate.harness.claude.transcript import Transcript
 
 _STOPS_IN: Final = 5.0
@@ -33,15 +35,16 @@ class ClaudeHarness:
 
     async def prepare(self, ahead: Ahead) -> Connection | None:
         """A CLI that waits for the session's first prompt. A conversation in which something is open is settled by its
-        turn first.
+        turn first, and what a repository brings is in the log of a turn before it counts.
         """
         options.check(ahead.config)
         found = Transcript(ahead.history)
-        if found.open_calls():
+        if found.open_calls() or any(project.trust is not Trust.NOTHING for project in ahead.config.projects[:1]):
             return None
         session_id = transcript.own_uuid(ahead.session_id)
         async with self._starts:
-            return await Connection.open(ahead, None, session_id=session_id, files=found.files(session_id))
+            files = found.files(session_id)
+            return await Connection.open(ahead, None, session_id=session_id, files=files, given=Given())
 
     async def run(self, turn: TurnContext) -> Outcome:
         options.check(turn.config)
@@ -72,6 +75,7 @@ class _Run:
         self._settled = settled
         self._recorder = recorder
         self._starts = starts
+        self._given = repository.given(turn.brought)
         self.used_kept = False
         self._keeps = False
 
@@ -94,7 +98,7 @@ class _Run:
         if turn.handover.is_set():
             await turn.log.append(settled.events, entries=settled.entries)
             raise HandOver
-        await self._recorder.begin(settled.events, settled.entries)
+        await self._recorder.begin(settled.events, settled.entries, repository=self._given.record)
         return await self._work(steering)
 
     async def _work(self, steering: Sequence[SteerMessage]) -> Outcome:
@@ -128,10 +132,11 @@ class _Run:
 
     async def _open(self) -> Connection:
         turn = self._turn
-        if isinstance(turn.kept, Connection) and turn.kept.alive and self._settled.way == "prompt":
+        kept = turn.kept
+        if isinstance(kept, Connection) and kept.alive and kept.given == self._given and self._settled.way == "prompt":
             self.used_kept = True
-            await turn.kept.serve(turn, self._recorder)
-            return turn.kept
+            await kept.serve(turn, self._recorder)
+            return kept
         # The log, not the worker's disk, has the conversation: whatever host this is, the CLI finds it whole.
         history = [*turn.history, *self._settled.entries]
         if self._settled.way == "prompt":
@@ -141,7 +146,9 @@ class _Run:
         files = Transcript(history).files(session_id)
         goes_on = self._settled.way == "continue"
         async with self._starts:
-            return await Connection.open(turn, self._recorder, session_id=session_id, files=files, goes_on=goes_on)
+            return await Connection.open(
+                turn, self._recorder, session_id=session_id, files=files, given=self._given, goes_on=goes_on
+            )
 
     async def _until_ended(self, connection: Connection, stop: "asyncio.Task[bool]") -> Outcome:
         recorder = self._recorder

@@ -40,6 +40,9 @@ _VARIABLES: Final = {
     # A command that goes on after its call has no result that a log could hold.
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
     "BASH_MAX_TIMEOUT_MS": "3600000",
+    # What a repository brings is handed over, of its base commit: what lies in the tree may be the agent's own word.
+    "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
     # The boundary is the environment's: the CLI is not asked to be one.
     "IS_SANDBOX": "1",
 }

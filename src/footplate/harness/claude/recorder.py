@@ -61,9 +61,11 @@ class Recorder:
         self._tasks: set[asyncio.Task[None]] = set()
         self.limited_until: float | None = None
 
-    async def begin(self, events: Sequence[Event], entries: Sequence[Entry]) -> None:
-        """The first request is on its way."""
-        self._request = ev.model_request_start()
+    async def begin(
+        self, events: Sequence[Event], entries: Sequence[Entry], *, repository: JsonObject | None = None
+    ) -> None:
+        """The first request is on its way. `repository`: what the CLI is given of it; in the log before it has it."""
+        self._request = ev.model_request_start(repository=repository)
         await self._turn.log.append([*events, self._request], entries=entries)
 
     def heard(self, message: object) -> None:  # noqa: C901 - a table of what there is to hear

@@ -9,6 +9,7 @@ from tests.unit.harness.twins import MemoryLog
 
 from footplate.domain import events as ev
 from footplate.domain.agents import ResolvedConfig
+from footplate.domain.brought import Brought
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Ahead, Endpoint, Kept, SteerMessage, TurnContext
@@ -39,6 +40,7 @@ class Desk:
     first_event: int = 0
     content: Sequence[JsonObject] = ()
     environment: GuardedEnvironment | None = None
+    brought: Brought = field(default_factory=Brought)
 
     def open(self, host: str = "host") -> GuardedEnvironment:
         """On a machine of this name: another has another home and another working directory."""
@@ -116,6 +118,7 @@ class Desk:
             kept=kept,
             keep=keep,
             endpoints={"anthropic": Endpoint("a-token", self.model.url)},
+            brought=self.brought,
         )
 
     def told(self) -> list[Event]:

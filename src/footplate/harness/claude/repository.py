@@ -1,0 +1,276 @@
+"""What the CLI is given of what a repository brings, by how far it is trusted. Pure.
+
+The CLI itself reads nothing of the working tree: it would read what the agent wrote. It is handed the base commit's
+words as a part of its system prompt, and at the trust `all` its hooks and MCP servers as options, which no file can
+change afterwards. Only what is known to be harmless passes; all else is left out, and told:
+
+- Settings count for their command hooks and for what they deny. No setting of a repository says where models are asked
+  or with what key, allows anything, turns hooks off, or names a helper program.
+- A hook before a call can stop it and nothing else: what it prints is not read, or it could change the call that was
+  let through into another.
+- A hook is not run when a file below `.claude` is not what the base commit has: the agent may have written it.
+- Skills and commands are named, with what their heads say, for the agent to read. None is run as the CLI would, whose
+  way includes commands of a shell between the words, and tools that are allowed by them.
+"""
+
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import claude_agent_sdk as sdk
+
+from footplate.domain import brought
+from footplate.domain.agents import ResolvedConfig
+from footplate.domain.brought import Brought, Kind, LeftOut
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.projects import Trust
+
+HOOKS: Final = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
+_BEFORE: Final = "PreToolUse"
+_HOOK: Final = frozenset({"type", "command", "timeout", "statusMessage"})
+_GROUP: Final = frozenset({"matcher", "hooks"})
+_MOST_HOOKS: Final = 50
+_LONGEST_COMMAND: Final = 4000
+_HOOK_SECONDS: Final = 60
+_LONGEST_HOOK: Final = 600
+_LONGEST_SETTINGS: Final = 100_000
+"""Bytes; they are one argument, of which the kernel takes no more than 128 KiB."""
+_MOST_TOLD: Final = 100
+_AMBIGUOUS: Final = frozenset("\n\r\\")
+_END: Final = "END-OF-SUMS"
+_MOST_SERVERS: Final = 20
+_STDIO: Final = frozenset({"type", "command", "args", "env"})
+_REMOTE: Final = frozenset({"type", "url", "headers"})
+_LONGEST_HEAD: Final = 2000
+_CHANGED: Final = "A file below .claude was changed since the base commit: hooks of the repository are not run."
+
+_PREFACE: Final = (
+    "The repository that you work in brings these instructions for agents. They are of its commit {commit}; files in"
+    " the working tree may have changed since. Follow them where they concern your task."
+)
+_SKILLS: Final = (
+    "The repository has these skills and commands. Before a task that one of them is for, or when a message begins with"
+    " a command's name after a slash, read its file and follow it."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What the CLI gets, and what the turn's record says about it."""
+
+    system: str = ""
+    settings: JsonObject = field(default_factory=dict)
+    servers: Mapping[str, Any] = field(default_factory=dict)
+    record: JsonObject | None = None
+    """None: the repository is not trusted, so there is nothing to tell."""
+
+
+def given(found: Brought) -> Given:
+    if found.trust is Trust.NOTHING:
+        return Given()
+    chosen = _Chosen(found)
+    words = chosen.words()
+    if found.trust is not Trust.ALL:
+        return Given(system=words, record=chosen.record())
+    settings, servers = chosen.settings(), chosen.servers()
+    return Given(system=words, settings=settings, servers=servers, record=chosen.record())
+
+
+def with_words(config: ResolvedConfig, what: Given) -> ResolvedConfig:
+    return replace(config, system="\n\n".join(filter(None, (config.system, what.system)))) if what.system else config
+
+
+def with_works(made: sdk.ClaudeAgentOptions, what: Given) -> sdk.ClaudeAgentOptions:
+    """A server of the agent's own is not replaced by one of the same name."""
+    if what.settings:
+        made = replace(made, settings=json.dumps(what.settings))
+    if what.servers and isinstance(made.mcp_servers, dict):
+        made = replace(made, mcp_servers={**what.servers, **made.mcp_servers})
+    return made
+
+
+class _Chosen:
+    def __init__(self, found: Brought) -> None:
+        self._found = found
+        self._texts = {path: brought.text_of(content) or "" for path, content in found.files.items()}
+        self._loaded: dict[str, JsonObject] = {}
+        self._left_out = [*found.left_out]
+
+    def words(self) -> str:
+        parts, listed = [], []
+        for path, text in self._texts.items():
+            kind = brought.kind(path) or Kind.IMPORT
+            if kind in {Kind.SKILL, Kind.COMMAND}:
+                listed.append(f"{path}\n{_head(text)}".strip())
+            elif kind in {Kind.INSTRUCTIONS, Kind.RULE, Kind.IMPORT}:
+                parts.append(f"Contents of {path}:\n\n{text.strip()}")
+            else:
+                continue
+            self._load(path, kind)
+        if parts:
+            parts.insert(0, _PREFACE.format(commit=self._found.commit))
+        if listed:
+            parts += [_SKILLS, *listed]
+        return "\n\n".join(parts)
+
+    def settings(self) -> JsonObject:
+        path = ".claude/settings.json"
+        read = self._json(path)
+        if read is None:
+            return {}
+        made: JsonObject = {}
+        if hooks := self._hooks(path, read.get("hooks")):
+            made["hooks"] = hooks
+        permissions = read.get("permissions")
+        denied = permissions.get("deny") if isinstance(permissions, dict) else None
+        if isinstance(denied, list) and denied and all(isinstance(rule, str) for rule in denied):
+            made["permissions"] = {"deny": denied}
+        for key in read:
+            if key not in {"hooks", "permissions", "$schema"}:
+                self._leave(f"{path}: {key}", "no repository may set this")
+        for key in permissions if isinstance(permissions, dict) else ():
+            if key != "deny":
+                self._leave(f"{path}: permissions.{key}", "a repository may deny, and not allow")
+        if len(json.dumps(made).encode()) > _LONGEST_SETTINGS:
+            self._leave(path, f"is, with its checks, longer than {_LONGEST_SETTINGS} bytes")
+            return {}
+        if made:
+            self._load(path, Kind.SETTINGS)
+        return made
+
+    def servers(self) -> dict[str, Any]:
+        path = ".mcp.json"
+        read = self._json(path)
+        listed = read.get("mcpServers") if read is not None else None
+        made: dict[str, Any] = {}
+        for name, server in listed.items() if isinstance(listed, dict) else ():
+            if (reason := _server_refusal(name, server)) is None and len(made) < _MOST_SERVERS:
+                made[name] = server
+            else:
+                self._leave(f"{path}: {name}", reason or f"is one of more than {_MOST_SERVERS}")
+        if made:
+            self._load(path, Kind.SERVERS)
+        return made
+
+    def record(self) -> JsonObject:
+        return {
+            "trust": self._found.trust.value,
+            "commit": self._found.commit,
+            "loaded": list(self._loaded.values()),
+            "left_out": [{"path": left.path, "reason": left.reason} for left in self._left_out[:_MOST_TOLD]],
+        }
+
+    def _hooks(self, path: str, listed: Json) -> JsonObject:
+        made: dict[str, Json] = {}
+        if listed and (reason := self._unchecked()) is not None:
+            self._leave(f"{path}: hooks", reason)
+            return made
+        count = 0
+        for event, groups in listed.items() if isinstance(listed, dict) else ():
+            kept: list[Json] = []
+            for group in groups if isinstance(groups, list) else [groups]:
+                hooks: list[Json] = []
+                for hook in _listed_hooks(group):
+                    reason = _hook_refusal(event, hook) or (None if count < _MOST_HOOKS else "is one of too many")
+                    if reason is not None or not isinstance(hook, dict):
+                        self._leave(f"{path}: hooks.{event}", reason or "")
+                        continue
+                    count += 1
+                    hooks.append(self._guarded(event, hook))
+                if hooks and isinstance(group, dict):
+                    matcher: JsonObject = {"matcher": group["matcher"]} if isinstance(group.get("matcher"), str) else {}
+                    kept.append({**matcher, "hooks": hooks})
+            if kept:
+                made[event] = kept
+        return made
+
+    def _guarded(self, event: str, hook: JsonObject) -> JsonObject:
+        """A hook that may not run stops a call that it comes before; anywhere else it is passed over."""
+        before = event == _BEFORE
+        lines = []
+        if sums := self._sums():
+            refused = f"{{ echo {shlex.quote(_CHANGED)} >&2; exit {2 if before else 1}; }}"
+            checked = '(cd "$CLAUDE_PROJECT_DIR" && sha256sum -c -) >/dev/null 2>&1'
+            lines += [f"{checked} <<'{_END}' || {refused}", sums + _END]
+        if before:
+            lines.append("exec >/dev/null")
+        timeout = hook.get("timeout")
+        bounded = min(timeout, _LONGEST_HOOK) if isinstance(timeout, int | float) and timeout > 0 else _HOOK_SECONDS
+        return {"type": "command", "command": "\n".join([*lines, str(hook["command"])]), "timeout": bounded}
+
+    def _sums(self) -> str:
+        scripts = [path for path in self._found.files if brought.kind(path) is Kind.SCRIPT]
+        for path in scripts:
+            self._load(path, Kind.SCRIPT)
+        return "".join(f"{_sha256(self._found.files[path])}  {path}\n" for path in scripts)
+
+    def _unchecked(self) -> str | None:
+        """Why no hook can be run: a file that one may run, and that cannot be held against the commit."""
+        if any(brought.kind(left.path) is Kind.SCRIPT for left in self._found.left_out):
+            return "a file below .claude was left out, so that it cannot be checked"
+        if any(set(path) & _AMBIGUOUS for path in self._found.files if brought.kind(path) is Kind.SCRIPT):
+            return "a file below .claude has a name that cannot be checked"
+        return None
+
+    def _json(self, path: str) -> JsonObject | None:
+        text = self._texts.get(path)
+        if text is None:
+            return None
+        try:
+            read = json.loads(text)
+        except (ValueError, RecursionError):
+            read = None
+        if isinstance(read, dict):
+            return read
+        self._leave(path, "is no JSON object")
+        return None
+
+    def _load(self, path: str, kind: Kind) -> None:
+        self._loaded[path] = {"path": path, "kind": kind.value, "sha256": _sha256(self._found.files[path])}
+
+    def _leave(self, path: str, reason: str) -> None:
+        self._left_out.append(LeftOut(path[: brought.LONGEST_PATH], reason))
+
+
+def _listed_hooks(group: Json) -> Sequence[Json]:
+    """What is no group is told of as a hook that is none."""
+    hooks = group.get("hooks") if isinstance(group, dict) and not set(group) - _GROUP else None
+    return hooks if isinstance(hooks, list) else [None]
+
+
+def _hook_refusal(event: str, hook: Json) -> str | None:
+    if event not in HOOKS:
+        return f"of hooks, those of {', '.join(HOOKS)} are run"
+    if not isinstance(hook, dict) or set(hook) - _HOOK:
+        return "has a form or an option that is not known"
+    if hook.get("type") != "command" or not isinstance(command := hook.get("command"), str):
+        return "is no command"
+    return "is too long" if len(command) > _LONGEST_COMMAND or "\0" in command else None
+
+
+def _server_refusal(name: str, server: Json) -> str | None:
+    if not isinstance(server, dict) or not name.replace("-", "").replace("_", "").isalnum():
+        return "has a form that is not known"
+    remote = server.get("type") in {"http", "sse"}
+    if server.get("type", "stdio") != "stdio" and not remote:
+        return "is neither stdio nor http nor sse"
+    if unknown := set(server) - (_REMOTE if remote else _STDIO):
+        return f"has options that are not known: {', '.join(sorted(unknown))}"
+    if not isinstance(server.get("url" if remote else "command"), str):
+        return "says neither what to run nor where it is"
+    return "uses variables, and it is given none" if "${" in json.dumps(server) else None
+
+
+def _head(text: str) -> str:
+    """Between its two lines of dashes: name and description, in the writer's own words."""
+    if not text.startswith("---\n"):
+        return ""
+    head, closed, _ = text.removeprefix("---\n").partition("\n---")
+    return head.strip()[:_LONGEST_HEAD] if closed else ""
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
