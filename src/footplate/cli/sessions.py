@@ -134,7 +134,7 @@ def run(
         raise typer.BadParameter(str(error)) from None
     if (session or fork_at) and (limit or directory or project or harness):
         raise typer.BadParameter(
-            "What a session works on, its tools and its harness are chosen when it begins: not with --session or --fork-at."
+            "What a session works on, and with, is chosen when it begins: not with --session or --fork-at."
         )
     if project and (directory or scratch):
         raise typer.BadParameter("A session works on projects, or in a directory: --project goes without the others.")
