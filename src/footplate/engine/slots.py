@@ -93,7 +93,8 @@ class Slots:
             async with self._one:
                 self._queued.discard(session_id)
                 claim = await self._claims.outlook(organisation, session_id)
-                if claim is None:
+                # A program reads its working directory when it starts; what a tree begins with is its turn's to say.
+                if claim is None or any(project.base is None for project in claim.config.projects):
                     return
                 harness = self._harness(claim.config.harness)
                 if isinstance(harness, Prepares):

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.engine.parts import CLAIM, CONFIG, Opened, Part
 
 from footplate.domain.ports import Ahead, Kept
+from footplate.domain.projects import Base, SessionProject
 from footplate.domain.running import Claim, TurnStore
 from footplate.engine.conversations import Conversations
 from footplate.engine.kept import KeptHarnesses
@@ -23,6 +24,7 @@ class Desk:
     connected: asyncio.Event = field(default_factory=asyncio.Event)
     asked: list[str] = field(default_factory=list)
     outlooks: dict[str, Claim] = field(default_factory=dict)
+    projects: tuple[SessionProject, ...] = ()
     nothing: bool = False
     breaks: bool = False
 
@@ -39,7 +41,8 @@ class Desk:
 
     async def outlook(self, organisation: str, session_id: str) -> Claim | None:
         assert organisation == "org"
-        return None if self.nothing else replace(CLAIM, session_id=session_id, turn_id="")
+        config = replace(CLAIM.config, projects=self.projects)
+        return None if self.nothing else replace(CLAIM, session_id=session_id, turn_id="", config=config)
 
     async def prepare(self, ahead: Ahead) -> Kept | None:
         self.asked.append(ahead.session_id)
@@ -68,6 +71,18 @@ async def test_the_first_turn_gets_it_and_nothing_may_be_asked_meanwhile() -> No
     assert found is not None
     assert found.harness is desk.opened.parts[0]
     assert await slots.take(CLAIM) is None
+
+
+async def test_there_is_none_before_the_tree_of_a_project() -> None:
+    desk = Desk(projects=(SessionProject(id="proj_1", name="one"),))
+    slots = desk.slots()
+    slots.prepare("org", "sesn_1")
+    await asyncio.sleep(0.05)
+    desk.projects = (SessionProject(id="proj_1", name="one", base=Base("c0ffee", "main", "one")),)
+    slots.prepare("org", "sesn_2")
+    await _until(lambda: desk.asked == ["sesn_2"])
+    assert len(desk.opened.parts) == 1
+    desk.connected.set()
 
 
 async def test_a_turn_waits_for_one_that_is_being_connected() -> None:
