@@ -10,13 +10,14 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import psutil
 
-from bench.prove.clients import Client
+from bench.prove.clients import Client, texts
 from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.figure import Figure, require
+from footplate.domain import events
 from footplate.environments.opening import WORKSPACES
 from footplate.environments.reaper import leases
 from footplate.stack.leftovers import wait_until
@@ -83,19 +84,15 @@ async def _session(client: Client, agent: str, number: int) -> None:
         await asyncio.sleep(1.5)  # its slot is there by then
     async with client.stream(session_id) as stream:
         await client.send_text(session_id, "Go. [[script:works]]")
-        require(holds=_answered(await stream.until_idle(), "Made."), otherwise="a turn did not answer")
+        require(holds=texts(await stream.until_idle()) == ["Made."], otherwise="a turn did not answer")
         if number % 10 == 9:
             await client.send_text(session_id, "Wait. [[script:waits]]")
-            await stream.until("agent.tool_use")
-            await client.send(session_id, {"type": "user.interrupt"})
+            await stream.until(events.AGENT_TOOL_USE)
+            await client.interrupt(session_id)
             await stream.until_idle()
         else:
             await client.send_text(session_id, "And? [[script:talks]]")
-            require(holds=_answered(await stream.until_idle(), "Well."), otherwise="a second turn did not answer")
-
-
-def _answered(seen: list[dict[str, Any]], words: str) -> bool:
-    return any(event["type"] == "agent.message" and words in str(event["content"]) for event in seen)
+            require(holds=texts(await stream.until_idle()) == ["Well."], otherwise="a second turn did not answer")
 
 
 @dataclass(frozen=True, slots=True)
