@@ -65,7 +65,7 @@ async def _journey(cluster: Cluster, client: Client, scene: Scene) -> tuple[int,
     if texts(await client.run_turn(ours, here, patience=120))[-1:] != ["Gladly."]:
         return 0, "Footplate did not go on with it"
     wanted: list[Told] = [*history, ("user", here)]
-    fault = difference(await _last(cluster, f"{scene.name}-here"), wanted) or _untold(shown, history)
+    fault = difference(_found(scene, await _last(cluster, f"{scene.name}-here")), wanted) or _untold(shown, history)
     if fault:
         return 0, f"here, {fault}"
     pulled = json.loads(await scene.desk.footplate("pull", ours, "--json", **place))
@@ -73,7 +73,7 @@ async def _journey(cluster: Cluster, client: Client, scene: Scene) -> tuple[int,
     await cluster.model.install(f"{scene.name}-there", replies([text("At home.")]))
     await scene.desk.resume(pulled["transcript_id"], there)
     wanted += [("assistant", "Gladly."), ("user", there)]
-    fault = difference(await _last(cluster, f"{scene.name}-there"), wanted)
+    fault = difference(_found(scene, await _last(cluster, f"{scene.name}-there")), wanted)
     return imported[0]["lines"], f"at home, {fault}" if fault else None
 
 
@@ -83,12 +83,18 @@ async def _history(cluster: Cluster, scene: Scene, path: Path) -> list[Told]:
     messages = await asyncio.to_thread(_whole_lines, path)
     answers = [line for line in messages if line["type"] == "assistant" and not line.get("isSidechain")]
     last = [line for line in answers if line["message"]["id"] == answers[-1]["message"]["id"]]
-    ids = {block["id"] for line in last for block in line["message"]["content"] if block["type"] == "tool_use"}
+    ids = [block["id"] for line in last for block in line["message"]["content"] if block["type"] == "tool_use"]
     said = [{"role": "assistant", "content": block} for line in last for block in [line["message"]["content"]]]
-    results = [line["message"] for line in messages if line["type"] == "user" and _answers(line, ids)]
+    results = [line["message"] for line in messages if line["type"] == "user" and _answers(line, {*ids})]
     history += told({"body": {"messages": [*said, *results]}})
     answered = {item[1].split()[0] for item in history if item[0] == "result"}
-    return [*history, *(("result", f"{call_id} {UNKNOWN}") for call_id in sorted(ids - answered))]
+    return [*history, *(("result", f"{call_id} {UNKNOWN}") for call_id in ids if call_id not in answered)]
+
+
+def _found(scene: Scene, found: list[Told]) -> list[Told]:
+    """The plain CLI forgets a call that was killed. Ours may tell of it: it was made, and its outcome is unknown."""
+    lost = {words.split()[0] for kind, words in found if scene.lost and kind == "result" and words.endswith(UNKNOWN)}
+    return [item for item in found if item[0] not in {"call", "result"} or item[1].split()[0] not in lost]
 
 
 def _whole_lines(path: Path) -> list[dict[str, Any]]:

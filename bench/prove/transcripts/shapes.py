@@ -24,10 +24,8 @@ class Scene:
     name: str
     desk: Desk
     model: ModelProcess
-    open_calls: int = 0
-    """Calls at its end that have no result."""
-    lost: int = 0
-    """Calls without a result that it went past."""
+    lost: bool = False
+    """It went past a call that has no result."""
     script: str = ""
 
     async def plays(self, script: Replies, *, also: Mapping[str, Replies] | None = None) -> str:
@@ -115,18 +113,24 @@ async def subagents(scene: Scene) -> str:
 
 async def compacted(scene: Scene) -> str:
     mark = await scene.plays(replies(reply(text("Answer {n}."), repeat=True)))
-    return await scene.desk.begin(f"Remember the blue door. {mark}", "And the key.", "/compact", f"Go on. {mark}")
+    session_id = await scene.desk.begin(f"Remember the blue door. {mark}", "And the key.", "/compact")
+    await scene.desk.go_on(session_id, f"Go on. {mark}")
+    return session_id
 
 
 async def compacted_twice(scene: Scene) -> str:
     mark = await scene.plays(replies(reply(text("Answer {n}."), repeat=True)))
-    return await scene.desk.begin(f"One. {mark}", "/compact", f"Two. {mark}", "/compact", f"Three. {mark}")
+    session_id = await scene.desk.begin(f"One. {mark}", "/compact", f"Two. {mark}", "/compact")
+    await scene.desk.go_on(session_id, f"Three. {mark}")
+    return session_id
 
 
 async def compacted_with_calls(scene: Scene) -> str:
     mark = await scene.plays(replies([_bash("echo one")], [text("One.")], reply(text("Answer {n}."), repeat=True)))
     last = await scene.plays(replies([_bash("echo two")], [text("Two.")]))
-    return await scene.desk.begin(f"Look. {mark}", "/compact", f"Look again. {last}")
+    session_id = await scene.desk.begin(f"Look. {mark}", "/compact")
+    await scene.desk.go_on(session_id, f"Look again. {last}")
+    return session_id
 
 
 async def branched(scene: Scene) -> str:
@@ -146,7 +150,6 @@ async def branched_twice(scene: Scene) -> str:
 
 async def interrupted(scene: Scene) -> str:
     mark = await scene.plays(replies([text("This takes long."), _bash("touch begun; sleep 600")]))
-    scene.open_calls = 1
     return await scene.desk.kill_in(f"Wait. {mark}", when=(scene.desk.work / "begun").exists)
 
 
@@ -154,14 +157,13 @@ async def interrupted_among_calls(scene: Scene) -> str:
     session_id = await words(scene)
     begun = scene.desk.work / "begun"
     mark = await scene.plays(replies([_bash("echo a"), _bash("touch begun; sleep 600")]))
-    scene.open_calls = 1
     await scene.desk.kill_in(f"Wait. {mark}", when=begun.exists, resume=session_id)
     return session_id
 
 
 async def interrupted_and_gone_on(scene: Scene) -> str:
     session_id = await interrupted(scene)
-    scene.open_calls, scene.lost = 0, 1
+    scene.lost = True
     await scene.desk.resume(session_id, f"Never mind. {await scene.plays(replies([text('Fine.')]))}")
     return session_id
 
@@ -175,7 +177,6 @@ async def large(scene: Scene) -> str:
 
 
 async def refused(scene: Scene) -> str:
-    await scene.desk.begin(f"Fine. {await scene.plays(replies([text('Fine.')]))}")
     mark = await scene.plays(replies([http_error(400, message="no such luck")]))
     last = await scene.plays(replies([text("Luck.")]))
     return await scene.desk.begin(f"Try. {mark}", f"Try again. {last}")
