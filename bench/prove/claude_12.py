@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bench.prove.figure import Figure, require
-from bench.prove.trust import hostile
+from bench.prove.trust import hostile, whole
 from bench.prove.trust.scene import Scene, Session
 from footplate.domain import events as ev
 from footplate.domain.projects import Trust
@@ -63,13 +63,15 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 await asyncio.gather(*(_one(name, case, scene, trust, count) for trust in _UNTRUSTED))
         count.faults += [f"asked elsewhere: {line}" for line in scene.server.asked]
         ran = await _control(scene)
+    count.faults += [f"through the api: {fault}" for fault in await whole.faults()]
     for fault in count.faults:
         print(f"  FAULT {fault}", flush=True)
     surfaces = len(hostile.HOOK_EVENTS) + len(hostile.HELPERS) + len(hostile.LINES)
     figure = (
         f"{count.sessions} sessions ({count.turns} turns) in hostile repositories ({surfaces} hooks and helpers in each"
         " settings file, MCP servers, plugins, skills, links, all of it written by the agent too), trusted for nothing "
-        f"or for instructions: 0 ran, 0 requests elsewhere; trusted for all, {ran} of 5 kinds of hooks ran"
+        f"or for instructions: 0 ran, 0 requests elsewhere; trusted for all, {ran} of 5 kinds of hooks ran;"
+        " a session whose project's trust was changed obeyed the next turn, by its base commit"
     )
     return Figure(text=count.faults[0] if count.faults else figure, holds=not count.faults)
 

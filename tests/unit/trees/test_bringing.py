@@ -2,15 +2,19 @@
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from footplate.domain import brought
+from footplate.domain.addresses import Reach
 from footplate.domain.brought import Brought, LeftOut
-from footplate.domain.projects import Trust
+from footplate.domain.projects import SessionProject, Trust
 from footplate.trees import bringing
 from footplate.trees.git import Git
+from footplate.trees.mirrors import Mirrors
+from footplate.trees.sessions import SessionTrees
 
 LINK = "is a link, which is not followed"
 
@@ -18,6 +22,7 @@ LINK = "is a link, which is not followed"
 class Repository:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
         self._git("init", "-q", "-b", "main")
 
     def put(self, name: str, content: str | bytes) -> None:
@@ -153,3 +158,21 @@ async def test_names_that_want_to_be_options_or_patterns(repository: Repository)
     repository.put("other.md", "Not named.")
     found = await repository.bring(repository.commit(), Trust.INSTRUCTIONS)
     assert [*found.files] == ["CLAUDE.md"]
+
+
+async def test_a_session_is_given_its_base_as_far_as_it_is_trusted(tmp_path: Path) -> None:
+    user = Repository(tmp_path / "projects" / "app")
+    user.put("CLAUDE.md", "Of the base.")
+    base = user.commit()
+    (tmp_path / "data").mkdir()
+    mirrors = Mirrors(tmp_path / "data", root=str(tmp_path / "projects"), reach=Reach(), seconds=60)
+    trees = SessionTrees(tmp_path / "data", mirrors, seconds=60)
+    project = SessionProject(id="proj_1", name="app", path="app", trust=Trust.INSTRUCTIONS)
+    assert await trees.brought("default", project) == Brought(), "no turn has begun"
+    project = replace(project, base=await trees.base("default", project))
+    user.put("CLAUDE.md", "Later.")
+    user.commit()
+    for _ in range(2):
+        found = await trees.brought("default", project)
+        assert (found.commit, found.files) == (base, {"CLAUDE.md": b"Of the base."})
+    assert await trees.brought("default", replace(project, trust=Trust.NOTHING)) == Brought()
