@@ -10,6 +10,8 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +20,7 @@ from bench.prove.clients import Client, Event
 from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.figure import Figure, require
 from footplate.testing import replies, text, tool
+from footplate.testing.scratch import USUAL
 
 _SESSIONS: Final = 100
 _SESSIONS_QUICK: Final = 4
@@ -36,15 +39,15 @@ Fingerprint = dict[str, tuple[int, int, str]]
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    names = [name for name in backends.present() if name != "docker"]
-    each = (_SESSIONS_QUICK if quick else _SESSIONS) // len(names)
+    names = [backends.default()] if quick else backends.present()
+    each = -(-(_SESSIONS_QUICK if quick else _SESSIONS) // len(names))
     root = await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-")
     try:
         user = await asyncio.to_thread(_users_own, Path(root, "app"))
         before = await asyncio.to_thread(_fingerprint, Path(root))
         for backend in names:
             async with (
-                backends.settings(backend) as settings,
+                _settings(backend) as settings,
                 open_cluster(environment={**settings, "FOOTPLATE_PROJECTS_ROOT": root}) as cluster,
             ):
                 await _sessions(cluster, each)
@@ -62,6 +65,20 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         holds=not changed,
         details={"sessions": count, "files": len(before), "changed": [*changed]},
     )
+
+
+@asynccontextmanager
+async def _settings(backend: str) -> AsyncIterator[dict[str, str]]:
+    """Containers need an image that has git."""
+    if backend != "docker":
+        yield {"FOOTPLATE_ENVIRONMENT": backend}
+        return
+    async with backends.engine([*USUAL, "git"]) as address:
+        yield {
+            "FOOTPLATE_ENVIRONMENT": backend,
+            "FOOTPLATE_DOCKER_HOST": address,
+            "FOOTPLATE_DOCKER_IMAGE": backends.IMAGE,
+        }
 
 
 async def _sessions(cluster: Cluster, count: int) -> None:

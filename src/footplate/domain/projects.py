@@ -34,6 +34,7 @@ _LONGEST_STEP: Final = 255
 _BRANCH: Final = re.compile(
     r"(?!.*(?:\.\.|@\{|//|\.lock(?:/|$)|/\.))[^\x00-\x20\x7f~^:?*\[\\./-][^\x00-\x20\x7f~^:?*\[\\]*"
 )
+_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]*:[0-9a-f:.]*")
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -184,6 +185,8 @@ def url_of(given: str) -> str:
         raise _no_url(given, "it cannot be read") from None
     if parts.scheme not in {"https", "http"} or not host:
         raise _no_url("", "it has to begin with https:// or http:// and name a host")
+    if not _HOST.fullmatch(host):
+        raise _no_url("", f"{host!r} is no name of a host")
     if parts.username is not None or parts.password is not None:
         raise _no_url("", "it has a name or a password in it, which everybody would see who may list projects")
     if parts.query or parts.fragment or any(ord(char) <= ord(" ") or char in "\x7f\\" for char in given):

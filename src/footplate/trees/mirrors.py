@@ -97,7 +97,7 @@ class Mirrors:
         for line in out.decode("utf-8", "surrogateescape").splitlines():
             value, _, name = line.partition("\t")
             if name == "HEAD" and value.startswith("ref: refs/heads/"):
-                branch = value.removeprefix("ref: refs/heads/")
+                branch = _printable(value.removeprefix("ref: refs/heads/"))
             elif name == "HEAD":
                 head = value
             elif name.startswith(_REFS) and not name.endswith("^{}"):
@@ -112,6 +112,11 @@ class Mirrors:
             *what,
             seconds=self._seconds,
         )
+
+
+def _printable(name: str) -> str | None:
+    """None for one that is no text: the log could not keep it."""
+    return None if any("\udc80" <= char <= "\udcff" for char in name) else name
 
 
 async def has(git: Git, commit: str) -> bool:

@@ -140,7 +140,13 @@ def _configuration(wanted: Placement) -> str:
     sections: list[tuple[str, Lines]] = [
         (
             "core",
-            [("repositoryformatversion", "0"), ("filemode", "true"), ("bare", "false"), ("logallrefupdates", "true")],
+            [
+                ("repositoryformatversion", "0"),
+                ("filemode", "true"),
+                ("bare", "false"),
+                ("checkstat", "minimal"),  # in a sandbox the same files have another owner
+                ("logallrefupdates", "true"),
+            ],
         ),
         ("user", [("name", name), ("email", email)]),
         (

@@ -1,6 +1,5 @@
 """The trees of sessions on this host: which base they begin with, and where their files are."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -39,7 +38,9 @@ class SessionTrees(Trees):
         places = dict(host_git(private, [project.id for project in projects]))
         placed = [self._placed(organisation, project, ground, number) for number, project in enumerate(projects)]
         if all(map(is_placed, places.values())):
-            await asyncio.gather(*(self._ensure(organisation, project) for project in projects))
+            for project in projects:  # whose objects they share; from a mirror nothing is ever removed
+                if not self._mirrors.path(organisation, project.id).is_dir():
+                    await self._ensure(organisation, project)
             return placed
         async with locked(private / _LOCK, seconds=self._seconds):
             for project, found in zip(projects, placed, strict=True):

@@ -189,8 +189,8 @@ async def _behind(url: str, reach: Reach) -> Source:
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise Unavailable(f"The project's host {host!r} is not found: {error.strerror or error}.") from error
+    except (OSError, UnicodeError) as error:
+        raise Unavailable(f"The project's host {host!r} is not found: {error}.") from error
     addresses = dict.fromkeys(ip_address(str(entry[4][0])) for entry in found)
     allowed = [str(address) for address in addresses if reach.permits(host, address)]
     if not allowed:

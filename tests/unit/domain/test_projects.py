@@ -44,7 +44,7 @@ def test_root_belongs_to_one_organisation_or_to_each_its_own() -> None:
         root_of("/srv", "org_1")
 
 
-@pytest.mark.parametrize("given", ["https://git.example.com/a/b.git", "http://127.0.0.1:8080/x"])
+@pytest.mark.parametrize("given", ["https://git.example.com/a/b.git", "http://127.0.0.1:8080/x", "http://[::1]:80/x"])
 def test_url(given: str) -> None:
     assert url_of(f"{given}/") == given
 
@@ -56,6 +56,7 @@ def test_url(given: str) -> None:
         "--upload-pack=x",
         "https://me:secret@example.com/a", "https://me@example.com/a", "https://example.com/a?b", "https://example.com/a#b",
         "https://example.com/a b", "https://example.com:99999/", "https://[::1/a",
+        "https://-example.com/a", "https://example.com./a", "https://*/a", "https://exa%6dple.com/a",
     ],
 )  # fmt: skip
 def test_no_url(given: str) -> None:
