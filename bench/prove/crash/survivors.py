@@ -83,7 +83,7 @@ class Survivors:
         return [
             process
             for process in table.values()
-            if (process.pid, process.started) in owned
+            if ((process.pid, process.started) in owned and not _is_last_watch(process.pid))
             or (process.pid not in others and process.started <= died and self._works_for_a_turn(process.pid))
         ]
 
@@ -97,6 +97,13 @@ class Survivors:
         while True:
             self.look()
             await asyncio.sleep(_LOOK_EVERY)
+
+
+def _is_last_watch(pid: int) -> bool:
+    """A worker's own, and no turn's: it is there to remove what the worker left, and goes when that is gone."""
+    with suppress(OSError):
+        return b"last_watch" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def _table() -> dict[int, _Process]:
