@@ -80,9 +80,11 @@ class SessionTrees(Trees):
 
     async def _ensure(self, organisation: str, project: SessionProject) -> Path:
         path = self._mirrors.path(organisation, project.id)
-        if project.base is None or project.base.commit is None:
-            return path
-        return await self._mirrors.ensure(organisation, project, project.base.commit)
+        if project.base is not None and project.base.commit is not None:
+            return await self._mirrors.ensure(organisation, project, project.base.commit)
+        if not path.is_dir():
+            await self._mirrors.refresh(organisation, project)
+        return path
 
     def _placed(self, organisation: str, project: SessionProject, ground: TreeGround, number: int) -> PlacedTree:
         objects = self._mirrors.path(organisation, project.id) / "objects"

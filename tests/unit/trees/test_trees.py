@@ -278,6 +278,8 @@ async def test_base_is_had_on_another_host_as_well(host: Host, tmp_path: Path) -
     other.root.symlink_to(host.root)
     tree = await other.place(replace(project(), base=base))
     assert (tree / "file").read_text() == "one\n"
+    empty = await host.based(project("empty"))
+    assert (await other.trees.place("default", "sesn_2", [empty], other.ground("sesn_2")))[0].objects.is_dir()
 
 
 async def test_nothing_there_becomes_a_repository(host: Host, environments: Environments) -> None:
