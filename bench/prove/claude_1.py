@@ -10,18 +10,25 @@ from bench.prove.claude.stories import HARNESSES, stories, told
 from bench.prove.clients import Client, Event
 from bench.prove.cluster import open_cluster
 from bench.prove.figure import Figure
+from bench.prove.mcp_server.process import McpProcess
 from footplate.harness.claude import mapping
 
-_SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": "0.2"}
-_QUICK: Final = ("thoughts", "calls-at-once", "files")
+_SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": "0.2", "FOOTPLATE_MCP_ALLOW": "127.0.0.1"}
+_QUICK: Final = ("thoughts", "calls-at-once", "files", "mcp-server")
+_NOTES: Final = 1
+"""That the story of the MCP server leaves behind, each time that it is told."""
 _ROUNDS: Final = 5
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     missing = _exported() ^ set(mapping.READERS)
     compared, events, faults = 0, 0, [f"no reader, or one too many: {kind.__name__}" for kind in missing]
-    async with open_cluster(environment=_SETTINGS) as cluster, Client(cluster) as client:
-        agents = {name: await client.agent(extra_body={"harness": name}) for name in HARNESSES}
+    async with (
+        open_cluster(environment=_SETTINGS) as cluster,
+        Client(cluster) as client,
+        McpProcess(cluster.directory / "notes") as notes,
+    ):
+        agents = {name: await client.agent(**notes.definition, extra_body={"harness": name}) for name in HARNESSES}
         for harness in HARNESSES:
             for name, script in stories(harness).items():
                 await cluster.model.install(f"{harness}-{name}", script)
@@ -32,10 +39,14 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 events += sum(map(len, both.values()))
                 faults += _differences(name, both["native"], both["claude"])
         checked = client.ledger.validated
+        rounds = 1 if quick else _ROUNDS
+        if len(notes.noted()) != rounds * _NOTES * len(HARNESSES):
+            faults.append(f"the MCP server's tool ran {len(notes.noted())} times")
     text = (
         f"claude-agent-sdk {sdk.__version__}: {len(mapping.READERS)} of {len(_exported())} message classes have a "
-        f"reader; {compared} stories told by both harnesses, {events} events the same in order, names, inputs and "
-        f"usage; {checked} validated strictly, {len(client.ledger.mismatches)} mismatches"
+        f"reader; {compared} stories told by both harnesses, one with an MCP server's tools, {events} events the "
+        f"same in order, names, inputs and usage; {checked} validated strictly, "
+        f"{len(client.ledger.mismatches)} mismatches"
     )
     faults += [str(item) for item in client.ledger.mismatches]
     for fault in faults:

@@ -24,6 +24,7 @@ PREFIXES: Final = {
     "environment_id": ids.ENVIRONMENT,
     "session_id": ids.SESSION,
     "turn_id": ids.TURN,
+    "thread_id": ids.THREAD,
     "project_id": ids.PROJECT,
     "workspace_id": ids.WORKSPACE,
 }
@@ -77,6 +78,7 @@ class Organisation:
             "turn_id": turn_id,
             "project_id": project_id,
             "workspace_id": workspace.json()["id"],
+            "thread_id": (await self.http.get(f"/v1/sessions/{session_id}/threads")).json()["data"][0]["id"],
         }
 
 

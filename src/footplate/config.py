@@ -190,6 +190,10 @@ class Settings(BaseSettings):
     """How much of one page is read at most."""
     web_fetch_seconds: float = Field(default=30.0, gt=0)
     """How long one page or one search may take."""
+    mcp_allow: str = ""
+    """Internal hosts, addresses and networks that agents' MCP servers may be at all the same; with commas between."""
+    mcp_call_seconds: float = Field(default=600.0, gt=0)
+    """How long one call of an MCP tool may take."""
     search_provider: Literal["searxng", "brave"] | None = None
     """Who answers web_search. Give it to api and workers alike: without one the api refuses agents that want it."""
     search_url: str | None = None
@@ -203,6 +207,10 @@ class Settings(BaseSettings):
     @property
     def web_allowed(self) -> tuple[str, ...]:
         return tuple(entry.strip() for entry in self.web_allow.split(",") if entry.strip())
+
+    @property
+    def mcp_allowed(self) -> tuple[str, ...]:
+        return tuple(entry.strip() for entry in self.mcp_allow.split(",") if entry.strip())
 
     @property
     def sandbox_readable_paths(self) -> tuple[str, ...]:
@@ -239,12 +247,13 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _allowed_can_be_read(self) -> "Settings":
-        for entry in self.web_allowed:
-            if not _is_network(entry) and not _HOST.fullmatch(entry):
-                raise ValueError(
-                    f"FOOTPLATE_WEB_ALLOW has {entry!r}, which is no host name, address or network. "
-                    "Write it as in: wiki.internal, 10.1.2.3, 10.1.0.0/16."
-                )
+        for name, entries in (("WEB", self.web_allowed), ("MCP", self.mcp_allowed)):
+            for entry in entries:
+                if not _is_network(entry) and not _HOST.fullmatch(entry):
+                    raise ValueError(
+                        f"FOOTPLATE_{name}_ALLOW has {entry!r}, which is no host name, address or network. "
+                        "Write it as in: wiki.internal, 10.1.2.3, 10.1.0.0/16."
+                    )
         return self
 
     @model_validator(mode="after")

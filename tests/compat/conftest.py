@@ -13,7 +13,7 @@ from footplate.stack import Stack
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def cluster(stack: Stack) -> AsyncIterator[Cluster]:
-    async with open_cluster(stack=stack) as running:
+    async with open_cluster(stack=stack, environment={"FOOTPLATE_MCP_ALLOW": "127.0.0.1"}) as running:
         await quickstart.install(running)
         await probes.install(running)
         yield running

@@ -39,6 +39,11 @@ def stories(harness: str) -> Mapping[str, Replies]:
         "many": replies(
             reply(thinking("Again."), text("Number {n}."), call("bash", command="echo {n}"), repeat=6), [text("Six.")]
         ),
+        "mcp-server": replies(
+            [text("Noting."), tool("mcp__notes__note", {"line": "one"}), tool("mcp__notes__fail", {})],
+            [tool("mcp__notes__odd_name", {}), call("bash", command="echo between"), tool("mcp__notes__picture", {})],
+            [text("All noted.")],
+        ),
         "tried-again": replies(reply(text("At last."), first_attempts=[[overloaded()]])),
         "cut-short": replies(reply(text("Whole."), first_attempts=[[text("Half of it", delay=0.05), cut()]])),
     }
@@ -55,6 +60,8 @@ class _Calls:
 _AGREED: Final[Mapping[str, Callable[[Event], object]]] = {
     events.AGENT_TOOL_USE: lambda event: (event["name"], sorted(event["input"].items())),
     events.AGENT_TOOL_RESULT: lambda event: event["is_error"],
+    events.AGENT_MCP_TOOL_USE: lambda event: (event["mcp_server_name"], event["name"], sorted(event["input"].items())),
+    events.AGENT_MCP_TOOL_RESULT: lambda event: (event["is_error"], [block["type"] for block in event["content"]]),
     events.AGENT_MESSAGE: lambda event: event["content"],
     events.AGENT_THINKING: lambda event: event["thinking"],
     events.MODEL_REQUEST_END: lambda event: (event["is_error"], event["model_usage"]),

@@ -106,14 +106,15 @@ class Door:
 
     async def watch(
         self,
-        session_id: str,
+        watched: str,
         act: Callable[[], Awaitable[object]],
         *,
         until: Callable[[Any], bool] = lambda event: event.type == IDLE,
+        method: str = "sessions.events.stream",
         **options: Any,
     ) -> list[Any]:
         """Open a stream, act once it is open, and return its events up to the first for which `until` holds."""
-        opened = await self.call("sessions.events.stream", session_id, **options)
+        opened = await self.call(method, watched, **options)
         async with asyncio.timeout(PATIENCE):
             if self.kind == "sync":
                 await act()

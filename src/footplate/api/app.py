@@ -18,6 +18,7 @@ from footplate.api.routes import (
     projects,
     sessions,
     sockets,
+    threads,
     transcripts,
     turns,
     usage,
@@ -41,7 +42,8 @@ def create_app(services: ApiServices) -> FastAPI:
     app.state.services = services
     app.add_middleware(Edge)
     for part in (
-        *(events, transcripts, sessions, turns, agents, environments, forks, projects, workspaces, usage, health),
+        *(events, transcripts, sessions, turns, agents, environments, forks, threads, projects, workspaces, usage),
+        health,
         absent,
     ):
         # Not `include_router`, which would match each request twice. Busy routes first: matching is a linear search.

@@ -149,12 +149,14 @@ class TextView:
 
     def tool_use(self, event: Event) -> None:
         self._calls[str(event.id)] = event
-        name = event.name or ""
+        name = _name(event)
         self._screen.doing(f"  {name:<{_NAME}} {wording.label(name, event.input)}")
 
     def tool_result(self, event: Event) -> None:
-        use = self._calls.pop(str(event.tool_use_id), None) or Event(type="agent.tool_use", name="tool")
-        name = use.name or ""
+        use = self._calls.pop(str(event.tool_use_id or event.mcp_tool_use_id), None) or Event(
+            type="agent.tool_use", name="tool"
+        )
+        name = _name(use)
         what = self._screen.fit(wording.label(name, use.input), max(_NAME, len(name)) + 18)
         mark = "[red]failed[/]" if event.is_error else "[green]ok[/]"
         took = wording.seconds(_between(use.processed_at, event.processed_at))
@@ -189,6 +191,8 @@ _HANDLERS: Final = {
     "agent.thinking": "thinking",
     "agent.tool_use": "tool_use",
     "agent.tool_result": "tool_result",
+    "agent.mcp_tool_use": "tool_use",
+    "agent.mcp_tool_result": "tool_result",
     "agent.custom_tool_use": "custom_tool_use",
     "user.message": "user_message",
     "user.interrupt": "interrupt",
@@ -204,6 +208,11 @@ def print_json(value: Any) -> None:
 
 def print_line(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def _name(use: Event) -> str:
+    name = use.name or ""
+    return f"{use.mcp_server_name}.{name}" if use.mcp_server_name else name
 
 
 def _between(start: datetime | None, end: datetime | None) -> float:

@@ -165,7 +165,9 @@ class Event(Answer):
     content: list[dict[str, Any]] | None = None
     name: str | None = None
     input: dict[str, Any] | None = None
+    mcp_server_name: str | None = None
     tool_use_id: str | None = None
+    mcp_tool_use_id: str | None = None
     is_error: bool | None = None
     stop_reason: dict[str, Any] | None = None
     error: dict[str, Any] | None = None

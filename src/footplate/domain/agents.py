@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from footplate.domain import mcp
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.mcp import McpServer
 from footplate.domain.projects import SessionProject
 
 TOOLSET: Final = "agent_toolset_20260401"
@@ -64,6 +66,7 @@ class ResolvedConfig:
     system: str
     tools: tuple[str, ...] = ()
     custom_tools: tuple[CustomTool, ...] = ()
+    mcp_servers: tuple[McpServer, ...] = ()
     max_iterations: int = DEFAULT_MAX_ITERATIONS
     model_parameters: JsonObject = field(default_factory=dict)
     agent_id: str = ""
@@ -91,6 +94,7 @@ def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default
         system=render_system(merged),
         tools=built_in,
         custom_tools=custom,
+        mcp_servers=mcp.of_agent(merged.get("mcp_servers"), merged.get("tools")),
         max_iterations=_integer(limits.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
         model_parameters=_object(merged.get("model_parameters")),
         agent_id=str(agent.get("id") or ""),
@@ -111,6 +115,7 @@ def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
         custom_tools=tuple(_custom_tool(tool) for tool in custom if isinstance(tool, dict))
         if isinstance(custom, list)
         else (),
+        mcp_servers=mcp.load(stored.get("mcp_servers")),
         max_iterations=_integer(stored.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
         model_parameters=_object(stored.get("model_parameters")),
         agent_id=str(stored.get("agent_id") or ""),

@@ -33,6 +33,8 @@ class EnvironmentConfig:
     """Whether its commands may reach nothing but `hosts`. If not, they reach what the operator lets them."""
     hosts: tuple[str, ...] = ()
     registries: bool = False
+    mcp_servers: bool = False
+    """Whether the agent's MCP servers may be reached beside `hosts`."""
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By package manager, those that ask for some."""
     image: str = ""
@@ -70,6 +72,7 @@ def load(stored: Mapping[str, Json]) -> EnvironmentConfig:
         limited=networking.get("type") == "limited",
         hosts=_texts(networking.get("allowed_hosts")),
         registries=networking.get("allow_package_managers") is True,
+        mcp_servers=networking.get("allow_mcp_servers") is True,
         packages={manager: names for manager, names in asked.items() if names},
         image=str(stored.get("image") or ""),
         setup=str(stored.get("setup") or ""),
@@ -106,6 +109,13 @@ def network_of(config: EnvironmentConfig, backend: Backend) -> Network:
     if not config.limited:
         return backend.network
     return Network.allow(config.hosts) if config.hosts else Network()
+
+
+def reaches_mcp_server(config: EnvironmentConfig, host: str, port: int) -> bool:
+    """By name alone, as `Network.permits`. It is the worker that asks such a server, not a command: what those reach is
+    another question.
+    """
+    return not config.limited or config.mcp_servers or Network.allow(config.hosts).permits(host, port)
 
 
 def _check_packages(config: EnvironmentConfig, backend: Backend) -> None:

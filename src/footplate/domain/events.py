@@ -22,6 +22,9 @@ AGENT_THINKING: Final = "agent.thinking"
 AGENT_TOOL_USE: Final = "agent.tool_use"
 AGENT_TOOL_RESULT: Final = "agent.tool_result"
 AGENT_CUSTOM_TOOL_USE: Final = "agent.custom_tool_use"
+AGENT_MCP_TOOL_USE: Final = "agent.mcp_tool_use"
+AGENT_MCP_TOOL_RESULT: Final = "agent.mcp_tool_result"
+CONTEXT_COMPACTED: Final = "agent.thread_context_compacted"
 STATUS_RUNNING: Final = "session.status_running"
 STATUS_IDLE: Final = "session.status_idle"
 STATUS_RESCHEDULED: Final = "session.status_rescheduled"
@@ -30,6 +33,10 @@ SESSION_UPDATED: Final = "session.updated"
 SESSION_DELETED: Final = "session.deleted"
 MODEL_REQUEST_START: Final = "span.model_request_start"
 MODEL_REQUEST_END: Final = "span.model_request_end"
+
+TOOL_USES: Final = frozenset({AGENT_TOOL_USE, AGENT_MCP_TOOL_USE})
+TOOL_RESULTS: Final = frozenset({AGENT_TOOL_RESULT, AGENT_MCP_TOOL_RESULT})
+"""Of tools that we run. A custom tool is the client's."""
 
 VERSION: Final = 1
 """Of a stored event's body. Old versions always load; the corpus in tests/unit keeps one of each."""
@@ -117,8 +124,34 @@ def tool_result(
     return Event(AGENT_TOOL_RESULT, body if command is None else {**body, "command": command})
 
 
+def mcp_tool_use(server: str, name: str, tool_input: JsonObject, *, call_id: str) -> Event:
+    body: JsonObject = {
+        "mcp_server_name": server,
+        "name": name,
+        "input": tool_input,
+        "evaluated_permission": "allow",
+        "call_id": call_id,
+    }
+    return Event(AGENT_MCP_TOOL_USE, body)
+
+
+def result_of(
+    use: Event, content: Sequence[Json], *, is_error: bool, call_id: str, command: JsonObject | None = None
+) -> Event:
+    """The result of a call, whichever of our tools it was."""
+    if use.type != AGENT_MCP_TOOL_USE:
+        return tool_result(use.id, content, is_error=is_error, call_id=call_id, command=command)
+    body: JsonObject = {"mcp_tool_use_id": use.id, "content": list(content), "is_error": is_error, "call_id": call_id}
+    return Event(AGENT_MCP_TOOL_RESULT, body)
+
+
 def custom_tool_use(name: str, tool_input: JsonObject, *, call_id: str) -> Event:
     return Event(AGENT_CUSTOM_TOOL_USE, {"name": name, "input": tool_input, "call_id": call_id})
+
+
+def context_compacted() -> Event:
+    """What the model is shown of the conversation is shorter from here on. The log keeps all of it."""
+    return Event(CONTEXT_COMPACTED)
 
 
 def status_running() -> Event:
@@ -149,6 +182,17 @@ def imported(transcript_id: str, version: str) -> Event:
 
 def session_error(error_type: str, text: str, retry_status: RetryStatus) -> Event:
     error: JsonObject = {"type": error_type, "message": text, "retry_status": {"type": retry_status}}
+    return Event(SESSION_ERROR, {"error": error})
+
+
+def mcp_error(server: str, text: str, *, is_authentication: bool) -> Event:
+    """A server that an agent has and that cannot be used. The turn goes on without it; the next one asks again."""
+    error: JsonObject = {
+        "type": "mcp_authentication_failed_error" if is_authentication else "mcp_connection_failed_error",
+        "mcp_server_name": server,
+        "message": text,
+        "retry_status": {"type": "retrying"},
+    }
     return Event(SESSION_ERROR, {"error": error})
 
 

@@ -289,6 +289,17 @@ class WebAccess:
     search: SearchProvider | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpAccess:
+    """How far the MCP servers of agents may be away, from the worker itself."""
+
+    allow: tuple[str, ...] = ()
+    """Hosts, addresses and networks that may be reached although they are internal."""
+    connect_seconds: float = 10.0
+    """For all that comes before a server's first call: its tools included."""
+    call_seconds: float = 600.0
+
+
 @dataclass(frozen=True, slots=True)
 class HarnessServices:
     """What a harness factory (entry point group `footplate.harnesses`) is given."""
@@ -299,6 +310,7 @@ class HarnessServices:
     web: WebAccess = field(default_factory=WebAccess)
     starts: int = 1
     """How many programs of its own a harness may be starting at once."""
+    mcp: McpAccess = field(default_factory=McpAccess)
 
 
 HarnessFactory = Callable[[HarnessServices], Harness]

@@ -77,7 +77,7 @@ class TurnWatch:
 
     def resumed(self, turn_events: Sequence[Event]) -> None:
         """What earlier attempts logged: the calls that this one may have to settle."""
-        self._earlier = {e.id: str(e.body.get("name")) for e in turn_events if e.type == ev.AGENT_TOOL_USE}
+        self._earlier = {e.id: str(e.body.get("name")) for e in turn_events if e.type in ev.TOOL_USES}
 
     def first_token(self) -> None:
         """The model begins to speak."""
@@ -100,9 +100,9 @@ class TurnWatch:
                     self._asks(event)
                 case ev.MODEL_REQUEST_END:
                     self._answered(event, usage, at)
-                case ev.AGENT_TOOL_USE:
+                case ev.AGENT_TOOL_USE | ev.AGENT_MCP_TOOL_USE:
                     self._calls(event)
-                case ev.AGENT_TOOL_RESULT:
+                case ev.AGENT_TOOL_RESULT | ev.AGENT_MCP_TOOL_RESULT:
                     self._returned(event, at)
                 case ev.AGENT_CUSTOM_TOOL_USE:
                     metrics.TOOL_CALLS.labels(metrics.CUSTOM_TOOL, "asked").inc()
@@ -184,10 +184,11 @@ class TurnWatch:
 
     def _returned(self, event: Event, at: int) -> None:
         is_error = bool(event.body.get("is_error"))
-        use_id = str(event.body.get("tool_use_id"))
+        use_id = str(event.body.get("tool_use_id") or event.body.get("mcp_tool_use_id"))
         call = self._open.pop(use_id, None)
         name = call.name if call else self._earlier.get(use_id, "")
-        label = metrics.tool_label(name, known=_KNOWN_TOOLS)
+        of_server = event.type == ev.AGENT_MCP_TOOL_RESULT
+        label = metrics.MCP_TOOL if of_server else metrics.tool_label(name, known=_KNOWN_TOOLS)
         metrics.TOOL_CALLS.labels(label, "error" if is_error else "ok").inc()
         if call is None:
             return

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from footplate.config import Settings
 from footplate.domain import ids
 from footplate.domain.addresses import Reach
-from footplate.domain.ports import Endpoint, HarnessServices, SearchProvider, WebAccess
+from footplate.domain.ports import Endpoint, HarnessServices, McpAccess, SearchProvider, WebAccess
 from footplate.domain.running import LiveTurn
 from footplate.engine.activities import SweepActivities, TurnActivities
 from footplate.engine.conversations import Conversations
@@ -66,7 +66,8 @@ async def run(settings: Settings) -> None:
         turns = Turns(database, objects)
         client = await connect_temporal(settings)
         models = await exits.enter_async_context(ModelProxy(_endpoints(settings)))
-        harnesses = registry.Harnesses(HarnessServices(models.endpoints, _web(settings), settings.starts))
+        services = HarnessServices(models.endpoints, _web(settings), settings.starts, _mcp(settings))
+        harnesses = registry.Harnesses(services)
         harnesses.get(settings.default_harness)
         claims = Claims(database, objects, default_harness=settings.default_harness)
         conversations = Conversations(turns, entries=settings.kept_entries)
@@ -158,6 +159,10 @@ def _trees(settings: Settings) -> SessionTrees:
     reach = Reach(settings.web_allowed)
     mirrors = Mirrors(settings.data_dir, root=settings.projects_place, reach=reach, seconds=settings.git_seconds)
     return SessionTrees(settings.data_dir, mirrors, seconds=settings.git_seconds)
+
+
+def _mcp(settings: Settings) -> McpAccess:
+    return McpAccess(allow=settings.mcp_allowed, call_seconds=settings.mcp_call_seconds)
 
 
 class _LiveTurns:

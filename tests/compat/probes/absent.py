@@ -9,7 +9,6 @@ from tests.compat.registry import probe, refused
 
 WORK: Final = ("ack", "heartbeat", "list", "poll", "retrieve", "stats", "stop", "update")
 RESOURCES: Final = ("add", "delete", "list", "retrieve", "update")
-THREADS: Final = ("archive", "list", "retrieve", "events.list", "events.stream")
 _ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "add": {"file_id": "file_1", "type": "file"},
     "update": {"metadata": {}},
@@ -47,19 +46,6 @@ async def resources(door: Door) -> None:
         else:
             extra = {"authorization_token": "t"} if method == "update" else {}
             await _absent(door, f"sessions.resources.{method}", "resources", "sesrsc_1", session_id="sesn_1", **extra)
-
-
-@refused("sessions.threads.archive")
-@refused("sessions.threads.list")
-@refused("sessions.threads.retrieve")
-@refused("sessions.threads.events.list")
-@refused("sessions.threads.events.stream")
-async def threads(door: Door) -> None:
-    for method in THREADS:
-        if method == "list":
-            await _absent(door, "sessions.threads.list", "threads", "sesn_1")
-        else:
-            await _absent(door, f"sessions.threads.{method}", "threads", "sthr_1", session_id="sesn_1")
 
 
 @probe

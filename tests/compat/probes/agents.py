@@ -8,17 +8,20 @@ from tests.compat.checks import equal, walked
 from tests.compat.registry import different, probe, refused, supported
 
 _CALLER = {"type": "custom", "name": "call_me", "description": "Calls.", "input_schema": {"type": "object"}}
+_SERVER = {"type": "url", "name": "m", "url": "https://mcp.example.com/mcp"}
 
 
 @supported("agents.create")
 @supported("agents.create", "model", "name", "description", "system", "tools", "metadata", "execution_identity")
+@supported("agents.create", "mcp_servers")
 @supported("agents.retrieve")
 @supported("agents.retrieve", "agent_id")
 @supported("ServiceAccountExecutionIdentityParams")
 @supported("Agent", "id", "type", "name", "version", "model", "description", "system", "tools", "metadata")
 @supported("Agent", "created_at", "updated_at", "archived_at")
 @different("Agent", "execution_identity", note="Always `service_account`.")
-@different("Agent", "mcp_servers", "skills", note="Always empty.")
+@supported("Agent", "mcp_servers")
+@different("Agent", "skills", note="Always empty.")
 @different("Agent", "multiagent", note="Always null.")
 async def an_agent_is_what_was_asked_for(door: Door) -> None:
     made = await door.call(
@@ -30,7 +33,7 @@ async def an_agent_is_what_was_asked_for(door: Door) -> None:
         tools=[TOOLSET, _CALLER],
         metadata={"team": "core"},
         execution_identity={"type": "service_account"},
-        mcp_servers=[],
+        mcp_servers=[_SERVER],
         skills=[],
         multiagent=None,
     )
@@ -40,18 +43,18 @@ async def an_agent_is_what_was_asked_for(door: Door) -> None:
     equal((found.type, found.name, found.version, found.model.id), ("agent", "Coder", 1, MODEL))
     equal((found.description, found.system, found.metadata), ("Writes code.", "Be brief.", {"team": "core"}))
     equal([tool.type for tool in found.tools], ["agent_toolset_20260401", "custom"])
-    equal((found.mcp_servers, found.skills, found.multiagent, found.archived_at), ([], [], None, None))
+    equal([server.to_dict() for server in found.mcp_servers], [_SERVER])
+    equal((found.skills, found.multiagent, found.archived_at), ([], None, None))
     equal((found.execution_identity.type, found.created_at), ("service_account", found.updated_at))
     await door.refused(anthropic.NotFoundError, "agents.retrieve", "agent_none")
 
 
-@refused("agents.create", "mcp_servers", "skills", "multiagent", note="An empty list or null is accepted.")
-@refused("agents.update", "mcp_servers", "skills", "multiagent", note="An empty list or null is accepted.")
+@refused("agents.create", "skills", "multiagent", note="An empty list or null is accepted.")
+@refused("agents.update", "skills", "multiagent", note="An empty list or null is accepted.")
 @refused("AWSRoleExecutionIdentityParams")
 async def what_no_agent_can_have_yet(door: Door) -> None:
     agent_id = (await door.agent()).id
     for fields, field in (
-        ({"mcp_servers": [{"type": "url", "name": "m", "url": "https://example.com"}]}, "mcp_servers"),
         ({"skills": [{"type": "custom", "skill_id": "skill_1"}]}, "skills"),
         ({"multiagent": {"type": "coordinator", "agents": []}}, "multiagent"),
         ({"execution_identity": {"type": "aws_role", "role_arn": "arn"}}, "execution_identity.type"),
@@ -97,7 +100,7 @@ async def names_and_sizes_have_limits(door: Door) -> None:
 @supported("agents.update")
 @supported("agents.update", "agent_id", "name", "model", "execution_identity")
 @supported("agents.update", "description", "system", note="Null or an empty text clears.")
-@supported("agents.update", "tools", note="Replaces the list; null or an empty list clears.")
+@supported("agents.update", "tools", "mcp_servers", note="Replaces the list; null or an empty list clears.")
 @supported("agents.update", "metadata", note="Patched by key; null drops a key.")
 @supported("agents.update", "version", note="A stale one is 409. The same content makes no new version.")
 @supported("agents.retrieve", "version")
@@ -109,9 +112,12 @@ async def an_update_merges_and_makes_a_version(door: Door) -> None:
     third = await door.call(
         "agents.update", agent.id, name="N", model="m-2", description="", system=None, tools=[], execution_identity=None
     )
+    served = await door.call("agents.update", agent.id, mcp_servers=[_SERVER])
+    equal([server.name for server in served.mcp_servers], ["m"])
+    equal((await door.call("agents.update", agent.id, mcp_servers=None)).mcp_servers, [])
     equal((third.version, third.name, third.model.id, third.tools), (3, "N", "m-2", []))
     equal((third.description, third.system), (None, None))
-    equal((await door.call("agents.update", agent.id, name="N")).version, 3)
+    equal((await door.call("agents.update", agent.id, name="N")).version, 5)
     stale = await door.refused(anthropic.ConflictError, "agents.update", agent.id, name="late", version=1)
     equal(stale.response.headers["x-should-retry"], "false")
     for fields, field in (({"name": None}, "name"), ({"name": ""}, "name"), ({"model": None}, "model")):

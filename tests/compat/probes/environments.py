@@ -54,7 +54,9 @@ async def an_environment_is_what_was_asked_for(door: Door) -> None:
     await door.refused(anthropic.NotFoundError, "environments.retrieve", "env_none")
 
 
-@supported("LimitedNetworkParams", "allow_mcp_servers", note="There is none to reach: agents have no MCP servers here.")
+@supported(
+    "LimitedNetworkParams", "allow_mcp_servers", note="Without it, they are reached if `allowed_hosts` has their host."
+)
 async def a_network_that_reaches_nothing(door: Door) -> None:
     networking = {"type": "limited", "allow_mcp_servers": True}
     made = await door.call("environments.create", name=_name(), config={"type": "cloud", "networking": networking})

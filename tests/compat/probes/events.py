@@ -2,10 +2,13 @@
 
 import asyncio
 import operator
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import anthropic
 from anthropic import beta_async_tool
+from bench.prove.mcp_server.process import McpProcess
 from bench.prove.sdk.door import TOOLSET, Door, message, types_of
 from tests.compat import reference
 from tests.compat.checks import equal, walked
@@ -258,8 +261,22 @@ async def events_page_by_page_in_both_orders(door: Door) -> None:
     await door.refused(anthropic.NotFoundError, "sessions.events.list", "sesn_none")
 
 
-@different("events", "agent.mcp_tool_use", "agent.mcp_tool_result", note="Never sent: no MCP servers.")
-@different("events", "agent.thread_context_compacted", "session.usage", note="Never sent.")
+@supported("events", "agent.mcp_tool_use", "agent.mcp_tool_result")
+async def a_tool_of_an_mcp_server_in_a_turn(door: Door) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        async with McpProcess(Path(directory, "notes")) as notes:
+            session = await door.session((await door.agent(**notes.definition)).id)
+            received = await door.turn(session.id, "probe-note")
+            equal(notes.noted(), ["one"])
+    (use,) = [event for event in received if event.type == "agent.mcp_tool_use"]
+    (result,) = [event for event in received if event.type == "agent.mcp_tool_result"]
+    equal((use.mcp_server_name, use.name, use.input), ("notes", "note", {"line": "one"}))
+    equal((result.mcp_tool_use_id, result.is_error, result.content[0].text), (use.id, False, "Noted: one"))
+    equal((use.evaluated_permission, types_of(received).count("agent.tool_use")), ("allow", 0))
+
+
+@different("events", "agent.thread_context_compacted", note="With Claude Code, when it sums the conversation up.")
+@different("events", "session.usage", note="Never sent.")
 @different("events", "agent.thread_message_received", "agent.thread_message_sent", note="Never sent: no threads.")
 @different("events", "session.status_terminated", note="Never sent: a session ends by being archived or deleted.")
 @different("events", "session.thread_created", "session.thread_status_idle", note="Never sent: no threads.")

@@ -11,6 +11,7 @@ SCRIPTS: Final[dict[str, Replies]] = {
         [text("hello it is.")],
     ),
     "probe-weather": replies([tool("get_weather", {"city": "Oslo"})], [text("Snow in Oslo.")]),
+    "probe-note": replies([tool("mcp__notes__note", {"line": "one"})], [text("Noted.")]),
     "probe-slow": replies([text("word after word " * 40, chunks=400, delay=0.1)]),
     "probe-limited": replies(reply(text("At last."), first_attempts=[[rate_limited(retry_after=0.2)]])),
 }

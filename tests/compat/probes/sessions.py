@@ -9,6 +9,7 @@ from tests.compat.registry import different, refused, supported
 
 _BUDGET = {"type": "limit", "max_list_cost": {"amount": "100", "currency": "USD"}}
 _ASK = {"type": "custom", "name": "ask", "description": "Asks.", "input_schema": {"type": "object"}}
+_SERVER = {"type": "url", "name": "m", "url": "https://mcp.example.com/mcp"}
 
 
 @supported("sessions.create")
@@ -35,8 +36,8 @@ async def a_session_is_what_was_asked_for(door: Door) -> None:
 
 
 @supported("AgentParams", "id", "version")
-@supported("AgentWithOverridesParams", "id", "version", "model", "system", "tools")
-@refused("AgentWithOverridesParams", "mcp_servers", "skills", note="An empty list is accepted.")
+@supported("AgentWithOverridesParams", "id", "version", "model", "system", "tools", "mcp_servers")
+@refused("AgentWithOverridesParams", "skills", note="An empty list is accepted.")
 async def the_agent_by_version_and_with_overrides(door: Door) -> None:
     agent = await door.agent(system="S1")
     await door.call("agents.update", agent.id, system="S2")
@@ -46,8 +47,10 @@ async def the_agent_by_version_and_with_overrides(door: Door) -> None:
     new = await door.session({"type": "agent", **by_id})
     equal((new.agent.version, new.agent.system), (2, "S2"))
     overrides = {"type": "agent_with_overrides", **by_id, "version": 1, "model": "m-2", "tools": [], "system": None}
+    overrides["mcp_servers"] = [_SERVER]
     other = await door.session(overrides)
     equal((other.agent.version, other.agent.model.id, other.agent.tools, other.agent.system), (1, "m-2", [], None))
+    equal([server.to_dict() for server in other.agent.mcp_servers], [_SERVER])
     equal((await door.call("agents.retrieve", agent.id)).system, "S2")
     place = {"environment_id": new.environment_id}
     await door.refused(
@@ -55,7 +58,7 @@ async def the_agent_by_version_and_with_overrides(door: Door) -> None:
     )
     for fields, field in (
         ({"skills": [{"type": "custom", "skill_id": "s"}]}, "agent.skills"),
-        ({"mcp_servers": [{"type": "url", "name": "m", "url": "u"}]}, "agent.mcp_servers"),
+        ({"mcp_servers": [{"type": "url", "name": "m", "url": "u"}]}, "agent.mcp_servers.0.url"),
         ({"model": None}, "agent.model"),
         ({"name": "other"}, "agent.name"),
     ):
@@ -101,8 +104,7 @@ async def initial_events_start_the_first_turn(door: Door) -> None:
 @supported("sessions.update", "title", note="Null clears.")
 @supported("sessions.update", "metadata", note="Patched by key; null drops a key.")
 @supported("sessions.update", "agent", note="While the session runs: 409.")
-@supported("SessionAgentUpdateParam", "tools")
-@refused("SessionAgentUpdateParam", "mcp_servers", note="An empty list is accepted.")
+@supported("SessionAgentUpdateParam", "tools", "mcp_servers")
 async def an_update_is_told_to_those_who_watch(door: Door) -> None:
     session = await door.session(title="T", metadata={"a": "1"})
 
@@ -123,7 +125,9 @@ async def an_update_is_told_to_those_who_watch(door: Door) -> None:
     equal(len(await door.every("sessions.events.list", session.id, types=["session.updated"])), 3)
     servers: Any = {"mcp_servers": [{"type": "url", "name": "m", "url": "u"}]}
     refusal = anthropic.BadRequestError
-    await door.refused(refusal, "sessions.update", session.id, agent=servers, field="agent.mcp_servers")
+    await door.refused(refusal, "sessions.update", session.id, agent=servers, field="agent.mcp_servers.0.url")
+    served = await door.call("sessions.update", session.id, agent={"mcp_servers": [_SERVER]})
+    equal([server.to_dict() for server in served.agent.mcp_servers], [_SERVER])
     await door.refused(refusal, "sessions.update", session.id, title="t" * 2001, field="title")
     await door.refused(anthropic.NotFoundError, "sessions.update", "sesn_none", title="x")
 

@@ -21,6 +21,12 @@ CUSTOM: dict[str, Any] = {
     "description": "The weather somewhere.",
     "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 }
+SERVER = {"type": "url", "name": "x", "url": "https://mcp.example.com/mcp"}
+MCP_TOOLSET: dict[str, Any] = {
+    "type": "mcp_toolset",
+    "mcp_server_name": "x",
+    "default_config": {"permission_policy": {"type": "always_allow"}},
+}
 
 
 async def create(http: httpx2.AsyncClient, **fields: Any) -> dict[str, Any]:
@@ -114,6 +120,27 @@ async def test_what_comes_back_may_be_sent_again(http: httpx2.AsyncClient) -> No
     assert again.json()["tools"] == agent["tools"]
 
 
+async def test_an_agent_has_mcp_servers(http: httpx2.AsyncClient) -> None:
+    configs = [{"name": "read", "enabled": False}]
+    agent = await create(http, mcp_servers=[SERVER], tools=[{**MCP_TOOLSET, "configs": configs}])
+    strictly(BetaManagedAgentsAgent, agent)
+    assert agent["mcp_servers"] == [SERVER]
+    assert agent["tools"] == [
+        {
+            "type": "mcp_toolset",
+            "mcp_server_name": "x",
+            "configs": [{"name": "read", "enabled": False, "permission_policy": {"type": "always_allow"}}],
+            "default_config": {"enabled": True, "permission_policy": {"type": "always_allow"}},
+        }
+    ]
+    path = f"/v1/agents/{agent['id']}"
+    assert (await http.post(path, json={"mcp_servers": agent["mcp_servers"], "tools": agent["tools"]})).json() == agent
+    left = await http.post(path, json={"mcp_servers": []})
+    assert (left.status_code, left.json()["error"]["field"]) == (400, "tools.0.mcp_server_name")
+    cleared = (await http.post(path, json={"mcp_servers": None, "tools": None})).json()
+    assert (cleared["mcp_servers"], cleared["tools"], cleared["version"]) == ([], [], 2)
+
+
 async def test_update_merges(http: httpx2.AsyncClient) -> None:
     agent = await create(
         http, system="Old.", description="Old.", role="a baker", tools=[TOOLSET], metadata={"keep": "1", "drop": "2"}
@@ -172,12 +199,35 @@ async def test_provider_prefix_and_parameters(http: httpx2.AsyncClient) -> None:
         ({"model": 5}, "model"),
         ({"harness": "steam"}, "harness"),
         ({"skills": [{"type": "custom", "skill_id": "s"}]}, "skills"),
-        ({"mcp_servers": [{"type": "url", "name": "x", "url": "https://x"}]}, "mcp_servers"),
+        ({"mcp_servers": [{"type": "stdio", "name": "x", "url": "https://x"}]}, "mcp_servers.0.type"),
+        ({"mcp_servers": [{"type": "url", "name": "", "url": "https://x"}]}, "mcp_servers.0.name"),
+        ({"mcp_servers": [{"type": "url", "name": "x", "url": "ftp://x"}]}, "mcp_servers.0.url"),
+        ({"mcp_servers": [{"type": "url", "name": "x", "url": "https://me:pass@x"}]}, "mcp_servers.0.url"),
+        ({"mcp_servers": [{"type": "url", "name": "x", "url": "https://x\nhost: y"}]}, "mcp_servers.0.url"),
+        ({"mcp_servers": [SERVER, {**SERVER, "url": "https://y"}]}, "mcp_servers"),
+        ({"mcp_servers": [{**SERVER, "name": "a.b"}, {**SERVER, "name": "a b"}]}, "mcp_servers"),
         ({"multiagent": {"type": "coordinator", "agents": []}}, "multiagent"),
         ({"execution_identity": {"type": "aws_role", "role_arn": "x"}}, "execution_identity.type"),
         ({"limits": {"max_iterations": 0}}, "limits.max_iterations"),
         ({"limits": {"max_iterations": "5"}}, "limits.max_iterations"),
-        ({"tools": [{"type": "mcp_toolset", "mcp_server_name": "x"}]}, "tools.0.type"),
+        ({"tools": [MCP_TOOLSET]}, "tools.0.mcp_server_name"),
+        ({"tools": [MCP_TOOLSET, MCP_TOOLSET], "mcp_servers": [SERVER]}, "tools"),
+        ({"tools": [{"type": "mcp_toolset", "mcp_server_name": "x"}], "mcp_servers": [SERVER]}, "tools.0"),
+        (
+            {
+                "tools": [
+                    {**MCP_TOOLSET, "default_config": {"enabled": False}, "configs": [{"name": "a", "enabled": True}]}
+                ],
+                "mcp_servers": [SERVER],
+            },
+            "tools.0",
+        ),
+        (
+            {"tools": [{**MCP_TOOLSET, "configs": [{"name": "a", "permission_policy": {"type": "always_ask"}}]}]},
+            "tools.0.configs.0.permission_policy",
+        ),
+        ({"tools": [{**MCP_TOOLSET, "configs": [{"name": "a"}, {"name": "a"}]}]}, "tools.0.configs"),
+        ({"tools": [{**CUSTOM, "name": "mcp__x__y"}]}, "tools.0.name"),
         ({"tools": [{"configs": []}]}, "tools.0.type"),
         ({"tools": [TOOLSET, TOOLSET]}, "tools"),
         ({"tools": [TOOLSET, {**CUSTOM, "name": "bash"}]}, "tools"),

@@ -172,7 +172,7 @@ async def test_update_refuses_what_is_not_enforced(
 ) -> None:
     session = await sdk.beta.sessions.create(agent=ids[0], environment_id=ids[1])
     for fields, field in (
-        ({"agent": {"mcp_servers": [{"name": "m"}]}}, "agent.mcp_servers"),
+        ({"agent": {"mcp_servers": [{"type": "url", "name": "m"}]}}, "agent.mcp_servers.0.url"),
         ({"agent": {"system": "S"}}, "agent.system"),
         ({"agent": None}, "agent"),
         ({"vault_ids": ["v"]}, "vault_ids"),

@@ -15,7 +15,6 @@ from footplate.api.auth import authenticate
 from footplate.domain.errors import InvalidRequest
 
 ABSENT: Final = {
-    "threads": "/v1/sessions/{session_id}/threads",
     "resources": "/v1/sessions/{session_id}/resources",
     "work": "/v1/environments/{environment_id}/work",
     "deployments": "/v1/deployments",

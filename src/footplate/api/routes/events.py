@@ -15,7 +15,9 @@ from footplate.api.services import services_of
 from footplate.api.wire import answers, events
 from footplate.api.wire.events import ListEvents, SendEvents, StreamEvents
 from footplate.domain.events import wire
+from footplate.domain.principals import Principal
 from footplate.domain.services import Cursor, EventPage, Order, Unit
+from footplate.domain.turns import Session
 from footplate.stream.sse import parse_cursor
 
 router = router_of("/v1/sessions/{session_id}/events", "events")
@@ -48,11 +50,15 @@ async def list_events(request: Request, session_id: str, principal: Asking) -> R
         created_lt=query.created_at_lt,
         created_lte=query.created_at_lte,
     )
+    return await page_of(request, principal, session_id, page)
+
+
+async def page_of(request: Request, principal: Principal, session_id: str, page: EventPage) -> Response:
+    """`page`: with one event more than the client wants."""
     rows = await services_of(request).reads.events(principal, session_id, page)
-    kept = rows[: query.limit]
-    more = len(rows) > query.limit
-    next_page = cursors.write_number("events", order, kept[-1].seq) if more else None
-    return listing([wire(row) for row in kept], next_page=next_page)
+    limit = page.limit - 1
+    next_page = cursors.write_number("events", page.order, rows[limit - 1].seq) if len(rows) > limit else None
+    return listing([wire(row) for row in rows[:limit]], next_page=next_page)
 
 
 @router.get(
@@ -64,10 +70,12 @@ async def list_events(request: Request, session_id: str, principal: Asking) -> R
 async def stream_events(request: Request, session_id: str, principal: Asking) -> Response:
     """From now on, or from behind the frame that `Last-Event-ID` or `after` names."""
     query = read_query(request, StreamEvents)
-    services = services_of(request)
+    return await stream_of(request, principal, await services_of(request).reads.session(principal, session_id), query)
+
+
+async def stream_of(request: Request, principal: Principal, session: Session, query: StreamEvents) -> EventStream:
     cursor = cursor_of(request.headers.get("last-event-id"), query.after)
-    session = await services.reads.session(principal, session_id)
-    frames = services.tails.frames(
+    frames = services_of(request).tails.frames(
         principal.organisation, session.id, cursor=cursor, deltas=frozenset(query.event_deltas)
     )
     # The first one says that the stream's place is fixed: only now may the client hear that it is open, for it sends

@@ -19,6 +19,7 @@ from footplate.api.wire.base import (
     patched,
     timestamp,
 )
+from footplate.api.wire.mcp_servers import McpServers, check_toolsets, normalise_servers
 from footplate.api.wire.tools import Tools, normalise_tools
 from footplate.domain.agents import Agent
 from footplate.domain.errors import InvalidRequest
@@ -80,7 +81,7 @@ class AgentCreate(Extras):
     tools: Tools | None = None
     metadata: Metadata = Field(default_factory=dict)
     execution_identity: ExecutionIdentity | None = None
-    mcp_servers: OnlyEmpty = None
+    mcp_servers: McpServers | None = None
     skills: OnlyEmpty = None
     multiagent: Refused = None
 
@@ -96,7 +97,7 @@ class AgentUpdate(Extras):
     tools: Tools | None = None
     metadata: MetadataPatch | None = None
     execution_identity: ExecutionIdentity | None = None
-    mcp_servers: OnlyEmpty = None
+    mcp_servers: McpServers | None = None
     skills: OnlyEmpty = None
     multiagent: Refused = None
 
@@ -107,7 +108,7 @@ class AgentOverrides(Extras):
     model: Model = KEPT
     system: Prompt | None = None
     tools: Tools | None = None
-    mcp_servers: OnlyEmpty = None
+    mcp_servers: McpServers | None = None
     skills: OnlyEmpty = None
 
 
@@ -131,6 +132,8 @@ def fields_of(body: AgentCreate | AgentUpdate | AgentOverrides | TurnOverrides) 
         fields["model"] = model_object(body.model)
     if "tools" in sent:
         fields["tools"] = normalise_tools(getattr(body, "tools", None))
+    if "mcp_servers" in sent:
+        fields["mcp_servers"] = normalise_servers(getattr(body, "mcp_servers", None))
     return fields
 
 
@@ -155,7 +158,7 @@ def define(body: AgentCreate) -> JsonObject:
         "multiagent": None,
         "execution_identity": {"type": "service_account"},
     }
-    return merge(defaults, fields_of(body))
+    return checked(merge(defaults, fields_of(body)))
 
 
 def merge(definition: JsonObject, fields: JsonObject) -> JsonObject:
@@ -164,6 +167,12 @@ def merge(definition: JsonObject, fields: JsonObject) -> JsonObject:
     for name in ("description", "system"):
         merged[name] = merged[name] or None
     return {name: value for name, value in merged.items() if value is not None or name not in EXTRAS}
+
+
+def checked(definition: JsonObject, *, where: str = "") -> JsonObject:
+    """Raises `InvalidRequest` for parts that do not fit each other, wherever they came from."""
+    check_toolsets(definition.get("mcp_servers"), definition.get("tools"), where=where)
+    return definition
 
 
 def change_of(body: AgentUpdate) -> Callable[[Agent], Agent]:
@@ -176,7 +185,7 @@ def change_of(body: AgentUpdate) -> Callable[[Agent], Agent]:
         return replace(
             agent,
             name=body.name if "name" in body.model_fields_set else agent.name,
-            definition=merge(agent.definition, fields),
+            definition=checked(merge(agent.definition, fields)),
             metadata=metadata,
         )
 
@@ -190,7 +199,7 @@ def snapshot(agent: Agent, overrides: JsonObject) -> JsonObject:
         "type": "agent",
         "version": agent.version,
         "name": agent.name,
-        **merge(agent.definition, overrides),
+        **checked(merge(agent.definition, overrides), where="agent."),
     }
 
 

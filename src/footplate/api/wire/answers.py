@@ -39,6 +39,23 @@ class ToolsetAnswer(AnswerModel):
     default_config: ToolDefaultAnswer
 
 
+class McpToolConfigAnswer(ToolDefaultAnswer):
+    name: str
+
+
+class McpToolsetAnswer(AnswerModel):
+    type: Literal["mcp_toolset"]
+    mcp_server_name: str
+    configs: list[McpToolConfigAnswer]
+    default_config: ToolDefaultAnswer
+
+
+class McpServerAnswer(AnswerModel):
+    type: Literal["url"]
+    name: str
+    url: str
+
+
 class CustomToolAnswer(AnswerModel):
     type: Literal["custom"]
     name: str
@@ -54,8 +71,8 @@ class Definition(AnswerModel):
     description: str | None
     model: ModelAnswer
     system: str | None
-    tools: list[Annotated[ToolsetAnswer | CustomToolAnswer, Field(discriminator="type")]]
-    mcp_servers: list[JsonValue]
+    tools: list[Annotated[ToolsetAnswer | McpToolsetAnswer | CustomToolAnswer, Field(discriminator="type")]]
+    mcp_servers: list[McpServerAnswer]
     skills: list[JsonValue]
     multiagent: JsonValue
     execution_identity: dict[str, JsonValue]
@@ -158,6 +175,26 @@ class Workspace(Dated):
     name: str
     project_ids: list[str]
     metadata: dict[str, str]
+
+
+class ThreadAgent(AnswerModel):
+    """The session's, without what the session alone tells."""
+
+    id: str
+    type: Literal["agent"]
+    name: str
+    version: int
+
+
+class Thread(Dated):
+    id: str
+    type: Literal["session_thread"]
+    session_id: str
+    parent_thread_id: str | None
+    agent: ThreadAgent
+    status: Literal["idle", "running", "rescheduling", "terminated"]
+    stats: StatsAnswer
+    usage: UsageAnswer
 
 
 class Event(AnswerModel):

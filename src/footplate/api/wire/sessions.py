@@ -26,6 +26,7 @@ from footplate.api.wire.base import (
     timestamp,
 )
 from footplate.api.wire.events import MAX_INITIAL_EVENTS, UserMessage
+from footplate.api.wire.mcp_servers import McpServers, check_toolsets, normalise_servers
 from footplate.api.wire.projects import OrderedIds
 from footplate.api.wire.tools import Tools, normalise_tools
 from footplate.domain.events import Usage
@@ -88,7 +89,7 @@ class SessionAgentUpdate(Body):
     """What may change in a session's copy of its agent. A list replaces the old one as a whole."""
 
     tools: Tools = KEPT
-    mcp_servers: OnlyEmpty = None
+    mcp_servers: McpServers | None = None
 
 
 class SessionUpdate(Body):
@@ -105,12 +106,20 @@ def change_of(body: SessionUpdate) -> Callable[[Session], Session]:
         if "metadata" in body.model_fields_set:
             metadata = patched(session.metadata, body.metadata) if body.metadata is not None else {}
         title = body.title if "title" in body.model_fields_set else session.title
-        agent = session.agent
-        if "agent" in body.model_fields_set and "tools" in body.agent.model_fields_set:
-            agent = {**agent, "tools": normalise_tools(body.agent.tools)}
+        agent = _changed(session.agent, body.agent) if "agent" in body.model_fields_set else session.agent
         return replace(session, title=title, metadata=metadata, agent=agent)
 
     return change
+
+
+def _changed(agent: JsonObject, update: SessionAgentUpdate) -> JsonObject:
+    changed = {**agent}
+    if "tools" in update.model_fields_set:
+        changed["tools"] = normalise_tools(update.tools)
+    if "mcp_servers" in update.model_fields_set:
+        changed["mcp_servers"] = normalise_servers(update.mcp_servers)
+    check_toolsets(changed.get("mcp_servers"), changed.get("tools"), where="agent.")
+    return changed
 
 
 class ListSessions(Parameters):
@@ -144,7 +153,7 @@ def answer(session: Session) -> JsonObject:
         "outcome_evaluations": [],
         "budget": None,
         "deployment_id": None,
-        "stats": {"active_seconds": session.active_seconds, "duration_seconds": _duration(session)},
+        "stats": stats(session),
         "usage": {**usage(session.usage), "active_seconds": session.active_seconds},
         "created_at": timestamp(session.created_at),
         "updated_at": timestamp(session.updated_at),
@@ -155,6 +164,10 @@ def answer(session: Session) -> JsonObject:
         "workspace_id": session.workspace_id,
         "bases": {**session.bases},
     }
+
+
+def stats(session: Session) -> JsonObject:
+    return {"active_seconds": session.active_seconds, "duration_seconds": _duration(session)}
 
 
 def _duration(session: Session) -> float:

@@ -1,12 +1,22 @@
-"""Tools of an agent: the built-in toolset and custom tools. MCP toolsets are refused until somebody enforces them."""
+"""Tools of an agent: the built-in toolset, toolsets of its MCP servers, and custom tools."""
 
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field, JsonValue, StringConstraints, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    Field,
+    JsonValue,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
-from footplate.api.wire.base import UNSUPPORTED, Body, Refused
+from footplate.api.wire.base import UNSUPPORTED, Body, Refused, Text
+from footplate.api.wire.mcp_servers import ServerName
+from footplate.domain import mcp
 from footplate.domain.agents import BUILT_IN_TOOLS, CUSTOM, TOOLSET, WEB_TOOLS
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
@@ -109,11 +119,17 @@ def _input_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return schema
 
 
+def _not_of_a_server(name: str) -> str:
+    if name.startswith(mcp.PREFIX):
+        raise ValueError(f"names that begin with {mcp.PREFIX!r} are those of MCP servers' tools")
+    return name
+
+
 class CustomTool(Body):
     """A tool that the client runs: the session waits for its `user.custom_tool_result`."""
 
     type: Literal["custom"]
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), AfterValidator(_not_of_a_server)]
     description: Annotated[str, StringConstraints(max_length=10_000)]
     input_schema: Annotated[dict[str, JsonValue], AfterValidator(_input_schema)]
 
@@ -126,15 +142,83 @@ class CustomTool(Body):
         }
 
 
-Tool = Annotated[Toolset | CustomTool, Field(discriminator="type")]
+class McpToolConfig(Body):
+    name: Annotated[Text, StringConstraints(min_length=1, max_length=128)]
+    enabled: bool | None = None
+    permission_policy: PermissionPolicy = None
+
+
+def _named_once(configs: list[McpToolConfig] | None) -> list[McpToolConfig] | None:
+    names = [config.name for config in configs or []]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"{min(twice)!r} is configured twice")
+    return configs
+
+
+class McpToolset(Body):
+    """Tools of one of the agent's MCP servers. By default the reference asks a person before each call; nobody can be
+    asked here yet, so whoever wants them run has to say so.
+    """
+
+    type: Literal["mcp_toolset"]
+    mcp_server_name: ServerName
+    configs: Annotated[list[McpToolConfig] | None, Field(max_length=MAX_TOOLS), AfterValidator(_named_once)] = None
+    default_config: DefaultToolConfig | None = None
+
+    @model_validator(mode="after")
+    def _all_allowed(self) -> Self:
+        default = self.default_config or DefaultToolConfig()
+        if default.permission_policy is not None:
+            return self
+        enabled = default.enabled is not False
+        asked = next((config.name for config in self.configs or [] if _asks(config, default=enabled)), None)
+        if enabled or asked is not None:
+            what = "its tools" if enabled else f"{asked!r}"
+            raise PydanticCustomError(
+                UNSUPPORTED,
+                "by default a person is asked before {what} may run, which this server does not support yet; allow it "
+                "with `permission_policy` `always_allow`",
+                {"what": what},
+            )
+        return self
+
+    def normalised(self) -> JsonObject:
+        default = self.default_config is None or self.default_config.enabled is not False
+        configs: list[Json] = [
+            {
+                "name": config.name,
+                "enabled": default if config.enabled is None else config.enabled,
+                "permission_policy": dict(ALLOW),
+            }
+            for config in self.configs or []
+        ]
+        return {
+            "type": mcp.TOOLSET,
+            "mcp_server_name": self.mcp_server_name,
+            "configs": configs,
+            "default_config": {"enabled": default, "permission_policy": dict(ALLOW)},
+        }
+
+
+def _asks(config: McpToolConfig, *, default: bool) -> bool:
+    enabled = default if config.enabled is None else config.enabled
+    return enabled and config.permission_policy is None
+
+
+AnyTool: TypeAlias = Toolset | McpToolset | CustomTool
+Tool = Annotated[AnyTool, Field(discriminator="type")]
 
 
 def _distinct(tools: list[Tool]) -> list[Tool]:
     if sum(isinstance(tool, Toolset) for tool in tools) > 1:
         raise ValueError("the built-in toolset may be listed once")
     names: list[str] = [tool.name for tool in tools if isinstance(tool, CustomTool)]
-    if len(names) < len(tools):
+    if any(isinstance(tool, Toolset) for tool in tools):
         names.extend(BUILT_IN_TOOLS)
+    servers = [tool.mcp_server_name for tool in tools if isinstance(tool, McpToolset)]
+    if len(servers) > len({*servers}):
+        raise ValueError("two toolsets are of one MCP server")
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise ValueError(f"two tools are named {min(twice)!r}")
@@ -144,11 +228,11 @@ def _distinct(tools: list[Tool]) -> list[Tool]:
 Tools = Annotated[list[Tool], Field(max_length=MAX_TOOLS), AfterValidator(_distinct)]
 
 
-def normalise_tools(tools: Sequence[Toolset | CustomTool] | None) -> list[Json]:
+def normalise_tools(tools: Sequence[AnyTool] | None) -> list[Json]:
     return [tool.normalised() for tool in tools or ()]
 
 
-def check_search(tools: Sequence[Toolset | CustomTool] | None, *, available: bool, where: str = "") -> None:
+def check_search(tools: Sequence[AnyTool] | None, *, available: bool, where: str = "") -> None:
     """Who may search needs somebody who answers."""
     for index, tool in enumerate(tools or ()):
         for place, config in enumerate((tool.configs or ()) if isinstance(tool, Toolset) else ()):

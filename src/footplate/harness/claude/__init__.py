@@ -9,4 +9,4 @@ def create(services: HarnessServices) -> Harness:
     """
     from footplate.harness.claude.harness import ClaudeHarness
 
-    return ClaudeHarness(starts=services.starts)
+    return ClaudeHarness(services.mcp, starts=services.starts)

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import claude_agent_sdk as sdk
 import structlog
@@ -18,6 +19,10 @@ from footplate.harness.claude.recorder import Recorder
 from footplate.harness.claude.repository import Given
 from footplate.harness.claude.store import LogStore
 from footplate.harness.claude.transport import EnvironmentTransport, Frame
+
+if TYPE_CHECKING:
+    from footplate.harness.claude.bridge import Bridge
+    from footplate.harness.mcp.servers import Servers
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +42,7 @@ class Connection:
         """What it has of the repository, for as long as it runs."""
         self.waiting: set[str] = set()
         """Uuids of what was sent and is not done."""
+        self.bridge: Bridge | None = None
         self._transport: EnvironmentTransport | None = None
         self._client: sdk.ClaudeSDKClient | None = None
         self._messages: AsyncIterator[sdk.Message] | None = None
@@ -51,9 +57,10 @@ class Connection:
         files: Mapping[str, bytes],
         given: Given,
         goes_on: bool = False,
+        servers: "Servers | None" = None,
     ) -> "Connection":
         """`recorder`: none ahead of a turn. `files`: the conversation so far, by subpath. `goes_on`: with a turn that
-        has begun, without a prompt.
+        has begun, without a prompt. `servers`: the agent's MCP servers, if it has any, with their tools listed.
         """
         config, environment = repository.with_words(turn.config, given), turn.environment
         scratch, root = environment.scratch, environment.root
@@ -67,6 +74,7 @@ class Connection:
         endpoint = environment.reach(options.endpoint_of(turn.endpoints))
         env = options.variables(config, endpoint, scratch=scratch, root=root, goes_on=goes_on)
         connection = cls(recorder, given)
+        bridge = await connection._bridged(turn, servers)
         made = options.options(
             config,
             scratch=scratch,
@@ -76,6 +84,7 @@ class Connection:
             hook=connection._asked,
             store=cast("sdk.SessionStore", LogStore(connection._served)),
             env=env,
+            mcp_servers=bridge.configs() if bridge is not None else {},
         )
         made = repository.with_works(made, given)
         transport = EnvironmentTransport(environment, options.command(made), env, connection._heard)
@@ -91,11 +100,19 @@ class Connection:
         return connection
 
     @property
+    def whole(self) -> bool:
+        """It has all that the agent has. One without some of its MCP servers serves the turn that it was made for."""
+        return self.bridge is None or self.bridge.whole
+
+    @property
     def alive(self) -> bool:
         return self._transport is not None and self._transport.alive
 
-    async def serve(self, turn: TurnContext, recorder: Recorder) -> None:
-        """Work for this turn from here on."""
+    async def serve(self, turn: TurnContext, recorder: Recorder, servers: "Servers | None" = None) -> None:
+        """Work for this turn from here on. `servers`: as of `open`, with nothing listed."""
+        if self.bridge is not None and servers is not None:
+            self.bridge.serve(turn, servers)
+            recorder.names = servers.names
         if self.recorder is not None:
             recorder.inherit(self.recorder)
         self.recorder = recorder
@@ -143,6 +160,14 @@ class Connection:
                     await self._client.disconnect()
             except Exception as error:  # noqa: BLE001 - the environment's end is the last word in any case
                 log.warning("not disconnected", action="claude.not_disconnected", reason=repr(error))
+
+    async def _bridged(self, turn: TurnContext | Ahead, servers: "Servers | None") -> "Bridge | None":
+        """Loaded when it is needed: it brings a library along that takes a while. Never ahead of a turn."""
+        if servers is not None and isinstance(turn, TurnContext):
+            module = await asyncio.to_thread(import_module, "footplate.harness.claude.bridge")
+            self.bridge = module.Bridge(turn, servers, self._served)
+            self._served().names = servers.names
+        return self.bridge
 
     def _heard(self, frame: Frame) -> None:
         kind = frame.get("type")

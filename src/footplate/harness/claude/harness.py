@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from footplate.domain.errors import HandOver, Temporary
-from footplate.domain.ports import Ahead, SteerMessage, TurnContext
+from footplate.domain.ports import Ahead, McpAccess, SteerMessage, TurnContext
 from footplate.domain.projects import Trust
 from footplate.domain.turns import Outcome, TurnStatus
-from footplate.harness import endings
+from footplate.harness import endings, mcp
 from footplate.harness.claude import options, outcomes, recovery, repository, transcript
 from footplate.harness.claude.connection import Connection
 from footplate.harness.claude.mapping import Ended
@@ -18,6 +18,9 @@ from footplate.harness.claude.recorder import Recorder
 from footplate.harness.claude.recovery import Settlement
 from footplate.harness.claude.repository import Given
 from footplate.harness.claude.transcript import Transcript
+
+if TYPE_CHECKING:
+    from footplate.harness.mcp.servers import Servers
 
 _STOPS_IN: Final = 5.0
 """Seconds in which the CLI has to stop when a person asks it to; then it is killed."""
@@ -27,17 +30,21 @@ _LISTENS_EVERY: Final = 0.1
 
 
 class ClaudeHarness:
-    def __init__(self, *, starts: int = 1) -> None:
-        """`starts`: how many CLIs may be starting at once. Each takes a processor for a second: more of them at a time
-        would be no sooner there, and slow what runs.
+    def __init__(self, access: McpAccess | None = None, *, starts: int = 1) -> None:
+        """`access`: to MCP servers. `starts`: how many CLIs may be starting at once. Each takes a processor for a
+        second: more of them at a time would be no sooner there, and slow what runs.
         """
+        self._access = access or McpAccess()
         self._starts = asyncio.Semaphore(starts)
 
     async def prepare(self, ahead: Ahead) -> Connection | None:
         """A CLI that waits for the session's first prompt. A conversation in which something is open is settled by its
-        turn first, and what a repository brings is in the log of a turn before it counts.
+        turn first, what a repository brings is in the log of a turn before it counts, and so is what there is to say
+        of MCP servers.
         """
         options.check(ahead.config)
+        if ahead.config.mcp_servers:
+            return None
         found = Transcript(ahead.history)
         if found.open_calls() or any(project.trust is not Trust.NOTHING for project in ahead.config.projects[:1]):
             return None
@@ -52,11 +59,13 @@ class ClaudeHarness:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         settled = recovery.settle(turn.turn_id, found, turn.turn_events, timestamp=now)
         recorder = Recorder(turn, found, settled.responses)
-        run = _Run(turn, found, settled, recorder, self._starts)
+        servers = await mcp.servers_of(turn.config, self._access)
+        run = _Run(turn, found, settled, recorder, self._starts, servers)
         try:
             return await run.run()
         finally:
             recorder.close()
+            await run.close_servers()
             if turn.kept is not None and not run.used_kept:
                 await turn.kept.aclose()
 
@@ -69,6 +78,7 @@ class _Run:
         settled: Settlement,
         recorder: Recorder,
         starts: asyncio.Semaphore,
+        servers: "Servers | None" = None,
     ) -> None:
         self._turn = turn
         self._found = found
@@ -76,6 +86,9 @@ class _Run:
         self._recorder = recorder
         self._starts = starts
         self._given = repository.given(turn.brought)
+        self._servers = servers
+        self._kept = turn.kept if isinstance(turn.kept, Connection) and self._fits(turn.kept) else None
+        """The CLI of the session's last turn, if this one goes on with it."""
         self.used_kept = False
         self._keeps = False
 
@@ -98,8 +111,16 @@ class _Run:
         if turn.handover.is_set():
             await turn.log.append(settled.events, entries=settled.entries)
             raise HandOver
-        await self._recorder.begin(settled.events, settled.entries, repository=self._given.record)
+        told = await self._servers.open(turn.interrupt) if self._servers and not self._kept else []
+        await self._recorder.begin([*settled.events, *told], settled.entries, repository=self._given.record)
         return await self._work(steering)
+
+    def _fits(self, kept: Connection) -> bool:
+        return kept.alive and kept.given == self._given and self._settled.way == "prompt"
+
+    async def close_servers(self) -> None:
+        if self._servers is not None:
+            await self._servers.aclose()
 
     async def _work(self, steering: Sequence[SteerMessage]) -> Outcome:
         turn = self._turn
@@ -116,7 +137,8 @@ class _Run:
             await self._send(connection, steering)
             outcome = await self._until_ended(connection, stop)
             # One that was started in the middle of a turn has what was left of its limits.
-            if outcome.status is TurnStatus.COMPLETED and connection.alive and not self._settled.responses:
+            usable = connection.alive and connection.whole
+            if outcome.status is TurnStatus.COMPLETED and usable and not self._settled.responses:
                 await connection.rest(turn)
                 self._keeps = turn.keep(connection)
             return outcome
@@ -132,10 +154,9 @@ class _Run:
 
     async def _open(self) -> Connection:
         turn = self._turn
-        kept = turn.kept
-        if isinstance(kept, Connection) and kept.alive and kept.given == self._given and self._settled.way == "prompt":
+        if (kept := self._kept) is not None:
             self.used_kept = True
-            await kept.serve(turn, self._recorder)
+            await kept.serve(turn, self._recorder, self._servers)
             return kept
         # The log, not the worker's disk, has the conversation: whatever host this is, the CLI finds it whole.
         history = [*turn.history, *self._settled.entries]
@@ -147,7 +168,13 @@ class _Run:
         goes_on = self._settled.way == "continue"
         async with self._starts:
             return await Connection.open(
-                turn, self._recorder, session_id=session_id, files=files, given=self._given, goes_on=goes_on
+                turn,
+                self._recorder,
+                session_id=session_id,
+                files=files,
+                given=self._given,
+                goes_on=goes_on,
+                servers=self._servers,
             )
 
     async def _until_ended(self, connection: Connection, stop: "asyncio.Task[bool]") -> Outcome:

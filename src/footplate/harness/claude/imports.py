@@ -17,6 +17,7 @@ from footplate.domain import events as ev
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.mcp import Names
 from footplate.domain.ports import Entry
 from footplate.domain.transcripts import IMPORTED, Line, Lines, Origin, Piece, check_subpath, is_subpath
 from footplate.harness.claude import mapping, transcript
@@ -32,7 +33,8 @@ CONVERSATION: Final = frozenset(
 )  # fmt: skip
 """Types of lines that are kept."""
 _PROJECT: Final = "imported"
-_COMPACTED: Final = "agent.thread_context_compacted"
+_NO_SERVERS: Final = Names(())
+"""Whose an MCP tool was is not known: it keeps the CLI's name for it."""
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
@@ -177,15 +179,15 @@ class _Telling:
         if isinstance(fact, Answered):
             # A result of a call that nobody made has nothing to stand behind.
             results = [result for result in fact.results if result.call_id in self._uses]
-            return [mapping.tool_result(self._uses.pop(result.call_id).id, result) for result in results]
+            return [mapping.tool_result(self._uses.pop(result.call_id), result) for result in results]
         if line.get("type") == "system" and line.get("subtype") == "compact_boundary":
-            return [Event(_COMPACTED)]
+            return [ev.context_compacted()]
         if isinstance(fact, Told) and (content := _content(line)):
             return [Event(ev.USER_MESSAGE, {"content": content})]
         return []
 
     def _use(self, call: Call) -> Event:
-        use = self._uses[call.id] = mapping.tool_use(call)
+        use = self._uses[call.id] = mapping.tool_use(call, _NO_SERVERS)
         return use
 
 

@@ -13,6 +13,7 @@ import claude_agent_sdk as sdk
 from footplate.domain import events as ev
 from footplate.domain.events import Event, Usage
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.mcp import Names
 from footplate.harness import prices
 from footplate.harness.claude import tool_names
 
@@ -300,13 +301,15 @@ def spoken(parts: Sequence[tuple[Written, str] | Call | None], ids: Mapping[int,
     return made
 
 
-def tool_use(call: Call) -> Event:
+def tool_use(call: Call, names: Names) -> Event:
+    if (ref := names.of(call.name)) is not None:
+        return ev.mcp_tool_use(*ref, call.input, call_id=call.id)
     return ev.tool_use(tool_names.ours(call.name), tool_names.our_input(call.name, call.input), call_id=call.id)
 
 
-def tool_result(use_id: str, result: Result) -> Event:
+def tool_result(use: Event, result: Result) -> Event:
     blocks: list[Json] = [*result.content]
-    return ev.tool_result(use_id, blocks, is_error=result.is_error, call_id=result.call_id)
+    return ev.result_of(use, blocks, is_error=result.is_error, call_id=result.call_id)
 
 
 def usage(model: str, counted: Mapping[str, Any]) -> Usage:

@@ -43,6 +43,9 @@ _VARIABLES: Final = {
     # What a repository brings is handed over, of its base commit: what lies in the tree may be the agent's own word.
     "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+    # The worker bounds the calls of MCP servers, and all of their tools are told to the model.
+    "MCP_TOOL_TIMEOUT": "86400000",
+    "ENABLE_TOOL_SEARCH": "false",
     # The boundary is the environment's: the CLI is not asked to be one.
     "IS_SANDBOX": "1",
 }
@@ -138,6 +141,7 @@ def options(
     hook: sdk.HookCallback,
     store: sdk.SessionStore,
     env: Mapping[str, str],
+    mcp_servers: Mapping[str, sdk.McpSdkServerConfig],
 ) -> sdk.ClaudeAgentOptions:
     """`resume`: there is a transcript of that name."""
     made = sdk.ClaudeAgentOptions(
@@ -148,6 +152,7 @@ def options(
         permission_mode="bypassPermissions",
         max_turns=max_turns,
         setting_sources=[],
+        mcp_servers={**mcp_servers},
         strict_mcp_config=True,
         include_partial_messages=True,
         verbatim_prompts=True,

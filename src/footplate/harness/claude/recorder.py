@@ -17,10 +17,11 @@ from footplate.domain import events as ev
 from footplate.domain.errors import FootplateError, Temporary
 from footplate.domain.events import Event, Usage
 from footplate.domain.json import JsonObject
+from footplate.domain.mcp import Names
 from footplate.domain.ports import Entry, TurnContext
 from footplate.harness.claude import mapping, transcript
 from footplate.harness.claude.answer import Answer
-from footplate.harness.claude.mapping import Answered, Call, Fact, Said, Told
+from footplate.harness.claude.mapping import Answered, Call, Compacted, Fact, Said, Told
 from footplate.harness.claude.transcript import Place, Transcript
 
 log = structlog.get_logger(__name__)
@@ -52,6 +53,9 @@ class Recorder:
         """Committed with their answer, and without a result."""
         self._uses: dict[str, Event] = {}
         self._running: str | None = None
+        self._started: set[str] = set()
+        """Calls that the worker makes itself."""
+        self.names = Names(turn.config.mcp_servers)
         self._refusing = False
         self._lenient = False
         """An answer that was said to its end counts as complete, whatever is missing."""
@@ -118,12 +122,20 @@ class Recorder:
             await self._until(lambda: self._running is None, None)
             await failpoints.hit("before_intent")
             # As the model said it: the CLI fills in what it left out.
-            use = mapping.tool_use(self._calls[call.id])
+            use = mapping.tool_use(self._calls[call.id], self.names)
             await self._turn.log.append([use])
             self._uses[call.id] = use
             self._running = call.id
             await failpoints.hit("after_intent")
         self._spawn(self._in_tool())
+
+    def starts(self, call_id: str, name: str) -> bool:
+        """May this call, which the worker makes itself, be made? Once, and if it was let through."""
+        asked = self._calls.get(call_id)
+        if call_id in self._started or call_id != self._running or asked is None or asked.name != name:
+            return False
+        self._started.add(call_id)
+        return True
 
     async def settle(self, how: Settling = "well") -> None:
         """The CLI does nothing more: what it said and did is in the log when this returns.
@@ -216,6 +228,9 @@ class Recorder:
             elif isinstance(fact, Answered):
                 self._results(batch, fact)
                 batch.upto = index + 1
+            elif isinstance(fact, Compacted):
+                batch.events.append(ev.context_compacted())
+                batch.upto = index + 1
         if all_of_it:
             batch.upto = len(self._held)
         return batch
@@ -271,9 +286,9 @@ class Recorder:
             if use is None:
                 # Refused by the CLI before anybody was asked: a tool that does not exist, an input of the wrong shape.
                 asked = batch.calls.get(result.call_id) or self._calls.get(result.call_id)
-                use = mapping.tool_use(asked or Call(result.call_id, "unknown", {}))
+                use = mapping.tool_use(asked or Call(result.call_id, "unknown", {}), self.names)
                 batch.events.append(use)
-            batch.events.append(mapping.tool_result(use.id, result))
+            batch.events.append(mapping.tool_result(use, result))
             batch.results.append(result.call_id)
         open_calls = {*self._calls, *batch.calls} - {*batch.results}
         if not open_calls and self._request is None and not self._turn.interrupt.is_set():

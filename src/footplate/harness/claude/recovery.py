@@ -48,8 +48,8 @@ def settle(turn_id: str, found: Transcript, turn_events: Sequence[Event], *, tim
     if found.interrupted(turn_id):
         return Settlement(way="interrupted", events=spans, responses=responses)
     begun = transcript.own_uuid(turn_id) in found.inputs
-    uses = {str(event.body.get("call_id")): event for event in turn_events if event.type == ev.AGENT_TOOL_USE}
-    results = {str(event.body.get("call_id")) for event in turn_events if event.type == ev.AGENT_TOOL_RESULT}
+    uses = {str(event.body.get("call_id")): event for event in turn_events if event.type in ev.TOOL_USES}
+    results = {str(event.body.get("call_id")) for event in turn_events if event.type in ev.TOOL_RESULTS}
     events: list[Event] = [*spans]
     entries: list[Entry] = []
     for call, asked in found.open_calls():
@@ -58,7 +58,7 @@ def settle(turn_id: str, found: Transcript, turn_events: Sequence[Event], *, tim
         line = transcript.closing_line(call, asked, text, timestamp=timestamp)
         entries.append(transcript.entry(turn_id, _place(found, call), line))
         if use is not None and call.id not in results:
-            events.append(ev.tool_result(use.id, [ev.text_block(text)], is_error=True, call_id=call.id))
+            events.append(ev.result_of(use, [ev.text_block(text)], is_error=True, call_id=call.id))
     if not begun or _unheard(lines, responses):
         # What the lost attempt wrote down beside the prompt is left out: the CLI writes it anew.
         return Settlement(way="prompt", events=tuple(events), entries=tuple(entries))

@@ -19,7 +19,7 @@ from claude_agent_sdk._internal.message_parser import parse_message
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports import Entry
 from footplate.harness.claude import mapping
-from footplate.harness.claude.mapping import Answered, Fact, Said, Told
+from footplate.harness.claude.mapping import Answered, Compacted, Fact, Said, Told
 
 LINE: Final = "claude"
 SESSION: Final = "claude.session"
@@ -72,6 +72,8 @@ def line_of(kept: Entry) -> JsonObject:
 
 def fact_of(line: JsonObject) -> Fact:
     """A line of the main transcript has the shape of a message: the SDK itself reads it."""
+    if line.get("type") == "system" and line.get("subtype") == "compact_boundary":
+        return Compacted()
     if line.get("type") not in {"user", "assistant"} or line.get("isSidechain"):
         return Told(str(line.get("type")))
     try:
@@ -94,6 +96,8 @@ def inputs_of(line: JsonObject) -> str | None:
     if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
         source = attachment.get("source_uuid")
         return source if isinstance(source, str) else None
+    if line.get("isCompactSummary"):
+        return None  # the CLI's own words for what was said before
     found = line.get("uuid")
     return found if line.get("type") == "user" and isinstance(found, str) else None
 

@@ -10,4 +10,4 @@ def create(services: HarnessServices) -> Harness:
     """The factory behind the entry point `native`."""
     models = Models(services.endpoints)
     models.warm()
-    return NativeHarness(models.resolve, Web(services.web))
+    return NativeHarness(models.resolve, Web(services.web), services.mcp)

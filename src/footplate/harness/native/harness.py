@@ -1,23 +1,45 @@
 """The `native` harness itself: prepares a turn, hands it to the loop. What it keeps between turns only saves time."""
 
-from footplate.domain.ports import TurnContext
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from footplate.domain.events import Event
+from footplate.domain.ports import McpAccess, TurnContext
 from footplate.domain.turns import Outcome
+from footplate.harness import mcp
 from footplate.harness.native import settings, tool_inputs
 from footplate.harness.native.conversations import Conversations
 from footplate.harness.native.loop import Loop
 from footplate.harness.native.models import Resolver
 from footplate.harness.native.web.access import Web
 
+if TYPE_CHECKING:
+    from footplate.harness.mcp.servers import Servers
+
 
 class NativeHarness:
-    def __init__(self, models: Resolver, web: Web) -> None:
+    def __init__(self, models: Resolver, web: Web, access: McpAccess | None = None) -> None:
+        """`access`: to MCP servers."""
         self._models = models
         self._web = web
+        self._access = access or McpAccess()
         self._conversations = Conversations()
 
     async def run(self, turn: TurnContext) -> Outcome:
+        servers = await mcp.servers_of(turn.config, self._access)
+        if servers is None:
+            return await self._run(turn, None)
+        try:
+            return await self._run(turn, servers, await servers.open(turn.interrupt))
+        finally:
+            await servers.aclose()
+
+    async def _run(self, turn: TurnContext, servers: "Servers | None", told: Sequence[Event] = ()) -> Outcome:
+        """`told`: of the servers."""
         model = self._models(turn.config.model)
         tools = [tool_inputs.definition(name) for name in turn.config.tools if name in tool_inputs.INPUTS]
+        if servers is not None:
+            tools += [tool_inputs.definition_of(tool) for tool in servers.tools.values()]
         conversation = self._conversations.take(turn.session_id, turn.history)
         loop = Loop(
             turn,
@@ -28,6 +50,8 @@ class NativeHarness:
             ),
             parameters=settings.request_parameters(turn.config, tools),
             web=self._web,
+            servers=servers,
+            told=told,
         )
         outcome = await loop.run()
         # Not after an error: the next try builds it anew from what the log has.

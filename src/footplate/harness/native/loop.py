@@ -14,6 +14,7 @@ To save a write for each round, the start of the next request travels with the r
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
@@ -23,7 +24,7 @@ from footplate import failpoints
 from footplate.domain import events as ev
 from footplate.domain.errors import HandOver
 from footplate.domain.events import Event, Usage
-from footplate.domain.json import Json
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports import Entry, TurnContext
 from footplate.domain.turns import Outcome
 from footplate.harness import endings
@@ -35,6 +36,9 @@ from footplate.harness.native.models import AnyModel
 from footplate.harness.native.recovery import Waiting
 from footplate.harness.native.reply import Reply
 from footplate.harness.native.web.access import Web
+
+if TYPE_CHECKING:
+    from footplate.harness.mcp.servers import Servers
 
 _INTERRUPTED = "Interrupted by the user while the call was running. It may have taken effect in part."
 _NOT_RUN = "Not run: the user interrupted the turn."
@@ -49,6 +53,10 @@ class Loop:
     settings: ModelSettings = field(kw_only=True)
     parameters: ModelRequestParameters = field(kw_only=True)
     web: Web = field(kw_only=True)
+    servers: "Servers | None" = field(kw_only=True, default=None)
+    """The agent's MCP servers, if it has any."""
+    told: Sequence[Event] = field(kw_only=True, default=())
+    """What has to be said of them first."""
     _request: Event | None = field(default=None, init=False)
     """The start of the model request that comes next; logged, not yet ended."""
     _responses: int = field(default=0, init=False)
@@ -67,12 +75,13 @@ class Loop:
         self._responses = sum(line.kind == mapping.RESPONSE for line in own)
         self._inputs = {line.input for line in own if line.input}
         found = recovery.settle(self.turn.turn_id, self.conversation, self.turn.turn_events)
+        events = [*found.events, *self.told]
         entries = [*found.entries]
         if found.needs_prompt:
             entries.append(mapping.prompt(self.turn.turn_id, [*self.turn.content]))
         if not (found.answer or found.interrupted or found.unstarted or found.waiting):
-            return await self._next(found.events, entries)
-        await self._append(found.events, entries)
+            return await self._next(events, entries)
+        await self._append(events, entries)
         if found.interrupted:
             return endings.interrupted("")
         if found.answer:
@@ -156,7 +165,7 @@ class Loop:
                 await self._append([ask])
                 waiting.append(Waiting(call, ask.id))
                 continue
-            use = ev.tool_use(call.tool_name, given or {}, call_id=call.tool_call_id)
+            use = self._use(call, given or {})
             await self._append([use])
             await failpoints.hit("after_intent")
             try:
@@ -182,6 +191,10 @@ class Loop:
         given = arguments_of(call)
         if given is None:
             return tools.failed(invalid_arguments(call))
+        if self.servers is not None and self.servers.names.of(call.tool_name):
+            self.turn.log.check()
+            answer = await self.servers.call(call.tool_name, given)
+            return tools.ToolOutput(answer.content, is_error=answer.is_error)
         output = await tools.execute(self.turn.environment, self.turn.config.tools, call.tool_name, given, web=self.web)
         return await commands.kept(output, self.turn.log)
 
@@ -217,9 +230,15 @@ class Loop:
             await self.turn.log.append(events, entries=entries, usage=usage)
             self.conversation.add(entries)
 
+    def _use(self, call: ToolCallPart, given: JsonObject) -> Event:
+        ref = self.servers.names.of(call.tool_name) if self.servers is not None else None
+        if ref is not None:
+            return ev.mcp_tool_use(*ref, given, call_id=call.tool_call_id)
+        return ev.tool_use(call.tool_name, given, call_id=call.tool_call_id)
+
     def _result(self, use: Event, call: ToolCallPart, output: tools.ToolOutput) -> tuple[list[Event], list[Entry]]:
-        event = ev.tool_result(
-            use.id, output.content, is_error=output.is_error, call_id=call.tool_call_id, command=output.command
+        event = ev.result_of(
+            use, output.content, is_error=output.is_error, call_id=call.tool_call_id, command=output.command
         )
         return [event], [self._return(call, output)]
 

@@ -12,6 +12,7 @@ from typing import Final
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 
 from footplate.domain import events as ev
+from footplate.domain import mcp
 from footplate.domain.agents import BUILT_IN_TOOLS
 from footplate.domain.events import Event
 from footplate.domain.json import Json
@@ -60,7 +61,7 @@ def _settle_calls(
     turn_id: str, calls: Sequence[ToolCallPart], turn_events: Sequence[Event], spans: tuple[Event, ...]
 ) -> Settlement:
     since = _since_last_response(turn_events)
-    uses = {str(event.body.get("call_id")): event for event in since if event.type == ev.AGENT_TOOL_USE}
+    uses = {str(event.body.get("call_id")): event for event in since if event.type in ev.TOOL_USES}
     asks = {str(event.body.get("call_id")): event for event in since if event.type == ev.AGENT_CUSTOM_TOOL_USE}
     answers = {
         str(event.body.get("custom_tool_use_id")): event for event in since if event.type == ev.USER_CUSTOM_TOOL_RESULT
@@ -72,7 +73,7 @@ def _settle_calls(
     for call in calls:
         if use := uses.get(call.tool_call_id):
             blocks: list[Json] = [ev.text_block(UNKNOWN)]
-            events.append(ev.tool_result(use.id, blocks, is_error=True, call_id=call.tool_call_id))
+            events.append(ev.result_of(use, blocks, is_error=True, call_id=call.tool_call_id))
             entries.append(mapping.tool_return(turn_id, call, blocks, is_error=True))
         elif (ask := asks.get(call.tool_call_id)) is None:
             unstarted.append(call)
@@ -92,7 +93,8 @@ def _abandoned(turn_id: str, conversation: Conversation) -> tuple[Entry, ...]:
 
 
 def _why_abandoned(call: ToolCallPart) -> str:
-    return LEFT_OPEN if call.tool_name in BUILT_IN_TOOLS else UNANSWERED
+    ours = call.tool_name in BUILT_IN_TOOLS or call.tool_name.startswith(mcp.PREFIX)
+    return LEFT_OPEN if ours else UNANSWERED
 
 
 def _since_last_response(turn_events: Sequence[Event]) -> Sequence[Event]:

@@ -1,9 +1,12 @@
 """The inputs of the reference toolset as models: the schema that a model sees and the check of what it sends."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_ai.tools import ToolDefinition
+
+if TYPE_CHECKING:
+    from footplate.harness.mcp.servers import Offered
 
 
 class ToolInput(BaseModel):
@@ -92,6 +95,11 @@ INPUTS: Final[dict[str, type[ToolInput]]] = {
 
 def definition(name: str) -> ToolDefinition:
     return _DEFINITIONS[name]
+
+
+def definition_of(tool: "Offered") -> ToolDefinition:
+    """Of an MCP server's."""
+    return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=tool.input_schema)
 
 
 def _schema(model: type[ToolInput]) -> dict[str, Any]:

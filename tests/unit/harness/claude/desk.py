@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.unit.harness.twins import MemoryLog
@@ -12,6 +12,7 @@ from footplate.domain.agents import ResolvedConfig
 from footplate.domain.brought import Brought
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject
+from footplate.domain.mcp import McpServer
 from footplate.domain.ports import Ahead, Endpoint, Kept, SteerMessage, TurnContext
 from footplate.domain.turns import Outcome
 from footplate.environments.guarded import GuardedEnvironment
@@ -41,6 +42,7 @@ class Desk:
     content: Sequence[JsonObject] = ()
     environment: GuardedEnvironment | None = None
     brought: Brought = field(default_factory=Brought)
+    servers: tuple[McpServer, ...] = ()
 
     def open(self, host: str = "host") -> GuardedEnvironment:
         """On a machine of this name: another has another home and another working directory."""
@@ -54,7 +56,7 @@ class Desk:
         self.kept = await self.harness.prepare(
             Ahead(
                 session_id="sesn_1",
-                config=CONFIG,
+                config=replace(CONFIG, mcp_servers=self.servers),
                 history=list(self.log.entries),
                 environment=self.environment,
                 endpoints={"anthropic": Endpoint("a-token", self.model.url)},
@@ -106,7 +108,7 @@ class Desk:
             session_id="sesn_1",
             turn_id=f"turn_{self.number}",
             attempt=self.attempt,
-            config=CONFIG,
+            config=replace(CONFIG, mcp_servers=self.servers),
             content=self.content,
             history=list(self.log.entries),
             turn_events=list(self.log.events[self.first_event :]),

@@ -8,6 +8,7 @@ import pytest
 
 from footplate.domain import events as ev
 from footplate.domain.json import JsonObject
+from footplate.domain.mcp import McpServer, Names
 from footplate.harness.claude import mapping, tool_names
 from footplate.harness.claude.mapping import Answered, Call, Delta, Ended, Result, Said, Told, Unknown
 from footplate.testing.strict import assert_valid_event
@@ -86,17 +87,27 @@ def test_an_error_of_the_provider_keeps_its_status() -> None:
 
 
 def test_events_are_what_the_official_sdk_takes() -> None:
-    use = mapping.tool_use(Call("t1", "Read", {"file_path": "a", "offset": 3, "limit": 2}))
+    names = Names([McpServer(name="notes", url="https://mcp.example.com")])
+    use = mapping.tool_use(Call("t1", "Read", {"file_path": "a", "offset": 3, "limit": 2}), names)
+    noted = mapping.tool_use(Call("t2", "mcp__notes__note", {"line": "a"}), names)
     made = [
         *mapping.spoken([("agent.thinking", "hm"), ("agent.message", "Hi"), ("agent.message", "")], {1: "sevt_1"}),
         use,
-        mapping.tool_result(use.id, Result("t1", (ev.text_block("out"),), False)),
+        mapping.tool_result(use, Result("t1", (ev.text_block("out"),), False)),
+        noted,
+        mapping.tool_result(noted, Result("t2", (ev.text_block("out"),), False)),
+        ev.context_compacted(),
+        ev.mcp_error("notes", "It is not there.", is_authentication=True),
     ]
     assert [event.type for event in made] == [
         ev.AGENT_THINKING,
         ev.AGENT_MESSAGE,
         ev.AGENT_TOOL_USE,
         ev.AGENT_TOOL_RESULT,
+        ev.AGENT_MCP_TOOL_USE,
+        ev.AGENT_MCP_TOOL_RESULT,
+        ev.CONTEXT_COMPACTED,
+        ev.SESSION_ERROR,
     ]
     assert made[1].id == "sevt_1"
     for event in made:

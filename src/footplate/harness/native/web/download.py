@@ -7,7 +7,6 @@ goes along: no cookie, no credentials, no proxy of its environment.
 
 import asyncio
 import contextlib
-import socket
 import ssl
 import zlib
 from collections.abc import AsyncGenerator, Mapping
@@ -16,19 +15,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version
-from ipaddress import ip_address
 from typing import Final
 
 import httpx2
 
 from footplate.domain.addresses import Address, Reach
+from footplate.harness import reaching
 from footplate.harness.native.failure import ToolFailure
 
 MAX_REDIRECTS: Final = 5
 _SCHEMES: Final = frozenset({"http", "https"})
 _CONNECT: Final = 10.0
 _GZIP_OR_ZLIB: Final = 47
-_PORTS: Final = {"http": 80, "https": 443}
 _MAX_PORT: Final = 65_535
 _HEADERS: Final = {
     "user-agent": f"Footplate/{version('footplate')}",
@@ -116,19 +114,14 @@ class Downloads:
 
     async def _addresses(self, url: httpx2.URL, host: str) -> list[Address]:
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(
-                host, url.port or _PORTS[url.scheme], type=socket.SOCK_STREAM
-            )
-        except (OSError, UnicodeError) as error:
-            raise ToolFailure(f"The host name {host!r} leads to no address: {_told(error)}.") from error
-        addresses = list(dict.fromkeys(ip_address(str(entry[4][0])) for entry in found))
-        for address in addresses:
-            if not self._reach.permits(host, address):
-                raise ToolFailure(
-                    f"{host} is at {address}, which is not an address of the public internet: web_fetch does not go "
-                    "there. The operator of this server can allow it with FOOTPLATE_WEB_ALLOW."
-                )
-        return addresses
+            return await reaching.addresses(self._reach, host, url.port or reaching.PORTS[url.scheme])
+        except reaching.NoAddress as error:
+            raise ToolFailure(str(error)) from error
+        except reaching.Internal as error:
+            raise ToolFailure(
+                f"{error}: web_fetch does not go there. The operator of this server can allow it with "
+                "FOOTPLATE_WEB_ALLOW."
+            ) from error
 
     async def _read(self, response: httpx2.Response, url: str) -> Download:
         data = bytearray()

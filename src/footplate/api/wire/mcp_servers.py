@@ -1,0 +1,68 @@
+"""MCP servers of an agent on the wire. Whether one may be reached is known when it is: by the worker that asks it."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from footplate.api.wire.base import Body, Text
+from footplate.domain import mcp
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import Json
+
+MAX_SERVERS: Final = 20
+
+ServerName = Annotated[Text, StringConstraints(min_length=1, max_length=255)]
+
+
+def _endpoint(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("is no address") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
+        raise ValueError("is no http or https address; write it whole, such as https://mcp.example.com/mcp")
+    if parts.username is not None or parts.password is not None or parts.fragment:
+        raise ValueError("has a user name, a password or a fragment, which are not sent; leave them out")
+    return url
+
+
+class McpServer(Body):
+    type: Literal["url"]
+    name: ServerName
+    url: Annotated[Text, StringConstraints(max_length=2048, pattern=r"^[!-~]+$"), AfterValidator(_endpoint)]
+
+
+def _told_apart(servers: list[McpServer]) -> list[McpServer]:
+    """By a model too, which knows them by the letters that providers take."""
+    names = [mcp.plain(server.name) for server in servers]
+    twice = next((server.name for server in servers if names.count(mcp.plain(server.name)) > 1), None)
+    if twice is not None:
+        raise ValueError(f"two servers are named {twice!r}, or alike")
+    return servers
+
+
+McpServers = Annotated[list[McpServer], Field(max_length=MAX_SERVERS), AfterValidator(_told_apart)]
+
+
+def normalise_servers(servers: Sequence[McpServer] | None) -> list[Json]:
+    return [{"type": server.type, "name": server.name, "url": server.url} for server in servers or ()]
+
+
+def check_toolsets(servers: Json, tools: Json, *, where: str = "") -> None:
+    """Each toolset is that of a server that the agent has."""
+    known = {server.get("name") for server in _list(servers) if isinstance(server, dict)}
+    for index, tool in enumerate(_list(tools)):
+        if isinstance(tool, dict) and tool.get("type") == mcp.TOOLSET and tool.get("mcp_server_name") not in known:
+            field = f"{where}tools.{index}.mcp_server_name"
+            raise InvalidRequest(
+                f"{field}: the agent has no MCP server {tool.get('mcp_server_name')!r}",
+                field=field,
+                help_text="Name one of its mcp_servers, or add the server to them.",
+            )
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []

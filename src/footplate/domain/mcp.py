@@ -1,0 +1,103 @@
+"""MCP servers of an agent: which of their tools it has, and what a model calls them. Pure.
+
+A model knows a tool by one name, made of the server's and its own in the letters that providers take. Events have the
+two apart, as the reference does.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from footplate.domain.json import Json, JsonObject
+
+TOOLSET: Final = "mcp_toolset"
+PREFIX: Final = "mcp__"
+_OTHER_LETTERS: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+Ref: TypeAlias = tuple[str, str]
+"""A server's name and a tool's, as they call themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpServer:
+    name: str
+    url: str
+    enabled: bool = True
+    """Whether the agent has the tools that `tools` does not name."""
+    tools: Mapping[str, bool] = field(default_factory=dict)
+
+    def offers(self, tool: str) -> bool:
+        return self.tools.get(tool, self.enabled)
+
+
+def plain(name: str) -> str:
+    return _OTHER_LETTERS.sub("_", name)
+
+
+def model_name(server: str, tool: str) -> str:
+    return f"{PREFIX}{plain(server)}__{plain(tool)}"
+
+
+class Names:
+    """What a model's names mean. Those of tools that nobody listed are taken apart by the servers that there are."""
+
+    def __init__(self, servers: Sequence[McpServer]) -> None:
+        self._servers = sorted((server.name for server in servers), key=lambda name: -len(plain(name)))
+        self._known: dict[str, Ref] = {}
+
+    def learn(self, listed: Iterable[tuple[str, Ref]]) -> None:
+        self._known.update(listed)
+
+    def of(self, name: str) -> Ref | None:
+        """None for what is no tool of these servers."""
+        if name in self._known:
+            return self._known[name]
+        for server in self._servers:
+            start = model_name(server, "")
+            if name.startswith(start):
+                return server, name.removeprefix(start)
+        return None
+
+
+def of_agent(servers: Json, tools: Json) -> tuple[McpServer, ...]:
+    """From the wire form. A server without a toolset offers nothing, and is not even asked."""
+    toolsets = {str(tool.get("mcp_server_name")): tool for tool in _objects(tools) if tool.get("type") == TOOLSET}
+    return tuple(
+        _server(server, toolsets[str(server.get("name"))])
+        for server in _objects(servers)
+        if str(server.get("name")) in toolsets
+    )
+
+
+def load(stored: Json) -> tuple[McpServer, ...]:
+    """Read back what was stored with a turn."""
+    return tuple(
+        McpServer(
+            name=str(server.get("name")),
+            url=str(server.get("url")),
+            enabled=bool(server.get("enabled")),
+            tools={name: bool(on) for name, on in _object(server.get("tools")).items()},
+        )
+        for server in _objects(stored)
+    )
+
+
+def _server(server: JsonObject, toolset: JsonObject) -> McpServer:
+    default = bool(_object(toolset.get("default_config")).get("enabled", True))
+    return McpServer(
+        name=str(server.get("name")),
+        url=str(server.get("url")),
+        enabled=default,
+        tools={
+            str(config.get("name")): bool(config.get("enabled", default)) for config in _objects(toolset.get("configs"))
+        },
+    )
+
+
+def _objects(value: Json) -> list[JsonObject]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}

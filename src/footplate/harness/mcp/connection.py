@@ -1,0 +1,158 @@
+"""A connection to one MCP server. It lives in a task of its own, because the library wants it entered and left in one.
+
+A call is sent once. If the connection is lost while it runs, nobody knows what came of it, and its result says
+so.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+import httpx2
+from mcp import Client, types
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from footplate.harness.mcp import transport
+from footplate.harness.mcp.transport import CheckedTransport, NotAllowed
+
+T = TypeVar("T")
+
+_MOST_TOOLS: Final = 256
+_MOST_PAGES: Final = 32
+_CLOSE_SECONDS: Final = 2.0
+_DENIED: Final = frozenset({401, 403})
+
+# What a stranger's server does wrong is told to the agent, and is no news for the worker's log.
+logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
+
+
+class Unusable(Exception):
+    """The server cannot be used."""
+
+    def __init__(self, message: str, *, denied: bool = False) -> None:
+        super().__init__(message)
+        self.denied = denied
+        """It wants credentials."""
+
+
+class Lost(Exception):
+    """The connection broke while something was asked."""
+
+
+class ServerConnection:
+    """Made by `open`; whoever made it calls `aclose`."""
+
+    def __init__(self, url: str, checked: CheckedTransport) -> None:
+        self._url = url
+        self._checked = checked
+        self._client: Client | None = None
+        self._ready = asyncio.Event()
+        self._leaving = asyncio.Event()
+        self._why: BaseException | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls, url: str, checked: CheckedTransport, *, seconds: float, call_seconds: float
+    ) -> "ServerConnection":
+        """Raises `Unusable`. `call_seconds`: how long the server may be silent when it is asked."""
+        made = cls(url, checked)
+        made._task = asyncio.create_task(made._live(call_seconds), name="mcp")
+        try:
+            async with asyncio.timeout(seconds):
+                ready = asyncio.create_task(made._ready.wait())
+                await asyncio.wait({ready, made._task}, return_when=asyncio.FIRST_COMPLETED)
+                ready.cancel()
+        except TimeoutError:
+            await made.aclose()
+            raise Unusable(f"it did not answer within {seconds:g} s.") from None
+        except BaseException:
+            await made.aclose()
+            raise
+        if made._client is None:
+            raise made._unusable()
+        return made
+
+    @property
+    def alive(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    async def tools(self) -> list[types.Tool]:
+        assert self._client is not None
+        found: list[types.Tool] = []
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            try:
+                page = await self._ask(self._client.list_tools(cursor=cursor))
+            except (MCPError, Lost, ValueError) as error:
+                raise self._unusable(error) from error
+            found += page.tools
+            cursor = page.next_cursor
+            if not cursor or len(found) > _MOST_TOOLS:
+                break
+        return found[:_MOST_TOOLS]
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        """Raises `Lost`, and `MCPError` for what the server refuses."""
+        assert self._client is not None
+        return await self._ask(self._client.call_tool(tool, arguments))
+
+    async def aclose(self) -> None:
+        if self._task is None:
+            return
+        self._leaving.set()
+        if self._client is None:
+            self._task.cancel()  # it waits for a server that has not answered
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await asyncio.wait({self._task})
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _live(self, call_seconds: float) -> None:
+        try:
+            async with (
+                transport.client(self._checked, call_seconds) as http,
+                Client(streamable_http_client(self._url, http_client=http), cache=None) as client,
+            ):
+                self._client = client
+                self._ready.set()
+                await self._leaving.wait()
+        except Exception as error:  # noqa: BLE001 - told to whoever asks next
+            self._why = _first(error)
+
+    async def _ask(self, work: Coroutine[Any, Any, T]) -> T:
+        assert self._task is not None
+        asking = asyncio.create_task(work)
+        try:
+            await asyncio.wait({asking, self._task}, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                raise Lost(_told(self._why))
+            return asking.result()
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    def _unusable(self, error: BaseException | None = None) -> Unusable:
+        if self._checked.refused is not None:
+            return Unusable(str(self._checked.refused))
+        if self._checked.status in _DENIED:
+            return Unusable(f"it wants credentials ({self._checked.status}).", denied=True)
+        status = f" (it answered {self._checked.status})" if self._checked.status else ""
+        return Unusable(f"{_told(error or self._why)}{status}.")
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _told(error: BaseException | None) -> str:
+    """An address may hold a secret of whoever made the agent: httpx2's own words do not."""
+    if isinstance(error, httpx2.HTTPError | MCPError | NotAllowed | Lost):
+        return str(error).strip().rstrip(".") or type(error).__name__
+    return type(error).__name__ if error is not None else "the connection ended"

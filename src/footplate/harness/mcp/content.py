@@ -1,0 +1,64 @@
+"""What an MCP tool answers, as blocks that an event may hold and a model reads. Pure."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from mcp import types
+
+from footplate.domain.events import text_block
+from footplate.domain.json import Json, JsonObject, clean, clean_text
+
+TEXT_LIMIT: Final = 30_000
+"""Characters of all text of one result, as of the built-in tools."""
+_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_PDF: Final = "application/pdf"
+
+
+def blocks(result: types.CallToolResult) -> list[Json]:
+    found = [_block(item) for item in result.content]
+    if not found and result.structured_content is not None:
+        found = [text_block(json.dumps(result.structured_content, ensure_ascii=False))]
+    return [clean(block) for block in _clipped(found)] or [text_block("(no content)")]
+
+
+def failed(text: str) -> list[Json]:
+    return [*_clipped([text_block(clean_text(text))])]
+
+
+def _block(item: types.ContentBlock) -> JsonObject:  # noqa: PLR0911 - a table of what there is
+    match item:
+        case types.TextContent(text=text):
+            return text_block(text)
+        case types.ImageContent(data=data, mime_type=kind) if kind in _IMAGES:
+            return _attached("image", kind, data)
+        case types.EmbeddedResource(resource=types.TextResourceContents(text=text)):
+            return text_block(text)
+        case types.EmbeddedResource(resource=types.BlobResourceContents(blob=data, mime_type=kind, uri=uri)):
+            if kind in _IMAGES:
+                return _attached("image", str(kind), data)
+            return _attached("document", _PDF, data) if kind == _PDF else _left_out(f"{uri} ({kind})")
+        case types.ResourceLink(uri=uri, name=name):
+            return text_block(f"{name}: {uri}")
+        case _:
+            return _left_out(item.type)
+
+
+def _attached(kind: str, media_type: str, data: str) -> JsonObject:
+    return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+def _left_out(what: str) -> JsonObject:
+    return text_block(f"[left out: {what}, which a model cannot be shown]")
+
+
+def _clipped(found: Sequence[JsonObject]) -> list[JsonObject]:
+    """Beginning and end of all the text, shared by its blocks in their order."""
+    texts = [str(block["text"]) for block in found if block["type"] == "text"]
+    over = sum(len(text) for text in texts) - TEXT_LIMIT
+    if over <= 0:
+        return [*found]
+    half = TEXT_LIMIT // 2
+    whole = "\n".join(texts)
+    cut = f"{whole[:half]}\n\n[… {len(whole) - 2 * half} characters left out …]\n\n{whole[-half:]}"
+    return [text_block(cut), *(block for block in found if block["type"] != "text")]

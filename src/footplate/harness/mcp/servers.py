@@ -1,0 +1,173 @@
+"""The MCP servers of one turn: their tools, and calls of them. Each is connected to when it is first needed."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from mcp import types
+from mcp.shared.exceptions import MCPError
+
+from footplate.domain import environments, mcp
+from footplate.domain import events as ev
+from footplate.domain.addresses import Reach
+from footplate.domain.agents import ResolvedConfig
+from footplate.domain.events import Event
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.mcp import McpServer, Ref
+from footplate.domain.ports import McpAccess
+from footplate.harness.mcp import content
+from footplate.harness.mcp.connection import Lost, ServerConnection, Unusable
+from footplate.harness.mcp.transport import CheckedTransport
+
+log = structlog.get_logger(__name__)
+
+LONGEST_NAME: Final = 128
+_LARGEST_LISTING: Final = 1 << 20
+_UNKNOWN: Final = (
+    "The outcome of this call is unknown: the connection to the MCP server was lost while it was running ({why}). "
+    "It may or may not have taken effect. Check before you repeat it."
+)
+_TOO_LONG: Final = (
+    "The outcome of this call is unknown: the MCP server did not answer within {seconds:g} s. It may or may not have "
+    "taken effect. Check before you repeat it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A tool that the agent has."""
+
+    name: str
+    """What a model calls it."""
+    ref: Ref
+    description: str
+    input_schema: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    content: Sequence[Json]
+    is_error: bool = False
+
+
+class Servers:
+    def __init__(self, config: ResolvedConfig, access: McpAccess) -> None:
+        self._servers = {server.name: server for server in config.mcp_servers}
+        self._environment = environments.load(config.environment)
+        self._access = access
+        self._reach = Reach(access.allow)
+        self._connections: dict[str, ServerConnection] = {}
+        self._connecting = {name: asyncio.Lock() for name in self._servers}
+        self.names = mcp.Names(config.mcp_servers)
+        self.tools: dict[str, Offered] = {}
+        """By a model's name for them."""
+        self.missing: set[str] = set()
+        """Servers that could not be used."""
+
+    async def open(self, interrupt: asyncio.Event) -> list[Event]:
+        """Ask every server for its tools. What to tell of those that cannot be used; the turn goes on without them."""
+        if not self._servers:
+            return []
+        listing = asyncio.create_task(self._list_all())
+        stop = asyncio.create_task(interrupt.wait())
+        try:
+            await asyncio.wait([listing, stop], return_when=asyncio.FIRST_COMPLETED)
+            return listing.result() if listing.done() else []
+        finally:
+            stop.cancel()
+            listing.cancel()
+            await asyncio.gather(listing, stop, return_exceptions=True)
+
+    async def call(self, name: str, arguments: JsonObject) -> Answer:
+        """Never raises for what the model or the server did wrong."""
+        offered = self.tools.get(name)
+        if offered is None:
+            known = ", ".join(self.tools) or "none"
+            return Answer(
+                content.failed(f"There is no tool {name!r}. Of MCP servers there are: {known}."), is_error=True
+            )
+        server, tool = offered.ref
+        try:
+            connection = await self._connected(self._servers[server])
+        except Unusable as error:
+            told = f"The MCP server {server!r} cannot be used, and the call was not made: {error}"
+            return Answer(content.failed(told), is_error=True)
+        return await self._call(connection, tool, arguments)
+
+    def know(self, tools: dict[str, Offered]) -> None:
+        """What was listed before, for calls of a harness that goes on with it."""
+        self.tools = tools
+        self.names.learn((name, offered.ref) for name, offered in tools.items())
+
+    async def aclose(self) -> None:
+        connections, self._connections = [*self._connections.values()], {}
+        await asyncio.gather(*(connection.aclose() for connection in connections))
+
+    async def _call(self, connection: ServerConnection, tool: str, arguments: JsonObject) -> Answer:
+        seconds = self._access.call_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                result = await connection.call(tool, dict(arguments))
+        except TimeoutError:
+            return Answer(content.failed(_TOO_LONG.format(seconds=seconds)), is_error=True)
+        except Lost as error:
+            return Answer(content.failed(_UNKNOWN.format(why=error)), is_error=True)
+        except MCPError as error:
+            if error.code == types.CONNECTION_CLOSED:
+                return Answer(content.failed(_UNKNOWN.format(why=error.message)), is_error=True)
+            return Answer(content.failed(f"The MCP server refused the call: {error.message}"), is_error=True)
+        except Exception as error:  # noqa: BLE001 - F5: a tool that raises is a failed call, not a failed turn
+            return Answer(content.failed(_UNKNOWN.format(why=type(error).__name__)), is_error=True)
+        return Answer(content.blocks(result), is_error=bool(result.is_error))
+
+    async def _connected(self, server: McpServer) -> ServerConnection:
+        async with self._connecting[server.name]:
+            connection = self._connections.get(server.name)
+            if connection is None or not connection.alive:
+                connection = await ServerConnection.open(
+                    server.url,
+                    CheckedTransport(self._reach, self._environment),
+                    seconds=self._access.connect_seconds,
+                    call_seconds=self._access.call_seconds,
+                )
+                self._connections[server.name] = connection
+            return connection
+
+    async def _list_all(self) -> list[Event]:
+        told = await asyncio.gather(*(self._list(server) for server in self._servers.values()))
+        return [event for event in told if event is not None]
+
+    async def _list(self, server: McpServer) -> Event | None:
+        try:
+            async with asyncio.timeout(self._access.connect_seconds):
+                connection = await self._connected(server)
+                listed = await connection.tools()
+            self._offer(server, listed)
+        except TimeoutError:
+            return self._without(server, Unusable("it did not tell its tools in time."))
+        except Unusable as error:
+            return self._without(server, error)
+        return None
+
+    def _without(self, server: McpServer, error: Unusable) -> Event:
+        self.missing.add(server.name)
+        log.info("MCP server not used", action="mcp.unusable", server=server.name, denied=error.denied)
+        told = f"The MCP server {server.name!r} cannot be used: {error} The turn goes on without its tools."
+        return ev.mcp_error(server.name, told, is_authentication=error.denied)
+
+    def _offer(self, server: McpServer, listed: Sequence[types.Tool]) -> None:
+        made: dict[str, Offered] = {}
+        for tool in listed:
+            name = mcp.model_name(server.name, tool.name)
+            if not server.offers(tool.name):
+                continue
+            if name in self.tools or name in made or len(name) > LONGEST_NAME:
+                log.info("MCP tool left out", action="mcp.tool_left_out", server=server.name, tool=tool.name[:200])
+                continue
+            made[name] = Offered(name, (server.name, tool.name), tool.description or "", tool.input_schema)
+        if len(json.dumps([[tool.description, tool.input_schema] for tool in made.values()])) > _LARGEST_LISTING:
+            raise Unusable(f"what it says of its tools has more than {_LARGEST_LISTING} bytes.")
+        self.know({**self.tools, **made})
