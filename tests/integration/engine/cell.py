@@ -108,7 +108,9 @@ class Engine:
             await exits.enter_async_context(slots.running())
             activities = TurnActivities(TurnRunner(parts), heartbeat_timeout=settings.heartbeat_timeout)
             sweep = SweepActivities(leases, self.waker)
-            running = asyncio.create_task(run_worker(self.client, settings, activities, sweep, stop))
+            # Its own, as that of a process is: the library refuses two workers that share one.
+            client = await Client.connect(settings.temporal_address)
+            running = asyncio.create_task(run_worker(client, settings, activities, sweep, stop))
             try:
                 yield keeper.worker
             finally:

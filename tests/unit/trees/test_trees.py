@@ -141,11 +141,11 @@ async def engine() -> AsyncIterator[str | None]:
 
 
 @pytest.fixture(params=["sandbox", "unsandboxed", "docker"])
-async def environments(request: pytest.FixtureRequest, host: Host) -> Environments:
+async def environments(request: pytest.FixtureRequest, host: Host, engine: str | None) -> Environments:
     if request.param == "unsandboxed":
         return Unsandboxed(host.data, BACKEND, may_be_named=True, placing=host.trees)
     if request.param == "docker":
-        return await in_containers(host, request.getfixturevalue("engine"))
+        return await in_containers(host, engine)
     return await sandboxed(host)
 
 
