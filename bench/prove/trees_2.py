@@ -35,6 +35,8 @@ git rebase -q main
 git log --format=%s | tr '\\n' ' '
 """
 _SAYS: Final = ["0", "1", "third second first"]
+_UNHURRIED: Final = {"FOOTPLATE_LEASE": "30", "FOOTPLATE_HEARTBEAT_TIMEOUT": "60"}
+"""No worker is to be lost here, however busy the machine is: what happens then is other proofs' business."""
 Fingerprint = dict[str, tuple[int, int, str]]
 
 
@@ -48,7 +50,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         for backend in names:
             async with (
                 _settings(backend) as settings,
-                open_cluster(environment={**settings, "FOOTPLATE_PROJECTS_ROOT": root}) as cluster,
+                open_cluster(environment={**settings, **_UNHURRIED, "FOOTPLATE_PROJECTS_ROOT": root}) as cluster,
             ):
                 await _sessions(cluster, each)
         after = await asyncio.to_thread(_fingerprint, Path(root))
