@@ -61,7 +61,7 @@ _AGREED: Final[Mapping[str, Callable[[Event], object]]] = {
     events.AGENT_TOOL_USE: lambda event: (event["name"], sorted(event["input"].items())),
     events.AGENT_TOOL_RESULT: lambda event: event["is_error"],
     events.AGENT_MCP_TOOL_USE: lambda event: (event["mcp_server_name"], event["name"], sorted(event["input"].items())),
-    events.AGENT_MCP_TOOL_RESULT: lambda event: (event["is_error"], [block["type"] for block in event["content"]]),
+    events.AGENT_MCP_TOOL_RESULT: lambda event: (event["is_error"], event["content"][0]["type"]),
     events.AGENT_MESSAGE: lambda event: event["content"],
     events.AGENT_THINKING: lambda event: event["thinking"],
     events.MODEL_REQUEST_END: lambda event: (event["is_error"], event["model_usage"]),
