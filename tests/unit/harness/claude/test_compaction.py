@@ -39,7 +39,7 @@ SCRIPTS: dict[str, Script] = {
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
     # Left to itself the CLI waits until the provider refuses what is too long.
-    monkeypatch.setitem(options._VARIABLES, WINDOW, "100000")  # type: ignore[index]
+    monkeypatch.setitem(options._VARIABLES, WINDOW, "100000")
     async with ScriptedModel(SCRIPTS) as model:
         desk = Desk(model, tmp_path)
         yield desk
@@ -65,7 +65,7 @@ async def test_it_is_told_once_and_the_next_host_goes_on_from_there(
     # What a fork of an earlier moment begins with is as it was then.
     lines = desk.log.entries[:before]
     boundary = next(n for n, kept in enumerate(lines) if "compact_boundary" in str(kept.body))
-    monkeypatch.delitem(options._VARIABLES, WINDOW)  # type: ignore[misc]
+    monkeypatch.delitem(options._VARIABLES, WINDOW)
     desk.log = MemoryLog(entries=[*lines[:boundary]])
     await desk.turn("From before. [[script:short]]", "three")
     shown = str(desk.model.requests()[-1].body)
