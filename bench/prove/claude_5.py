@@ -24,10 +24,12 @@ _SETTINGS: Final = {"FOOTPLATE_KEPT_SESSIONS": "2", "FOOTPLATE_SLOTS": "0"}
 _MOST_TIME: Final = 1.2
 _SANITY: Final = 2.0
 _MOST_BYTES: Final = 8 * 1024
+_SANE_BYTES: Final = 256 * 1024
+"""Of a few forks, beside which the database may have had something of its own to write."""
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    every, turns, forks, writes = (15, 12, 10, 1) if quick else (1, 1000, 400, 20)
+    every, turns, forks, writes = (15, 12, 10, 2) if quick else (1, 1000, 400, 20)
     async with open_cluster(environment=_SETTINGS) as cluster, Client(cluster) as client:
         shown = [await histories.forked_at_each(cluster, client, harness, every=every) for harness in HARNESSES]
         validated = client.ledger.validated
@@ -40,21 +42,22 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 )
                 for harness in HARNESSES
             }
-    return _judge(sum(shown), validated, costs, most_time=_SANITY if quick else _MOST_TIME)
+    bounds = (_SANITY, _SANE_BYTES) if quick else (_MOST_TIME, _MOST_BYTES)
+    return _judge(sum(shown), validated, costs, *bounds)
 
 
-def _judge(forks: int, validated: int, costs: Mapping[str, Costs], *, most_time: float) -> Figure:
+def _judge(forks: int, validated: int, costs: Mapping[str, Costs], most_time: float, most_bytes: int) -> Figure:
     figures = [
         f"{harness}: forking {cost.turns} turns takes {cost.ratio:.2f} times as long as forking {SHORT} "
         f"({median(cost.long) * 1000:.1f} ms; at most {most_time}) and writes {cost.bytes_long:,.0f} bytes beside what "
-        f"its first turn adds ({cost.bytes_short:,.0f} of {SHORT} turns; at most {_MOST_BYTES:,})"
+        f"its first turn adds ({cost.bytes_short:,.0f} of {SHORT} turns; at most {most_bytes:,})"
         for harness, cost in costs.items()
     ]
     return Figure(
         text=f"{forks} forks at the events of a session of {histories.EVENTS} ({', '.join(HARNESSES)}): the model was "
         f"told exactly the history up to there, the parent stayed as it was; {'; '.join(figures)}",
         holds=all(
-            cost.ratio <= most_time and max(cost.bytes_long, cost.bytes_short) <= _MOST_BYTES for cost in costs.values()
+            cost.ratio <= most_time and max(cost.bytes_long, cost.bytes_short) <= most_bytes for cost in costs.values()
         ),
         details={
             "validated": validated,
