@@ -49,6 +49,8 @@ class NudgeListener:
         self._redis = connections.patient(url)
         self._callbacks: dict[str, list[Callback]] = {}
         self._subscribed: set[str] = set()
+        self._leaving = False
+        """Said beside the cancellation: one that comes while redis-py gives up a read may be lost there."""
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -58,6 +60,7 @@ class NudgeListener:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._leaving = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -77,7 +80,7 @@ class NudgeListener:
 
     async def _run(self) -> None:
         """redis-py reconnects and subscribes again by itself; what else may go wrong must not end the listener."""
-        while True:
+        while not self._leaving:
             try:
                 await self._listen()
             except (RedisError, OSError) as error:
@@ -89,7 +92,7 @@ class NudgeListener:
         async with self._redis.pubsub() as pubsub:
             # A connection without any subscription cannot be read; this one nobody ever publishes to.
             await pubsub.subscribe(keys.nudges(ids.new_id(ids.WORKER)))
-            while True:
+            while not self._leaving:
                 await self._subscribe(pubsub)
                 message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=_POLL_SECONDS)
                 if message is not None:

@@ -2,6 +2,10 @@
 
 import asyncio
 import time
+from typing import Any
+
+import pytest
+from redis.asyncio.client import PubSub
 
 from footplate.domain import ids
 from footplate.stream.nudges import NudgeListener, Nudger
@@ -63,3 +67,21 @@ async def test_a_listener_without_redis_holds_up_nobody(own_redis: RedisServer) 
         with listener.watch(ids.new_id(ids.SESSION), lambda: None):
             await asyncio.sleep(0.2)
     assert time.monotonic() - began < 1
+
+
+async def test_it_ends_also_when_its_cancellation_is_lost(
+    shared_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen once: a worker that was told to stop handed its turns over and then waited for its listener for good."""
+    read = PubSub.get_message
+
+    async def deaf(self: PubSub, *args: Any, **options: Any) -> object:
+        try:
+            return await read(self, *args, **options)
+        except asyncio.CancelledError:
+            return None
+
+    monkeypatch.setattr(PubSub, "get_message", deaf)
+    async with asyncio.timeout(5):
+        async with NudgeListener(shared_redis.url):
+            await asyncio.sleep(0.3)
