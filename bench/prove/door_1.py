@@ -37,9 +37,12 @@ _REFUSALS: Final = (
 )
 
 
+_SETTINGS: Final = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1"}
+
+
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
     tally = Tally()
-    async with open_cluster(workers=1 if quick else 2) as cluster:
+    async with open_cluster(workers=1 if quick else 2, environment=_SETTINGS) as cluster:
         await probes.install(cluster)
         await cluster.model.install(
             _BUSY,

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 
 import asyncpg
 import orjson
+import stamina
 
 from bench.prove.cluster import Cluster
 from bench.prove.crash import work
@@ -41,10 +42,14 @@ class Account:
         return {call.id for call in self.calls if call.unknown}
 
 
-async def account(
-    cluster: Cluster, session_id: str, seen: Sequence[int], *, turns: int = 1, calls: int = work.CALLS
-) -> Account:
-    """`seen`: the positions that a watching client was given. `turns`: one for each message that was acknowledged."""
+# The server may be restarted under the question too, which is no fault of anybody's.
+@stamina.retry(
+    on=(asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError, asyncpg.InterfaceError, OSError), timeout=30
+)
+async def _rows(
+    cluster: Cluster, session_id: str
+) -> tuple[asyncpg.Record | None, list[asyncpg.Record], list[asyncpg.Record], list[asyncpg.Record]]:
+    """Of the session: its head, its log, its turns, its conversation."""
     connection = await asyncpg.connect(cluster.settings.database_url, timeout=30)
     try:
         head = await connection.fetchrow("select * from session_heads where session_id = $1", session_id)
@@ -53,6 +58,14 @@ async def account(
         entries = await connection.fetch("select idx from entries where session_id = $1 order by idx", session_id)
     finally:
         await connection.close()
+    return head, log, run, entries
+
+
+async def account(
+    cluster: Cluster, session_id: str, seen: Sequence[int], *, turns: int = 1, calls: int = work.CALLS
+) -> Account:
+    """`seen`: the positions that a watching client was given. `turns`: one for each message that was acknowledged."""
+    head, log, run, entries = await _rows(cluster, session_id)
     assert head is not None
     made = _calls(log)
     faults = [
