@@ -39,9 +39,9 @@ async def retrieve_thread(request: Request, session_id: str, thread_id: str, pri
     return reply(threads.answer(await _session(request, principal, session_id, thread_id)))
 
 
-@router.post("/{thread_id}/archive", response_model=answers.Thread)
+@router.post("/{thread_id}/archive", include_in_schema=False)
 async def archive_thread(request: Request, session_id: str, thread_id: str, principal: Asking) -> Response:
-    """Refused: a primary thread goes with its session."""
+    """Refused by its name, as the reference has it: a primary thread goes with its session."""
     await read_nothing(request)
     await _session(request, principal, session_id, thread_id)
     raise InvalidRequest(

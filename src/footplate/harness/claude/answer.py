@@ -22,6 +22,8 @@ class Answer:
     counted: dict[str, Any]
     """Tokens so far, by the provider's names."""
     complete: bool = False
+    stopped: bool = True
+    """False: the last word about it does not say why the model stopped, as of one that was cut off."""
     blocks: set[int] = field(default_factory=set)
     """Those that the finished answer is sure to have."""
     _parts: dict[int, _Part] = field(default_factory=dict)

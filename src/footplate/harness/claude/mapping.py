@@ -58,14 +58,15 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """The answer's usage so far."""
+    """The answer's usage so far, and whether the model said why it stopped."""
 
     usage: Mapping[str, Any]
+    stopped: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The answer has come to its end."""
+    """The answer has come to its end. The CLI says so of one that was cut off too: then the model has not stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +232,10 @@ def _delta(event: Mapping[str, Any]) -> Fact:
             return Told(f"delta {kind}")
 
 
+def _stopped(event: Mapping[str, Any]) -> bool:
+    return (event.get("delta") or {}).get("stop_reason") is not None
+
+
 _STREAM: Final[Mapping[str, Callable[[Mapping[str, Any]], Fact]]] = {
     "message_start": lambda event: Begun(
         str(event["message"].get("id")), str(event["message"].get("model")), event["message"].get("usage") or {}
@@ -238,7 +243,7 @@ _STREAM: Final[Mapping[str, Callable[[Mapping[str, Any]], Fact]]] = {
     "content_block_start": _block_begun,
     "content_block_delta": _delta,
     "content_block_stop": lambda _: Told("block_end"),
-    "message_delta": lambda event: Progressed(event.get("usage") or {}),
+    "message_delta": lambda event: Progressed(event.get("usage") or {}, _stopped(event)),
     "message_stop": lambda _: Completed(),
     "ping": lambda _: Told("ping"),
     "error": lambda _: Told("stream_error"),

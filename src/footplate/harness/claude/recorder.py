@@ -86,9 +86,10 @@ class Recorder:
                 self._current.blocks.add(index)
             case mapping.Delta(index=index, kind=kind, text=text) if self._current and text:
                 self._current.write(index, kind, text, self._turn.log)
-            case mapping.Progressed(usage=used) if self._current:
+            case mapping.Progressed(usage=used, stopped=stopped) if self._current:
+                self._current.stopped = stopped
                 self._current.counted.update({name: count for name, count in used.items() if count is not None})
-            case mapping.Completed() if self._current:
+            case mapping.Completed() if self._current and self._current.stopped:
                 self._current.complete = True
                 self._current = None
                 if self._held:

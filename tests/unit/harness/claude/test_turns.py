@@ -19,7 +19,7 @@ from footplate.environments.unsandboxed import UnsandboxedEnvironment
 from footplate.harness.claude.connection import Connection
 from footplate.harness.claude.harness import ClaudeHarness
 from footplate.harness.leftovers import UNKNOWN
-from footplate.testing import ScriptedModel, overloaded, replies, reply, text, thinking, tool, unauthorized
+from footplate.testing import ScriptedModel, cut, overloaded, replies, reply, text, thinking, tool, unauthorized
 
 SCRIPTS = {
     "look": replies([thinking("Hm."), text("Looking."), tool("Bash", {"command": "echo hi"})], [text("Done.")]),
@@ -29,6 +29,7 @@ SCRIPTS = {
     "slow": replies([tool("Bash", {"command": "sleep 0.5"})], [text("Heard.")]),
     "busy": replies(reply(text("At last."), first_attempts=[[overloaded()]])),
     "refused": replies([unauthorized()]),
+    "cut": replies(reply(text("Whole."), first_attempts=[[text("Half of it", delay=0.05), cut()]])),
     "daemon": replies(
         [tool("Bash", {"command": "(setsid sleep 321 </dev/null >/dev/null 2>&1 &); echo $FOOTPLATE_TURN_ID"})],
         [text("Left it.")],
@@ -143,6 +144,18 @@ async def test_a_busy_provider_is_asked_again_by_the_engine(desk: Desk) -> None:
     assert [event.type for event in desk.told()] == [ev.MODEL_REQUEST_START, ev.MODEL_REQUEST_END]
     assert (await desk.try_it()).text == "At last."
     assert desk.said_to_model() == [("user", "Please. [[script:busy]]")]
+
+
+async def test_an_answer_that_was_cut_off_is_paid_for_and_not_kept(desk: Desk) -> None:
+    """The CLI closes such an answer as if it had ended."""
+    desk.next_turn("Please. [[script:cut]]")
+    with pytest.raises(Temporary):
+        await desk.try_it()
+    start, end = desk.told()
+    assert (end.body["model_request_start_id"], end.body["is_error"]) == (start.id, True)
+    assert [used.input_tokens for used in desk.log.usage] == [1000]
+    assert (await desk.try_it()).text == "Whole."
+    assert [texts(event) for event in desk.told() if event.type == ev.AGENT_MESSAGE] == ["Whole."]
 
 
 async def test_a_provider_that_refuses_is_not_asked_again(desk: Desk) -> None:
