@@ -58,10 +58,11 @@ async def _round(
             await cluster.workers[index].wait()
             exits.append(time.monotonic() - began)
             await cluster.restart_worker(index)
-    return [
-        _look(await task, await _turn_of(client, session_id))
-        for task, session_id in zip(running, sessions, strict=True)
-    ]
+    found = []
+    for task, session_id in zip(running, sessions, strict=True):
+        (turn,) = await client.turns(session_id)
+        found.append(_look(await task, turn))
+    return found
 
 
 async def _turn(client: Client, session_id: str) -> list[Event]:
@@ -73,12 +74,6 @@ async def _all_in_a_tool(client: Client, sessions: Sequence[str]) -> None:
         return all([await client.events(each, types=[ev.AGENT_TOOL_USE]) for each in sessions])
 
     require(holds=await wait_until(in_a_tool, _PATIENCE), otherwise="not every turn has reached its first tool")
-
-
-async def _turn_of(client: Client, session_id: str) -> dict[str, Any]:
-    answer: Any = await client.sdk.get(f"/v1/sessions/{session_id}/turns", cast_to=dict[str, Any])
-    (turn,) = answer["data"]
-    return dict(turn)
 
 
 def _look(received: list[Event], turn: dict[str, Any]) -> dict[str, Any]:

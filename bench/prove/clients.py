@@ -120,6 +120,10 @@ class Client:
             await self.send_text(session_id, text, **extra)
             return await stream.until_idle(patience=patience)
 
+    async def turns(self, session_id: str) -> list[dict[str, Any]]:
+        answer: Any = await self.sdk.get(f"/v1/sessions/{session_id}/turns", cast_to=dict[str, Any])
+        return list(answer["data"])
+
     async def events(self, session_id: str, **filters: Any) -> list[Event]:
         """The whole list, page by page, as it was sent."""
         path = f"/v1/sessions/{session_id}/events"

@@ -49,8 +49,7 @@ async def _told(client: Client, session_id: str, story: str) -> list[Event]:
 
 
 async def _taken_up_once(client: Client, session_id: str) -> bool:
-    answer: Any = await client.sdk.get(f"/v1/sessions/{session_id}/turns", cast_to=dict[str, Any])
-    return all(turn["attempt"] == 1 for turn in answer["data"])
+    return all(turn["attempt"] == 1 for turn in await client.turns(session_id))
 
 
 async def forked_at_each(cluster: Cluster, client: Client, harness: str, *, every: int) -> int:

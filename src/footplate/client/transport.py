@@ -123,30 +123,16 @@ class Transport:
         ):
             with attempt:
                 if lines is not None:
-                    return await self._send(path, {**headers, "content-type": _LINES}, lines())
-                return await self._once(method, path, headers, params, body)
+                    headers["content-type"] = _LINES
+                    timeout = httpx2.Timeout(self._timeout, read=_LONG)
+                    return await self._once(method, path, headers=headers, content=_sent(lines()), timeout=timeout)
+                return await self._once(method, path, headers=headers, params=params, json=body, timeout=self._timeout)
         raise AssertionError("the retries end with a result or an error")
 
-    async def _once(
-        self, method: str, path: str, headers: Params, params: Params | None, body: Params | None
-    ) -> dict[str, Any]:
+    async def _once(self, method: str, path: str, **given: Any) -> dict[str, Any]:
+        """`given`: headers, what is sent, and how long it may take, as the library has them."""
         try:
-            response = await self._http.request(
-                method, self.base_url + path, headers=headers, params=params, json=body, timeout=self._timeout
-            )
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise self._unreachable(error) from error
-        if response.status_code >= _ERROR:
-            raise _failure(response)
-        self._has_answered = True
-        return _object(response)
-
-    async def _send(self, path: str, headers: Params, lines: Iterable[bytes]) -> dict[str, Any]:
-        timeout = httpx2.Timeout(self._timeout, read=_LONG)
-        try:
-            response = await self._http.request(
-                "POST", self.base_url + path, headers=headers, content=_sent(lines), timeout=timeout
-            )
+            response = await self._http.request(method, self.base_url + path, **given)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._unreachable(error) from error
         if response.status_code >= _ERROR:

@@ -1,8 +1,10 @@
 """Fixtures of the harness tests."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bench.prove.mcp_server.process import McpProcess
 
 from .twins import LocalEnvironment, World
 
@@ -15,3 +17,18 @@ def environment(tmp_path: Path) -> LocalEnvironment:
 @pytest.fixture
 def world(environment: LocalEnvironment) -> World:
     return World(environment)
+
+
+@pytest.fixture(scope="module")
+def mcp_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpProcess]:
+    started = McpProcess(tmp_path_factory.mktemp("mcp") / "notes")
+    started.start()
+    yield started
+    started.kill()
+
+
+@pytest.fixture
+def notes(mcp_process: McpProcess) -> McpProcess:
+    """A real MCP server, which has noted nothing yet."""
+    mcp_process.forget()
+    return mcp_process

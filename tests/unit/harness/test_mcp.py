@@ -1,7 +1,7 @@
 """MCP servers with `native`: a real server, its tools in a turn, and what must not be reached or run twice."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,20 +25,6 @@ from .pages import Pages, ok
 from .twins import Crash, World, call, model_of, texts
 
 LOOPBACK = McpAccess(allow=("127.0.0.1",), connect_seconds=5.0, call_seconds=10.0)
-
-
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpProcess]:
-    started = McpProcess(tmp_path_factory.mktemp("mcp") / "notes")
-    started.start()
-    yield started
-    started.kill()
-
-
-@pytest.fixture
-def notes(process: McpProcess) -> McpProcess:
-    process.forget()
-    return process
 
 
 def with_server(world: World, url: str, **fields: Any) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -33,20 +33,6 @@ SCRIPTS = {
     "slow": replies([tool(NOTE, {"line": "slow", "seconds": 30})], [text("After it.")]),
     "peek": replies([tool("Bash", {"command": "env; cat /proc/net/tcp"})], [text("Seen.")]),
 }
-
-
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpProcess]:
-    started = McpProcess(tmp_path_factory.mktemp("mcp") / "notes")
-    started.start()
-    yield started
-    started.kill()
-
-
-@pytest.fixture
-def notes(process: McpProcess) -> McpProcess:
-    process.forget()
-    return process
 
 
 @pytest.fixture
