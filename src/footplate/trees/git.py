@@ -165,7 +165,8 @@ class Git:
         Who leaves early ends git.
         """
         async with self._started(argv, asyncio.subprocess.DEVNULL) as process:
-            yield _pieces(process, argv, seconds, piece)
+            async with contextlib.aclosing(_pieces(process, argv, seconds, piece)) as pieces:
+                yield pieces
 
     @contextlib.asynccontextmanager
     async def _started(
@@ -191,7 +192,7 @@ class Git:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
+                await process.communicate()  # what it had printed is read: with a full pipe nobody sees that it ended
 
     def command(self, *argv: str) -> list[str]:
         work_tree = [] if self.work_tree is None else [f"--work-tree={self.work_tree}"]
@@ -219,7 +220,7 @@ def write_attributes(git_dir: Path) -> None:
 
 async def _pieces(
     process: asyncio.subprocess.Process, argv: Sequence[str], seconds: float, piece: int
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     assert process.stdout is not None
     assert process.stderr is not None
     end = asyncio.get_running_loop().time() + seconds
@@ -232,6 +233,8 @@ async def _pieces(
             raise GitFailed(argv, code, _text(await said))
     finally:
         said.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await said
 
 
 async def _by(end: float, waited_for: Coroutine[None, None, T], argv: Sequence[str], seconds: float) -> T:

@@ -94,9 +94,10 @@ async def test_stream_gives_pieces_and_its_failure_at_the_end(host: Git) -> None
 
 async def test_who_leaves_a_stream_early_ends_git(host: Git) -> None:
     name = (await host.run("hash-object", "-w", "--stdin", stdin=bytes(5_000_000))).decode().strip()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         async with host.stream("cat-file", "blob", name, piece=1000) as pieces:
             await anext(pieces)
+            await asyncio.sleep(0.2)  # until our side of the pipe is full as well
 
 
 async def test_too_slow_is_ended(host: Git) -> None:

@@ -36,7 +36,7 @@ async def to_markdown(html: str, base_url: str) -> tuple[str, str]:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+            await process.communicate()
     if process.returncode != 0:
         raise ToolFailure(f"{base_url} is HTML that could not be made readable.")
     made: dict[str, str] = json.loads(out)
