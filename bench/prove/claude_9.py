@@ -21,7 +21,7 @@ from footplate.stack.leftovers import wait_until
 from footplate.testing import Replies, replies, text, tool
 
 _SCRIPT: Final = "rolling"
-_CALLS: Final = 8
+_CALLS: Final = 20
 _SECONDS: Final = 1.0
 _PATIENCE: Final = 180.0
 

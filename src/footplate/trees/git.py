@@ -164,9 +164,11 @@ class Git:
 
         Who leaves early ends git.
         """
-        async with self._started(argv, asyncio.subprocess.DEVNULL) as process:
-            async with contextlib.aclosing(_pieces(process, argv, seconds, piece)) as pieces:
-                yield pieces
+        async with (
+            self._started(argv, asyncio.subprocess.DEVNULL) as process,
+            contextlib.aclosing(_pieces(process, argv, seconds, piece)) as pieces,
+        ):
+            yield pieces
 
     @contextlib.asynccontextmanager
     async def _started(

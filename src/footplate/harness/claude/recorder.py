@@ -57,6 +57,8 @@ class Recorder:
         """Calls that the worker makes itself."""
         self.names = Names(turn.config.mcp_servers)
         self._refusing = False
+        self._leaving = self._left = False
+        """The worker stops; the turn has reached the point from which another worker goes on."""
         self._lenient = False
         """An answer that was said to its end counts as complete, whatever is missing."""
         self._changed = asyncio.Condition()
@@ -160,14 +162,21 @@ class Recorder:
 
     async def hand_over(self) -> None:
         """Returns at a safe point: no call is open, no answer half stored, and nothing more is taken."""
-        while True:
-            await self._until(lambda: not self._calls and not self._owed, None)
+        self._leaving = True
+        while not self._left:
+            await self._until(lambda: self._left or not (self._calls or self._owed), None)
             async with self._writing:
                 await self._commit()
-                if not self._calls and not self._owed:
-                    self._refusing = True
-                    break
+                self._leave_after(_Batch())
         await self.settle("lost")
+
+    def _leave_after(self, batch: "_Batch") -> None:
+        """Decided with the commit that closes the last call, and not by whoever waits for it: the model may answer in
+        an instant, and the next call would be open by then.
+        """
+        open_calls = {*self._calls, *batch.calls} - {*batch.results}
+        if self._leaving and not open_calls and not self._owed:
+            self._refusing = self._left = True
 
     @property
     def _owed(self) -> bool:
@@ -211,6 +220,7 @@ class Recorder:
     async def _commit(self) -> None:
         batch = self._gather()
         if batch.upto:
+            self._leave_after(batch)
             await self._write(batch)
 
     def _gather(self, *, all_of_it: bool = False) -> "_Batch":
@@ -314,9 +324,11 @@ class Recorder:
             raise Temporary("Claude Code ended well, and its answer is not in its transcript.")
 
     def _last_usage(self) -> Usage | None:
-        if self._request is not None and self._current is not None:
-            return mapping.usage(self._current.model, self._current.counted)
-        return None
+        """Of an answer that is not kept: it is paid for all the same."""
+        last = self._last
+        if last is None or not any(answer is last for answer in self._answers.values()):
+            return None
+        return mapping.usage(last.model, last.counted)
 
     def _end(self, used: Usage | None, *, is_error: bool) -> Event:
         assert self._request is not None

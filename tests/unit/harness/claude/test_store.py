@@ -172,6 +172,25 @@ async def test_a_hand_over_waits_for_the_result_of_a_call(world: World) -> None:
     recorder.close()
 
 
+async def test_a_hand_over_is_not_outrun_by_the_next_answer(world: World) -> None:
+    """A model that answers in an instant: its next call is there before anybody has seen that none is open."""
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), STOP)
+    leaving = asyncio.create_task(recorder.hand_over())
+    await recorder.mirrored(PLACE, [called("a", "m", "t1")])
+    await recorder.intend(Call("t1", "Bash", {"command": "a"}))
+    finishing = asyncio.create_task(recorder.mirrored(PLACE, [result("b", "t1")]))
+    await asyncio.sleep(0)
+    stream(recorder, begin("n"), STOP)
+    await asyncio.gather(finishing, recorder.mirrored(PLACE, [called("c", "n", "t2")]))
+    async with asyncio.timeout(5):
+        await leaving
+    assert [call.id for call, _ in Transcript(world.log.entries).open_calls()] == []
+    assert types(world)[-3:] == [ev.AGENT_TOOL_RESULT, ev.MODEL_REQUEST_START, ev.MODEL_REQUEST_END]
+    recorder.close()
+
+
 async def test_an_interrupt_keeps_what_was_said(world: World) -> None:
     recorder = recorder_of(world)
     await recorder.begin([], [])
