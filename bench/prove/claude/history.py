@@ -4,7 +4,9 @@ from typing import Any, Final
 
 from footplate.domain.json import JsonObject
 
-OWN_WORDS: Final = ("<system-reminder>", "Continue from where you left off.")
+FILLERS: Final = ("Continue from where you left off.", "No response requested.")
+"""What it puts where nobody said anything: after a call that has no result of its own, say."""
+OWN_WORDS: Final = ("<system-reminder>", *FILLERS)
 
 
 def said(request: JsonObject) -> list[tuple[str, str]]:

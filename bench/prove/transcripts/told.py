@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from bench.prove.claude.history import FILLERS
+
 Told = tuple[str, str]
 """A kind, and the words."""
 _OWN: Final = "<system-reminder>"
-_OWN_WORDS: Final = ("Continue from where you left off.", "No response requested.")
 
 
 def told(request: Any) -> list[Told]:
@@ -23,7 +24,7 @@ def _blocks(role: str, content: Any) -> Iterator[Told]:
         match block["type"]:
             case "text":
                 text = _without_own(block["text"])
-                yield role, "" if text in _OWN_WORDS else text
+                yield role, "" if text in FILLERS else text
             case "tool_use":
                 yield "call", f"{block['id']} {block['name']} {sorted(block['input'].items())}"
             case "tool_result":

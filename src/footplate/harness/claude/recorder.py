@@ -7,7 +7,6 @@ answer is complete: a restart finds all of it or nothing. No call is let through
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 import structlog
@@ -19,8 +18,9 @@ from footplate.domain.events import Event, Usage
 from footplate.domain.json import JsonObject
 from footplate.domain.mcp import Names
 from footplate.domain.ports import Entry, TurnContext
-from footplate.harness.claude import mapping, transcript
+from footplate.harness.claude import leaving, mapping, transcript
 from footplate.harness.claude.answer import Answer
+from footplate.harness.claude.batch import Batch
 from footplate.harness.claude.mapping import Answered, Call, Compacted, Fact, Said, Told
 from footplate.harness.claude.transcript import Place, Transcript
 
@@ -167,15 +167,21 @@ class Recorder:
             await self._until(lambda: self._left or not (self._calls or self._owed), None)
             async with self._writing:
                 await self._commit()
-                self._leave_after(_Batch())
+                self._leave_after(Batch())
         await self.settle("lost")
 
-    def _leave_after(self, batch: "_Batch") -> None:
+    def _leave_after(self, batch: Batch) -> None:
         """Decided with the commit that closes the last call, and not by whoever waits for it: the model may answer in
         an instant, and the next call would be open by then.
         """
         open_calls = {*self._calls, *batch.calls} - {*batch.results}
         if self._leaving and not open_calls and not self._owed:
+            self._refusing = self._left = True
+
+    def _leave_before_the_next_call(self) -> None:
+        point = leaving.safe_point([_fact(kept) for kept in self._held], self._calls)
+        if self._leaving and point is not None:
+            del self._held[point:]
             self._refusing = self._left = True
 
     @property
@@ -218,14 +224,15 @@ class Recorder:
         self._held.append(transcript.entry(self._turn.turn_id, place, line))
 
     async def _commit(self) -> None:
+        self._leave_before_the_next_call()
         batch = self._gather()
         if batch.upto:
             self._leave_after(batch)
             await self._write(batch)
 
-    def _gather(self, *, all_of_it: bool = False) -> "_Batch":
+    def _gather(self, *, all_of_it: bool = False) -> Batch:
         """As much as is complete, for one transaction; a line that says nothing travels with the next that does."""
-        batch = _Batch()
+        batch = Batch()
         facts = [_fact(kept) for kept in self._held]
         done: set[str] = set()
         for index, fact in enumerate(facts):
@@ -246,7 +253,7 @@ class Recorder:
             batch.upto = len(self._held)
         return batch
 
-    async def _write(self, batch: "_Batch") -> None:
+    async def _write(self, batch: Batch) -> None:
         entries = [*self._held[: batch.upto], *batch.marks]
         if not (batch.events or entries):
             return
@@ -276,7 +283,7 @@ class Recorder:
             return False
         return self._lenient or sum(len(fact.parts) for fact in own) >= len(answer.blocks)
 
-    def _answered(self, batch: "_Batch", message_id: str, facts: Sequence[Fact]) -> None:
+    def _answered(self, batch: Batch, message_id: str, facts: Sequence[Fact]) -> None:
         """All lines of one answer: what it said, and the end of its request."""
         own = [fact for fact in facts if isinstance(fact, Said) and fact.message_id == message_id]
         parts = [part for fact in own for part in fact.parts]
@@ -291,7 +298,7 @@ class Recorder:
         batch.calls |= {part.id: part for part in parts if isinstance(part, Call)}
         self.responses += 1
 
-    def _results(self, batch: "_Batch", fact: Answered) -> None:
+    def _results(self, batch: Batch, fact: Answered) -> None:
         for result in fact.results:
             use = self._uses.get(result.call_id)
             if use is None:
@@ -311,7 +318,7 @@ class Recorder:
         left = [answer for answer in self._answers.values() if not answer.complete]
         return [event for answer in left for event in answer.partial()]
 
-    def _end_silent(self, batch: "_Batch") -> None:
+    def _end_silent(self, batch: Batch) -> None:
         """A model may end its answer without a word, and then the transcript has no line of it. Any other answer that
         is not there was lost on its way.
         """
@@ -372,23 +379,6 @@ class Recorder:
     async def _in_tool(self) -> None:
         await asyncio.sleep(_TOOL_STARTS)
         await failpoints.hit("in_tool")
-
-
-@dataclass(slots=True)
-class _Batch:
-    """One commit in the making."""
-
-    events: list[Event] = field(default_factory=list)
-    usage: Usage | None = None
-    calls: dict[str, Call] = field(default_factory=dict)
-    results: list[str] = field(default_factory=list)
-    marks: list[Entry] = field(default_factory=list)
-    upto: int = 0
-    """How many of the held lines it takes."""
-
-    def add(self, used: Usage | None) -> None:
-        if used is not None:
-            self.usage = used if self.usage is None else self.usage + used
 
 
 def _fact(kept: Entry) -> Fact:

@@ -172,7 +172,8 @@ async def test_a_hand_over_waits_for_the_result_of_a_call(world: World) -> None:
     recorder.close()
 
 
-async def test_a_hand_over_is_not_outrun_by_the_next_answer(world: World) -> None:
+@pytest.mark.parametrize("in_one_breath", [False, True])
+async def test_a_hand_over_is_not_outrun_by_the_next_answer(world: World, in_one_breath: bool) -> None:  # noqa: FBT001
     """A model that answers in an instant: its next call is there before anybody has seen that none is open."""
     recorder = recorder_of(world)
     await recorder.begin([], [])
@@ -180,10 +181,15 @@ async def test_a_hand_over_is_not_outrun_by_the_next_answer(world: World) -> Non
     leaving = asyncio.create_task(recorder.hand_over())
     await recorder.mirrored(PLACE, [called("a", "m", "t1")])
     await recorder.intend(Call("t1", "Bash", {"command": "a"}))
-    finishing = asyncio.create_task(recorder.mirrored(PLACE, [result("b", "t1")]))
-    await asyncio.sleep(0)
-    stream(recorder, begin("n"), STOP)
-    await asyncio.gather(finishing, recorder.mirrored(PLACE, [called("c", "n", "t2")]))
+    await asyncio.sleep(0.01)
+    if in_one_breath:
+        stream(recorder, begin("n"), STOP)
+        await recorder.mirrored(PLACE, [result("b", "t1"), called("c", "n", "t2")])
+    else:
+        finishing = asyncio.create_task(recorder.mirrored(PLACE, [result("b", "t1")]))
+        await asyncio.sleep(0)
+        stream(recorder, begin("n"), STOP)
+        await asyncio.gather(finishing, recorder.mirrored(PLACE, [called("c", "n", "t2")]))
     async with asyncio.timeout(5):
         await leaving
     assert [call.id for call, _ in Transcript(world.log.entries).open_calls()] == []

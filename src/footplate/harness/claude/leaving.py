@@ -1,0 +1,22 @@
+"""Where a turn can be left in the middle of what the CLI told. Pure."""
+
+from collections.abc import Collection, Sequence
+
+from footplate.harness.claude.mapping import Answered, Fact, Said
+
+
+def safe_point(facts: Sequence[Fact], open_calls: Collection[str]) -> int | None:
+    """How many of these are left with no call open, where a call that nobody has let through follows; or None.
+
+    The CLI tells the result of a call and the model's next answer in one breath, if the model is quick enough.
+    """
+    still_open = {*open_calls}
+    point: int | None = None
+    for index, fact in enumerate(facts):
+        if isinstance(fact, Said):
+            still_open |= {call.id for call in fact.calls}
+        elif isinstance(fact, Answered):
+            still_open -= {result.call_id for result in fact.results}
+            if not still_open:
+                point = index + 1
+    return point if still_open else None
