@@ -56,11 +56,13 @@ class Connection:
         session_id: str,
         files: Mapping[str, bytes],
         given: Given,
+        starts: asyncio.Semaphore,
         goes_on: bool = False,
         servers: "Servers | None" = None,
     ) -> "Connection":
-        """`recorder`: none ahead of a turn. `files`: the conversation so far, by subpath. `goes_on`: with a turn that
-        has begun, without a prompt. `servers`: the agent's MCP servers, if it has any, with their tools listed.
+        """`recorder`: none ahead of a turn. `files`: the conversation so far, by subpath. `starts`: how many may be
+        starting at once. `goes_on`: with a turn that has begun, without a prompt. `servers`: the agent's MCP servers,
+        if it has any, with their tools listed.
         """
         config, environment = repository.with_words(turn.config, given), turn.environment
         scratch, root = environment.scratch, environment.root
@@ -91,8 +93,9 @@ class Connection:
         connection._transport = transport
         connection._client = sdk.ClaudeSDKClient(made, transport)
         try:
-            with _translated(transport):
-                await connection._client.connect()
+            async with starts:
+                with _translated(transport):
+                    await connection._client.connect()
         except BaseException:
             await connection.aclose()
             raise

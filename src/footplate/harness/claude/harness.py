@@ -49,9 +49,10 @@ class ClaudeHarness:
         if found.open_calls() or any(project.trust is not Trust.NOTHING for project in ahead.config.projects[:1]):
             return None
         session_id = transcript.own_uuid(ahead.session_id)
-        async with self._starts:
-            files = found.files(session_id)
-            return await Connection.open(ahead, None, session_id=session_id, files=files, given=Given())
+        files = found.files(session_id)
+        return await Connection.open(
+            ahead, None, session_id=session_id, files=files, given=Given(), starts=self._starts
+        )
 
     async def run(self, turn: TurnContext) -> Outcome:
         options.check(turn.config)
@@ -166,16 +167,16 @@ class _Run:
         session_id = transcript.own_uuid(turn.session_id)
         files = Transcript(history).files(session_id)
         goes_on = self._settled.way == "continue"
-        async with self._starts:
-            return await Connection.open(
-                turn,
-                self._recorder,
-                session_id=session_id,
-                files=files,
-                given=self._given,
-                goes_on=goes_on,
-                servers=self._servers,
-            )
+        return await Connection.open(
+            turn,
+            self._recorder,
+            session_id=session_id,
+            files=files,
+            given=self._given,
+            starts=self._starts,
+            goes_on=goes_on,
+            servers=self._servers,
+        )
 
     async def _until_ended(self, connection: Connection, stop: "asyncio.Task[bool]") -> Outcome:
         recorder = self._recorder
