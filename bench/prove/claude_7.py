@@ -74,9 +74,8 @@ async def prove_at(size: Size, *, judge: bool) -> Figure:
         added[0.99] <= _P99_MS,
     ]
     if crowd is not None:
-        lines.append(
-            f"of {size.at_once} at once ({size.rounds} times) the last begins after {crowd[1]:.1f} s, bare after {crowd[0]:.1f}"
-        )
+        crowds = f"{size.at_once} at once ({size.rounds} times)"
+        lines.append(f"of {crowds} the last begins after {crowd[1]:.1f} s, bare after {crowd[0]:.1f}")
         holds.append(crowd[1] <= crowd[0])
     details: dict[str, Any] = {"ratios": ratios, "added_ms": {str(k): v for k, v in added.items()}}
     return Figure(

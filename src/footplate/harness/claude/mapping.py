@@ -165,6 +165,11 @@ Fact: TypeAlias = (
 )
 
 
+def lines_of(message_id: str, facts: Sequence[Fact]) -> list[Said]:
+    """One answer may be several lines."""
+    return [fact for fact in facts if isinstance(fact, Said) and fact.message_id == message_id]
+
+
 def read(message: object) -> Fact:
     """By the message's own class, so that a subclass that nobody has thought about is not taken for its parent."""
     reader = READERS.get(type(message))

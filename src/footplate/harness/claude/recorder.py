@@ -147,7 +147,9 @@ class Recorder:
         for the whole.
         """
         async with self._writing:
-            batch = self._gather(all_of_it=how != "lost")
+            whole = how != "lost"
+            while 0 < (batch := self._gather(all_of_it=whole)).upto < len(self._held):
+                await self._write(batch)
             if how == "well":
                 self._end_silent(batch)
             if how == "interrupted":
@@ -225,30 +227,38 @@ class Recorder:
 
     async def _commit(self) -> None:
         self._leave_before_the_next_call()
-        batch = self._gather()
-        if batch.upto:
+        while (batch := self._gather()).upto:
             self._leave_after(batch)
             await self._write(batch)
 
     def _gather(self, *, all_of_it: bool = False) -> Batch:
-        """As much as is complete, for one transaction; a line that says nothing travels with the next that does."""
+        """An answer, or a result, if it is complete: whoever forks there is told of nothing that came after. A line
+        that says nothing travels with the next that does.
+        """
         batch = Batch()
         facts = [_fact(kept) for kept in self._held]
-        done: set[str] = set()
+        answer: str | None = None
         for index, fact in enumerate(facts):
             if isinstance(fact, Said):
-                if fact.message_id not in done:
-                    if not all_of_it and not self._is_complete(fact.message_id, facts[index:]):
-                        return batch
-                    self._answered(batch, fact.message_id, facts)
-                    done.add(fact.message_id)
-                batch.upto = index + 1
+                if answer is None and (all_of_it or self._is_complete(fact.message_id, facts[index:])):
+                    answer = fact.message_id
+                    self._answered(batch, answer, facts)
+                elif fact.message_id != answer:
+                    return batch
             elif isinstance(fact, Answered):
+                # A call that the CLI refuses by itself has its result in the middle of its answer.
+                inside = answer is not None and bool(mapping.lines_of(answer, facts[index:]))
+                if answer is not None and not inside:
+                    return batch
                 self._results(batch, fact)
-                batch.upto = index + 1
+                if not inside:
+                    batch.upto = index + 1
+                    return batch
             elif isinstance(fact, Compacted):
                 batch.events.append(ev.context_compacted())
-                batch.upto = index + 1
+            else:
+                continue
+            batch.upto = index + 1
         if all_of_it:
             batch.upto = len(self._held)
         return batch
@@ -275,7 +285,7 @@ class Recorder:
 
     def _is_complete(self, message_id: str, facts: Sequence[Fact]) -> bool:
         """All of it was said, and all that was said is here; or the conversation has gone on since."""
-        own = [fact for fact in facts if isinstance(fact, Said) and fact.message_id == message_id]
+        own = mapping.lines_of(message_id, facts)
         if any(isinstance(fact, Said | Answered) and fact not in own for fact in facts):
             return True
         answer = self._answers.get(message_id)
@@ -285,7 +295,7 @@ class Recorder:
 
     def _answered(self, batch: Batch, message_id: str, facts: Sequence[Fact]) -> None:
         """All lines of one answer: what it said, and the end of its request."""
-        own = [fact for fact in facts if isinstance(fact, Said) and fact.message_id == message_id]
+        own = mapping.lines_of(message_id, facts)
         parts = [part for fact in own for part in fact.parts]
         answer = self._answers.pop(message_id, None) or Answer("", {}, complete=True)
         if self._request is None:

@@ -197,6 +197,21 @@ async def test_a_hand_over_is_not_outrun_by_the_next_answer(world: World, in_one
     recorder.close()
 
 
+async def test_a_result_and_the_next_answer_are_two_commits(world: World) -> None:
+    """Who forks at the result has nothing of the answer, however quick the model was."""
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), STOP)
+    await recorder.mirrored(PLACE, [called("a", "m", "t1")])
+    await recorder.intend(Call("t1", "Bash", {"command": "a"}))
+    before = world.log.appends
+    stream(recorder, begin("n"), STOP)
+    await recorder.mirrored(PLACE, [result("b", "t1"), said("c", "n", "Done")])
+    assert world.log.appends == before + 2
+    assert types(world)[-2:] == [ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END]
+    recorder.close()
+
+
 async def test_an_interrupt_keeps_what_was_said(world: World) -> None:
     recorder = recorder_of(world)
     await recorder.begin([], [])
