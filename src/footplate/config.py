@@ -134,8 +134,8 @@ class Settings(BaseSettings):
     default_harness: str = "native"
     max_turns: int = 100
     """Turns that one worker runs at once."""
-    kept_entries: int = 200_000
-    """Conversation entries that a worker keeps in memory, so that a session's next turn reads only what is new."""
+    kept_megabytes: int = Field(default=4, ge=0)
+    """Of conversations, as JSON, that a worker keeps in memory: a session's next turn reads only what is new."""
     kept_sessions: int = Field(default=4, ge=0)
     """Sessions whose harness a worker keeps connected after a turn, to begin the next one sooner. One with Claude Code
     takes some 200 MB; native has nothing to keep."""

@@ -6,37 +6,57 @@ added in between is read from where ours ends.
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import orjson
+
+from footplate.domain.json import clean_object
 from footplate.domain.ports import Entry
 from footplate.domain.running import Claim, TurnStore
 
 
+@dataclass(slots=True)
+class _Kept:
+    entries: list[Entry]
+    size: int
+
+
 class Conversations:
-    def __init__(self, store: TurnStore, *, entries: int) -> None:
-        """`entries`: how many are kept in all; the sessions that ran longest ago go first."""
+    def __init__(self, store: TurnStore, *, most: int) -> None:
+        """`most`: bytes that are kept in all, as JSON; the sessions that ran longest ago go first."""
         self._store = store
-        self._most = entries
-        self._count = 0
-        self._kept: OrderedDict[str, list[Entry]] = OrderedDict()
+        self._most = most
+        self._size = 0
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     async def load(self, claim: Claim) -> list[Entry]:
-        kept = self._kept.get(claim.session_id, [])
-        if len(kept) > claim.entries:
-            kept = []
-        if len(kept) < claim.entries:
-            kept = [*kept, *await self._store.entries(claim, len(kept))]
-        self._keep(claim.session_id, kept)
-        return list(kept)
+        kept = self._kept.pop(claim.session_id, _Kept([], 0))
+        self._size -= kept.size
+        if len(kept.entries) > claim.entries:
+            kept = _Kept([], 0)
+        if len(kept.entries) < claim.entries:
+            new = await self._store.entries(claim, len(kept.entries))
+            kept = _Kept([*kept.entries, *new], kept.size + _size(new))
+        self._size += kept.size
+        self._kept[claim.session_id] = kept
+        self._make_room()
+        return list(kept.entries)
 
     def add(self, claim: Claim, entries: Sequence[Entry]) -> None:
         """After a successful append of the turn that holds the session."""
-        if claim.session_id in self._kept:
-            self._kept[claim.session_id].extend(entries)
-            self._count += len(entries)
+        kept = self._kept.get(claim.session_id)
+        if kept is not None:
+            size = _size(entries)
+            kept.entries.extend(entries)
+            kept.size += size
+            self._size += size
+            self._make_room()
 
-    def _keep(self, session_id: str, entries: list[Entry]) -> None:
-        self._count += len(entries) - len(self._kept.pop(session_id, ()))
-        self._kept[session_id] = entries
-        while self._count > self._most and len(self._kept) > 1:
+    def _make_room(self) -> None:
+        while self._size > self._most and len(self._kept) > 1:
             _, gone = self._kept.popitem(last=False)
-            self._count -= len(gone)
+            self._size -= gone.size
+
+
+def _size(entries: Sequence[Entry]) -> int:
+    return sum(len(orjson.dumps(clean_object(entry.body))) for entry in entries)
