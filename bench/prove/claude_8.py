@@ -25,6 +25,8 @@ from footplate.testing import replies, text, tool
 
 _SETTINGS: Final = {"FOOTPLATE_KEPT_SECONDS": "2", "FOOTPLATE_SLOT_SECONDS": "2"}
 _MOST: Final = 1.10
+_BREATHES: Final = {"descriptors": 4}
+"""Connections to the stores come and go by a few; one that leaks would be there 180 times."""
 _MIB: Final = 1 << 20
 _SETTLES_WITHIN: Final = 60.0
 _GROUPS: Final = Path("/sys/fs/cgroup")
@@ -67,7 +69,11 @@ async def prove_at(size: Size, *, judge: bool) -> Figure:
                 print(f"  {number + 1} sessions", flush=True)
         late = await _look(cluster)
     growth = late.rss / early.rss
-    left = {name: count for name, count in asdict(late).items() if name != "rss" and count > getattr(early, name)}
+    left = {
+        name: count
+        for name, count in asdict(late).items()
+        if name != "rss" and count > getattr(early, name) + _BREATHES.get(name, 0)
+    }
     sizes = f"{early.rss / _MIB:.0f} MiB after {size.first} sessions, {late.rss / _MIB:.0f} after {size.all}"
     return Figure(
         text=f"the worker has {sizes}: {growth:.3f} (at most {_MOST:.2f}); descriptors {early.descriptors} and "
