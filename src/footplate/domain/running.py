@@ -51,7 +51,7 @@ class Claim:
     carried: Sequence[int] = ()
     """Of a fork: positions of the messages whose content comes first."""
     handed_over: int = 0
-    """How many of them a stopping worker passed on."""
+    """How many of them followed no loss: a stopping worker passed the turn on, or it waited for the client."""
     seconds_left: float | None = None
     """Until the turn's time is over; None: it has no limit."""
     superseded: str | None = None

@@ -167,6 +167,7 @@ async def test_partial_answers_say_what_remains(cell: Cell, principal: Principal
     claim = await cell.claim(session_id, principal)
 
     assert (claim.turn_id, claim.attempt) == (turn_id, 2)
+    assert claim.handed_over == 1, "a turn may wait as often as it has questions: no worker was lost"
     results = [event for event in await cell.turns.turn_events(claim) if event.type == events.USER_CUSTOM_TOOL_RESULT]
     assert [event.body["custom_tool_use_id"] for event in results] == [asked[1], asked[0], asked[2]]
 

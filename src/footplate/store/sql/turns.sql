@@ -65,9 +65,10 @@ with head as (
 select seq, now() as created_at from head
 
 -- name: resume_turn
--- Of a turn that waited for a person the clock starts anew ($3, its limit in seconds).
+-- Of a turn that waited for a person the clock starts anew ($3, its limit in seconds); no worker was lost meanwhile.
 update turns
 set attempt = attempt + 1, status = 'running',
+    handed_over = handed_over + case when status = 'running' then 0 else 1 end,
     deadline_at = case when status = 'running' then deadline_at else now() + $3 * interval '1 second' end
 where session_id = $1 and id = $2
 returning attempt, failures, handed_over, controls_seq, extract(epoch from deadline_at - now())::float8 as seconds_left
