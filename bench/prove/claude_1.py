@@ -6,7 +6,7 @@ from typing import Final
 
 import claude_agent_sdk as sdk
 
-from bench.prove.claude.stories import HARNESSES, stories, told
+from bench.prove.claude.stories import ASK, HARNESSES, stories, told
 from bench.prove.clients import Client, Event
 from bench.prove.cluster import open_cluster
 from bench.prove.figure import Figure
@@ -14,7 +14,7 @@ from bench.prove.mcp_server.process import McpProcess
 from footplate.harness.claude import mapping
 
 _SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": "0.2", "FOOTPLATE_MCP_ALLOW": "127.0.0.1"}
-_QUICK: Final = ("thoughts", "calls-at-once", "files", "mcp-server")
+_QUICK: Final = ("thoughts", "calls-at-once", "files", "mcp-server", "asking")
 _NOTES: Final = 1
 """That the story of the MCP server leaves behind, each time that it is told."""
 _ROUNDS: Final = 5
@@ -28,7 +28,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         Client(cluster) as client,
         McpProcess(cluster.directory / "notes") as notes,
     ):
-        agents = {name: await client.agent(**notes.definition, extra_body={"harness": name}) for name in HARNESSES}
+        given = {**notes.definition, "tools": [*notes.definition["tools"], ASK]}
+        agents = {name: await client.agent(**given, extra_body={"harness": name}) for name in HARNESSES}
         for harness in HARNESSES:
             for name, script in stories(harness).items():
                 await cluster.model.install(f"{harness}-{name}", script)
@@ -44,7 +45,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             faults.append(f"the MCP server's tool ran {len(notes.noted())} times")
     text = (
         f"claude-agent-sdk {sdk.__version__}: {len(mapping.READERS)} of {len(_exported())} message classes have a "
-        f"reader; {compared} stories told by both harnesses, one with an MCP server's tools, {events} events the "
+        f"reader; {compared} stories told by both harnesses, one with an MCP server's tools, one with a custom tool, "
+        f"{events} events the "
         f"same in order, names, inputs and usage; {checked} validated strictly, "
         f"{len(client.ledger.mismatches)} mismatches"
     )
@@ -60,8 +62,15 @@ def _exported() -> set[type]:
 
 
 async def _tell(client: Client, agent: str, script: str) -> list[Event]:
+    """What the agent asks is answered, one question at a time."""
     session_id = await client.session(agent)
-    return await client.run_turn(session_id, f"Go on. [[script:{script}]]")
+    async with client.stream(session_id) as stream:
+        await client.send_text(session_id, f"Go on. [[script:{script}]]")
+        seen = await stream.until_idle()
+        while asked := seen[-1]["stop_reason"].get("event_ids"):
+            await client.answer_tool(session_id, asked[-1], f"answer with {len(asked)} open")
+            seen += await stream.until_idle()
+        return seen
 
 
 def _differences(name: str, native: list[Event], claude: list[Event]) -> list[str]:

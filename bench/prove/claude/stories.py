@@ -11,11 +11,20 @@ from footplate.testing import Replies, Step, cut, overloaded, replies, reply, te
 HARNESSES: Final = ("native", "claude")
 Name = Callable[[str], str]
 
+ASK: Final = {
+    "type": "custom",
+    "name": "ask",
+    "description": "Ask the person.",
+    "input_schema": {"type": "object", "properties": {"question": {"type": "string"}}},
+}
+"""A custom tool, which every teller of these stories has."""
+
 _FILE: Final = "/workspace/notes.txt"
+_CLI_NAMES: Final = {**tool_names.CLI_NAMES, "ask": "mcp__custom__ask"}
 
 
 def named(harness: str) -> Name:
-    return (lambda name: tool_names.CLI_NAMES.get(name, name)) if harness == "claude" else (lambda name: name)
+    return (lambda name: _CLI_NAMES.get(name, name)) if harness == "claude" else (lambda name: name)
 
 
 def stories(harness: str) -> Mapping[str, Replies]:
@@ -44,6 +53,11 @@ def stories(harness: str) -> Mapping[str, Replies]:
             [tool("mcp__notes__odd_name", {}), call("bash", command="echo between"), tool("mcp__notes__picture", {})],
             [text("All noted.")],
         ),
+        "asking": replies(
+            [text("Let me ask."), call("ask", question="Which?")],
+            [call("ask", question="Why?"), call("bash", command="echo meanwhile"), call("ask", question="When?")],
+            [text("I know now.")],
+        ),
         "tried-again": replies(reply(text("At last."), first_attempts=[[overloaded()]])),
         "cut-short": replies(reply(text("Whole."), first_attempts=[[text("Half of it", delay=0.05), cut()]])),
     }
@@ -62,10 +76,12 @@ _AGREED: Final[Mapping[str, Callable[[Event], object]]] = {
     events.AGENT_TOOL_RESULT: lambda event: event["is_error"],
     events.AGENT_MCP_TOOL_USE: lambda event: (event["mcp_server_name"], event["name"], sorted(event["input"].items())),
     events.AGENT_MCP_TOOL_RESULT: lambda event: (event["is_error"], event["content"][0]["type"]),
+    events.AGENT_CUSTOM_TOOL_USE: lambda event: (event["name"], sorted(event["input"].items())),
+    events.USER_CUSTOM_TOOL_RESULT: lambda event: event["content"],
     events.AGENT_MESSAGE: lambda event: event["content"],
     events.AGENT_THINKING: lambda event: event["thinking"],
     events.MODEL_REQUEST_END: lambda event: (event["is_error"], event["model_usage"]),
-    events.STATUS_IDLE: lambda event: event["stop_reason"],
+    events.STATUS_IDLE: lambda event: (event["stop_reason"]["type"], len(event["stop_reason"].get("event_ids", ()))),
     events.SESSION_ERROR: lambda event: (event["error"]["type"], event["error"]["retry_status"]),
 }
 

@@ -1,5 +1,7 @@
 """How a turn ends that did not fail. Pure, and the same for every harness."""
 
+from collections.abc import Sequence
+
 from footplate.domain.turns import Outcome, TurnStatus
 
 
@@ -15,6 +17,11 @@ def answered(text: str, reason: str | None, *, refusal: str = "") -> Outcome:
             error_message=f"The model refused to answer{f': {refusal}' if refusal else '.'}",
         )
     return Outcome(status=TurnStatus.COMPLETED, text=text, data={"finish_reason": reason} if reason else {})
+
+
+def awaiting(event_ids: Sequence[str]) -> Outcome:
+    """The client has to answer these."""
+    return Outcome(status=TurnStatus.AWAITING, pending=tuple(event_ids))
 
 
 def interrupted(text: str) -> Outcome:

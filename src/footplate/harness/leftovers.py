@@ -5,6 +5,7 @@ from typing import Final
 
 from footplate.domain import events as ev
 from footplate.domain.events import Event, Usage
+from footplate.domain.json import Json
 
 UNKNOWN: Final = (
     "The outcome of this call is unknown: the process that ran it was lost while the call was running. It may or may "
@@ -14,6 +15,16 @@ LEFT_OPEN: Final = (
     "There is no result: the turn ended before this call was finished. It may or may not have taken effect. Check "
     "before you repeat it."
 )
+UNANSWERED: Final = "This call was not answered: the user sent a new message instead."
+STOPPED: Final = "Not answered: the user interrupted the turn."
+"""Of a custom tool's call."""
+
+
+def answer_of(answer: Event) -> tuple[list[Json], bool]:
+    """What the client said to a custom tool's call, and whether that is an error."""
+    given = answer.body.get("content")
+    blocks: list[Json] = given if isinstance(given, list) and given else [ev.text_block("(no content)")]
+    return blocks, bool(answer.body.get("is_error"))
 
 
 def open_spans(turn_events: Sequence[Event]) -> tuple[Event, ...]:

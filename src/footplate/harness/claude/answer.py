@@ -1,5 +1,6 @@
 """One answer of the model while it is being said: shown as previews, collected for an answer that is cut short."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,3 +53,8 @@ class Answer:
             said.append((part.kind, "".join(part.pieces)))
             ids[number] = part.preview.event_id
         return mapping.spoken(said, ids)
+
+
+def cut_short(answers: Iterable[Answer]) -> list[Event]:
+    """What was shown of answers that the transcript does not have, because the CLI had to be killed."""
+    return [event for answer in answers if not answer.complete for event in answer.partial()]

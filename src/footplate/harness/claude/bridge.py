@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CALL_ID: Final = "claudecode/toolUseId"
 """Where the CLI says which call of the model it is."""
-_REFUSED: Final = "Footplate has not let this call through."
+REFUSED: Final = "Footplate has not let this call through."
 
 
 class Bridge:
@@ -74,7 +74,7 @@ class Bridge:
     async def _call(self, name: str, params: types.CallToolRequestParams) -> types.CallToolResult:
         call_id = str((params.meta or {}).get(CALL_ID) or "")
         if not self._recorder().starts(call_id, name):
-            return types.CallToolResult(content=[_text(_REFUSED)], is_error=True)
+            return types.CallToolResult(content=[_text(REFUSED)], is_error=True)
         self._turn.log.check()
         answer = await self._servers.call(name, params.arguments or {})
         return types.CallToolResult(content=[_content(block) for block in answer.content], is_error=answer.is_error)

@@ -10,10 +10,12 @@ import structlog
 from claude_agent_sdk._errors import MessageParseError
 from claude_agent_sdk._internal.message_parser import parse_message
 
+from footplate.domain.agents import ResolvedConfig
 from footplate.domain.errors import FootplateError, Permanent, Temporary
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Ahead, TurnContext
 from footplate.harness.claude import mapping, options, repository
+from footplate.harness.claude.custom_tools import CustomTools
 from footplate.harness.claude.mapping import Call, Ended
 from footplate.harness.claude.recorder import Recorder
 from footplate.harness.claude.repository import Given
@@ -29,6 +31,7 @@ log = structlog.get_logger(__name__)
 _LIFECYCLE: Final = "command_lifecycle"
 _OVER: Final = frozenset({"completed", "cancelled"})
 _REFUSED: Final = "Footplate has not let this call through: its turn is over or was lost."
+_NOT_A_SUBAGENTS: Final = "A subagent has no custom tools: say in your answer what there is to ask."
 _CLOSE_SECONDS: Final = 10.0
 
 
@@ -83,10 +86,11 @@ class Connection:
             session_id=session_id,
             resume=bool(files),
             max_turns=max(1, config.max_iterations - (recorder.responses if recorder else 0)),
-            hook=connection._asked,
+            asked=connection._asked,
+            paused=connection._paused,
             store=cast("sdk.SessionStore", LogStore(connection._served)),
             env=env,
-            mcp_servers=bridge.configs() if bridge is not None else {},
+            mcp_servers={**(bridge.configs() if bridge is not None else {}), **await connection._custom(config)},
         )
         made = repository.with_works(made, given)
         transport = EnvironmentTransport(environment, options.command(made), env, connection._heard)
@@ -172,6 +176,13 @@ class Connection:
             self._served().names = servers.names
         return self.bridge
 
+    async def _custom(self, config: ResolvedConfig) -> dict[str, sdk.McpSdkServerConfig]:
+        """The server of the agent's custom tools, if it has any; loaded as the above."""
+        if not config.custom_tools:
+            return {}
+        module = await asyncio.to_thread(import_module, "footplate.harness.claude.custom_server")
+        return cast("dict[str, sdk.McpSdkServerConfig]", module.configs(CustomTools(config), self._served))
+
     def _heard(self, frame: Frame) -> None:
         kind = frame.get("type")
         if kind == _LIFECYCLE:
@@ -201,23 +212,43 @@ class Connection:
         """Before each call. Whatever goes wrong here, the call is not let through."""
         try:
             call = Call(str(tool_use_id), str(given["tool_name"]), given["tool_input"])  # type: ignore[typeddict-item]
+            if given.get("agent_id") and self._served().asking.tools.has(call.name):
+                return _denied(_NOT_A_SUBAGENTS)
             await self._served().intend(call)
         except Exception as error:  # noqa: BLE001 - closed is the safe side
             if self.recorder is not None:
                 failure = error if isinstance(error, FootplateError) else Temporary(f"A call failed: {error!r}")
                 self.recorder.fail(failure)
             log.warning("call not let through", action="claude.call_refused", reason=repr(error))
-            return {
-                "hookSpecificOutput": {
-                    "hookEventName": "PreToolUse",
-                    "permissionDecision": "deny",
-                    "permissionDecisionReason": _REFUSED,
-                },
-            }
+            return _denied(_REFUSED)
+        return {}
+
+    async def _paused(
+        self, given: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
+    ) -> sdk.HookJSONOutput:
+        """After the calls of an answer, before the model is asked again. Whatever goes wrong here, it is not."""
+        try:
+            if not given.get("agent_id"):
+                await self._served().asking.pause(self._served())
+        except Exception as error:  # noqa: BLE001 - closed is the safe side
+            if self.recorder is not None:
+                failure = error if isinstance(error, FootplateError) else Temporary(f"A pause failed: {error!r}")
+                self.recorder.fail(failure)
+            return {"continue_": False}
         return {}
 
 
 _PROTOCOL: Final = frozenset({"control_request", "control_response", "control_cancel_request", "transcript_mirror"})
+
+
+def _denied(reason: str) -> sdk.HookJSONOutput:
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "deny",
+            "permissionDecisionReason": reason,
+        },
+    }
 
 
 class _translated:  # noqa: N801 - a function in all but its form

@@ -13,6 +13,7 @@ from footplate.domain.turns import Outcome, TurnStatus
 from footplate.harness import endings, mcp
 from footplate.harness.claude import options, outcomes, recovery, repository, transcript
 from footplate.harness.claude.connection import Connection
+from footplate.harness.claude.custom_tools import CustomTools
 from footplate.harness.claude.mapping import Ended
 from footplate.harness.claude.recorder import Recorder
 from footplate.harness.claude.recovery import Settlement
@@ -58,7 +59,8 @@ class ClaudeHarness:
         options.check(turn.config)
         found = Transcript(turn.history)
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        settled = recovery.settle(turn.turn_id, found, turn.turn_events, timestamp=now)
+        custom = CustomTools(turn.config)
+        settled = recovery.settle(turn.turn_id, found, turn.turn_events, timestamp=now, custom=custom)
         recorder = Recorder(turn, found, settled.responses)
         servers = await mcp.servers_of(turn.config, self._access)
         run = _Run(turn, found, settled, recorder, self._starts, servers)
@@ -99,6 +101,10 @@ class _Run:
             marks = [] if settled.way == "interrupted" else [transcript.mark_interrupted(turn.turn_id)]
             await turn.log.append(settled.events, entries=[*settled.entries, *marks])
             return endings.interrupted("")
+        if settled.way == "waiting":
+            if settled.events or settled.entries:
+                await turn.log.append(settled.events, entries=settled.entries)
+            return endings.awaiting(settled.pending)
         steering: Sequence[SteerMessage] = ()
         if settled.way == "answered":
             steering = await self._steering()
@@ -183,7 +189,8 @@ class _Run:
         working = asyncio.create_task(connection.ended())
         steered = asyncio.create_task(self._steer(connection))
         leaving = asyncio.create_task(self._hand_over())
-        waited_for: list[asyncio.Future[Any]] = [stop, steered, leaving, recorder.failed]
+        asking = asyncio.create_task(recorder.asking.over.wait())
+        waited_for: list[asyncio.Future[Any]] = [stop, steered, leaving, asking, recorder.failed]
         try:
             while True:
                 await asyncio.wait([working, *waited_for], return_when=asyncio.FIRST_COMPLETED)
@@ -192,7 +199,7 @@ class _Run:
                         broken.result()
                 if stop.done():
                     return await self._interrupted(connection, working)
-                outcome = await self._ended(connection, working.result())
+                outcome = await self._ended(connection, working)
                 if outcome is not None:
                     return outcome
                 working = asyncio.create_task(connection.ended())
@@ -203,9 +210,10 @@ class _Run:
                 await self._settle_quietly()
             raise
         finally:
-            for task in (steered, leaving, working):
+            tasks = (steered, leaving, asking, working)
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(steered, leaving, working, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _hand_over(self) -> None:
         """The worker stops: the turn goes on elsewhere, from where no call is open."""
@@ -215,12 +223,29 @@ class _Run:
 
     async def _steer(self, connection: Connection) -> None:
         """What a person says meanwhile is told at once; the CLI lets it join the turn after a call, or at its end."""
-        while True:
-            await asyncio.sleep(_LISTENS_EVERY)
+
+        async def tell() -> None:
             await self._send(connection, await self._steering())
 
-    async def _ended(self, connection: Connection, ended: Ended) -> Outcome | None:
+        if self._turn.config.custom_tools:
+            # Not while the model speaks: it may ask the client, and then this is a message instead of an answer.
+            self._recorder.asking.between = tell
+            await asyncio.get_running_loop().create_future()
+        while True:
+            await asyncio.sleep(_LISTENS_EVERY)
+            await tell()
+
+    async def _awaiting(self) -> Outcome:
+        """The client has the word; whatever else the CLI was asked to do is done."""
+        await self._recorder.calls_closed()
+        await self._recorder.settle("lost")
+        return endings.awaiting(self._recorder.asking.pending)
+
+    async def _ended(self, connection: Connection, working: "asyncio.Task[Ended]") -> Outcome | None:
         """None: there is more to do, because somebody said something meanwhile."""
+        if self._recorder.asking.pending:
+            return await self._awaiting()
+        ended = working.result()
         if ended.is_error or ended.subtype != "success":
             await self._recorder.settle("lost")
             if ended.subtype == "error_max_turns":

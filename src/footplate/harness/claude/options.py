@@ -5,14 +5,15 @@ Nothing of the host is passed on: no variable, no settings file, no server that 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
 import claude_agent_sdk as sdk
 from claude_agent_sdk._internal.sessions import _sanitize_path
 from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
+from claude_agent_sdk.types import HookEvent
 
 from footplate.domain.agents import ResolvedConfig
-from footplate.domain.errors import ModelRefused, Permanent
+from footplate.domain.errors import ModelRefused
 from footplate.domain.ports import Endpoint
 from footplate.harness.claude import program, tool_names
 
@@ -46,6 +47,8 @@ _VARIABLES: Final = {
     # The worker bounds the calls of MCP servers, and all of their tools are told to the model.
     "MCP_TOOL_TIMEOUT": "86400000",
     "ENABLE_TOOL_SEARCH": "false",
+    # As long as an agent's custom tools may have.
+    "CLAUDE_CODE_MAX_MCP_DESCRIPTION_LENGTH": "10000",
     # The boundary is the environment's: the CLI is not asked to be one.
     "IS_SANDBOX": "1",
 }
@@ -53,12 +56,6 @@ _VARIABLES: Final = {
 
 def check(config: ResolvedConfig) -> None:
     """Refuse what this harness would not hold to."""
-    if config.custom_tools:
-        names = ", ".join(tool.name for tool in config.custom_tools)
-        raise Permanent(
-            f"The harness 'claude' has no custom tools yet; this agent has: {names}.",
-            help_text="Use the harness 'native' for this agent, or take the tools out.",
-        )
     unknown = sorted(set(config.model_parameters) - _PARAMETERS)
     if unknown:
         known = ", ".join(sorted(_PARAMETERS))
@@ -138,12 +135,16 @@ def options(
     session_id: str,
     resume: bool,
     max_turns: int,
-    hook: sdk.HookCallback,
+    asked: sdk.HookCallback,
+    paused: sdk.HookCallback,
     store: sdk.SessionStore,
     env: Mapping[str, str],
     mcp_servers: Mapping[str, sdk.McpSdkServerConfig],
 ) -> sdk.ClaudeAgentOptions:
-    """`resume`: there is a transcript of that name."""
+    """`resume`: there is a transcript of that name. `asked`: before a call. `paused`: after all calls of an answer."""
+    hooks = {"PreToolUse": [_hook(asked)]}
+    if config.custom_tools:
+        hooks["PostToolBatch"] = [_hook(paused)]
     made = sdk.ClaudeAgentOptions(
         cli_path=program.path(),
         model=model_of(config),
@@ -158,7 +159,7 @@ def options(
         verbatim_prompts=True,
         session_store=store,
         session_store_flush="eager",
-        hooks={"PreToolUse": [sdk.HookMatcher(hooks=[hook], timeout=HOOK_SECONDS, on_failure="block")]},
+        hooks=cast("dict[HookEvent, list[sdk.HookMatcher]]", hooks),  # the CLI has more than the SDK has names of
         env=dict(env),
         thinking=_thinking(config),
     )
@@ -169,6 +170,10 @@ def options(
             extra_args={"append-system-prompt-file": path},
         )
     return replace(made, resume=session_id) if resume else replace(made, session_id=session_id)
+
+
+def _hook(callback: sdk.HookCallback) -> sdk.HookMatcher:
+    return sdk.HookMatcher(hooks=[callback], timeout=HOOK_SECONDS, on_failure="block")
 
 
 def command(made: sdk.ClaudeAgentOptions) -> Sequence[str]:

@@ -19,9 +19,10 @@ from footplate.domain.json import JsonObject
 from footplate.domain.mcp import Names
 from footplate.domain.ports import Entry, TurnContext
 from footplate.harness.claude import leaving, mapping, transcript
-from footplate.harness.claude.answer import Answer
+from footplate.harness.claude.answer import Answer, cut_short
+from footplate.harness.claude.asking import Asking
 from footplate.harness.claude.batch import Batch
-from footplate.harness.claude.mapping import Answered, Call, Compacted, Fact, Said, Told
+from footplate.harness.claude.mapping import Answered, Call, Compacted, Fact, Said
 from footplate.harness.claude.transcript import Place, Transcript
 
 log = structlog.get_logger(__name__)
@@ -56,6 +57,7 @@ class Recorder:
         self._started: set[str] = set()
         """Calls that the worker makes itself."""
         self.names = Names(turn.config.mcp_servers)
+        self.asking = Asking(turn)
         self._refusing = False
         self._leaving = self._left = False
         """The worker stops; the turn has reached the point from which another worker goes on."""
@@ -124,6 +126,9 @@ class Recorder:
             await self._until(lambda: call.id in self._calls, "an answer with a call")
             await self._until(lambda: self._running is None, None)
             await failpoints.hit("before_intent")
+            if self.asking.expect(self._calls[call.id]):
+                self._running = call.id
+                return
             # As the model said it: the CLI fills in what it left out.
             use = mapping.tool_use(self._calls[call.id], self.names)
             await self._turn.log.append([use])
@@ -153,7 +158,7 @@ class Recorder:
             if how == "well":
                 self._end_silent(batch)
             if how == "interrupted":
-                batch.events += self._cut_short()
+                batch.events += cut_short(self._answers.values())
                 batch.marks.append(transcript.mark_interrupted(self._turn.turn_id))
             if self._request is not None:
                 used = self._last_usage()
@@ -181,7 +186,7 @@ class Recorder:
             self._refusing = self._left = True
 
     def _leave_before_the_next_call(self) -> None:
-        point = leaving.safe_point([_fact(kept) for kept in self._held], self._calls)
+        point = leaving.safe_point([transcript.fact_in(kept) for kept in self._held], self._calls)
         if self._leaving and point is not None:
             del self._held[point:]
             self._refusing = self._left = True
@@ -221,6 +226,8 @@ class Recorder:
         if self._refusing or (not place.subpath and transcript.is_error_notice(line)):
             self._refusing = True  # what follows hangs on a line that nobody will find
             return
+        if not place.subpath and self.asking.withholds(line):
+            return
         if not place.subpath and (found := transcript.inputs_of(line)):
             self.inputs.add(found)
         self._held.append(transcript.entry(self._turn.turn_id, place, line))
@@ -236,7 +243,7 @@ class Recorder:
         that says nothing travels with the next that does.
         """
         batch = Batch()
-        facts = [_fact(kept) for kept in self._held]
+        facts = [transcript.fact_in(kept) for kept in self._held]
         answer: str | None = None
         for index, fact in enumerate(facts):
             if isinstance(fact, Said):
@@ -273,15 +280,22 @@ class Recorder:
         self._kept += entries
         del self._held[: batch.upto]
         self._calls.update(batch.calls)
-        for call_id in batch.results:
+        await self.close_calls(batch.results)
+        if batch.results:
+            await failpoints.hit("after_result_commit")
+
+    async def close_calls(self, call_ids: Sequence[str]) -> None:
+        """Nothing here waits for them any more."""
+        for call_id in call_ids:
             self._calls.pop(call_id, None)
             self._uses.pop(call_id, None)
             if self._running == call_id:
                 self._running = None
         async with self._changed:
             self._changed.notify_all()
-        if batch.results:
-            await failpoints.hit("after_result_commit")
+
+    async def calls_closed(self) -> None:
+        await self._until(lambda: not self._calls, "the results of calls")
 
     def _is_complete(self, message_id: str, facts: Sequence[Fact]) -> bool:
         """All of it was said, and all that was said is here; or the conversation has gone on since."""
@@ -314,19 +328,14 @@ class Recorder:
             if use is None:
                 # Refused by the CLI before anybody was asked: a tool that does not exist, an input of the wrong shape.
                 asked = batch.calls.get(result.call_id) or self._calls.get(result.call_id)
-                use = mapping.tool_use(asked or Call(result.call_id, "unknown", {}), self.names)
+                use = self.asking.refused(asked or Call(result.call_id, "unknown", {}), self.names)
                 batch.events.append(use)
             batch.events.append(mapping.tool_result(use, result))
             batch.results.append(result.call_id)
         open_calls = {*self._calls, *batch.calls} - {*batch.results}
-        if not open_calls and self._request is None and not self._turn.interrupt.is_set():
+        if not (open_calls or self._request or self.asking.pending or self._turn.interrupt.is_set()):
             self._request = ev.model_request_start()
             batch.events.append(self._request)
-
-    def _cut_short(self) -> list[Event]:
-        """What was shown of an answer that the transcript does not have, because the CLI had to be killed."""
-        left = [answer for answer in self._answers.values() if not answer.complete]
-        return [event for answer in left for event in answer.partial()]
 
     def _end_silent(self, batch: Batch) -> None:
         """A model may end its answer without a word, and then the transcript has no line of it. Any other answer that
@@ -389,10 +398,3 @@ class Recorder:
     async def _in_tool(self) -> None:
         await asyncio.sleep(_TOOL_STARTS)
         await failpoints.hit("in_tool")
-
-
-def _fact(kept: Entry) -> Fact:
-    """Lines of a subagent tell no events of the session."""
-    if kept.kind != transcript.LINE or kept.body.get("subpath"):
-        return Told(kept.kind)
-    return transcript.fact_of(transcript.line_of(kept))

@@ -2,7 +2,8 @@
 
 The CLI forgets a call that has no result, and the model would ask for it again: it would run twice. So every call
 gets a result here before a transcript is handed to a CLI. A call with an `agent.tool_use` event may have taken effect,
-and nobody can know; one without was never let through.
+and nobody can know; one without was never let through. The client's answers to calls of custom tools are results too:
+while one is missing, no CLI is needed.
 """
 
 from collections.abc import Sequence
@@ -14,18 +15,19 @@ from footplate.domain.events import Event
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Entry
 from footplate.harness.claude import transcript
+from footplate.harness.claude.custom_tools import CustomTools
 from footplate.harness.claude.mapping import Answered, Call, Said
-from footplate.harness.claude.transcript import Place, Transcript
-from footplate.harness.leftovers import LEFT_OPEN, UNKNOWN, open_spans
+from footplate.harness.claude.transcript import Transcript
+from footplate.harness.leftovers import LEFT_OPEN, STOPPED, UNANSWERED, UNKNOWN, answer_of, open_spans
 
 NOT_STARTED: Final = (
     "This call was not started: the process that should have run it was lost before. It had no effect. Ask for it "
     "again if it is still needed."
 )
 
-Way: TypeAlias = Literal["prompt", "continue", "answered", "interrupted"]
+Way: TypeAlias = Literal["prompt", "continue", "answered", "interrupted", "waiting"]
 """How a turn goes on: from its prompt; from what the log has; not at all, because only its last commit was lost; or
-because a person stopped it."""
+because a person stopped it; or not before the client has answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +39,13 @@ class Settlement:
     """The answer, when it is all there."""
     responses: int = 0
     """Of this turn so far."""
+    pending: tuple[str, ...] = ()
+    """Ids of the events that the client has to answer."""
 
 
-def settle(turn_id: str, found: Transcript, turn_events: Sequence[Event], *, timestamp: str) -> Settlement:
+def settle(
+    turn_id: str, found: Transcript, turn_events: Sequence[Event], *, timestamp: str, custom: CustomTools
+) -> Settlement:
     """`timestamp`: for lines of ours."""
     spans = open_spans(turn_events)
     lines = found.of_turn(turn_id)
@@ -49,16 +55,30 @@ def settle(turn_id: str, found: Transcript, turn_events: Sequence[Event], *, tim
         return Settlement(way="interrupted", events=spans, responses=responses)
     begun = transcript.own_uuid(turn_id) in found.inputs
     uses = {str(event.body.get("call_id")): event for event in turn_events if event.type in ev.TOOL_USES}
+    asks, answers = _asked(turn_events)
     results = {str(event.body.get("call_id")) for event in turn_events if event.type in ev.TOOL_RESULTS}
     events: list[Event] = [*spans]
     entries: list[Entry] = []
+    pending: list[str] = []
     for call, asked in found.open_calls():
-        use = uses.get(call.id)
-        text = _why(use, begun=begun)
-        line = transcript.closing_line(call, asked, text, timestamp=timestamp)
-        entries.append(transcript.entry(turn_id, _place(found, call), line))
-        if use is not None and call.id not in results:
-            events.append(ev.result_of(use, [ev.text_block(text)], is_error=True, call_id=call.id))
+        kept = _kept(found, call)
+        use, ask = uses.get(call.id), asks.get(call.id)
+        if ask is None:
+            text = _why(use, begun=begun) if begun or not custom.had(call.name) else _unanswered(found, kept)
+            line = transcript.closing_line(call, asked, text, timestamp=timestamp)
+            if use is not None and call.id not in results:
+                events.append(ev.result_of(use, [ev.text_block(text)], is_error=True, call_id=call.id))
+        elif (answer := answers.get(ask.id)) is not None:
+            content, is_error = answer_of(answer)
+            line = transcript.closing_line(call, asked, content, timestamp=timestamp, is_error=is_error)
+        else:
+            pending.append(ask.id)
+            continue
+        entries.append(transcript.entry(turn_id, transcript.place_of(kept), line))
+    if pending:
+        return Settlement(
+            way="waiting", events=tuple(events), entries=tuple(entries), responses=responses, pending=tuple(pending)
+        )
     if not begun or _unheard(lines, responses):
         # What the lost attempt wrote down beside the prompt is left out: the CLI writes it anew.
         return Settlement(way="prompt", events=tuple(events), entries=tuple(entries))
@@ -79,13 +99,28 @@ def _why(use: Event | None, *, begun: bool) -> str:
     return NOT_STARTED if use is None else UNKNOWN
 
 
-def _place(found: Transcript, call: Call) -> Place:
+def _asked(turn_events: Sequence[Event]) -> tuple[dict[str, Event], dict[str, Event]]:
+    """What the client was asked, by call, and what it answered, by question."""
+    asks = [event for event in turn_events if event.type == ev.AGENT_CUSTOM_TOOL_USE]
+    answers = [event for event in turn_events if event.type == ev.USER_CUSTOM_TOOL_RESULT]
+    return (
+        {str(event.body.get("call_id")): event for event in asks},
+        {str(event.body.get("custom_tool_use_id")): event for event in answers},
+    )
+
+
+def _unanswered(found: Transcript, asked: Entry) -> str:
+    """Of an earlier turn's question."""
+    return STOPPED if found.interrupted(str(asked.body.get("turn_id"))) else UNANSWERED
+
+
+def _kept(found: Transcript, call: Call) -> Entry:
     """Where the call itself is."""
     for kept in reversed(found.main):
         fact = transcript.fact_of(transcript.line_of(kept))
         if isinstance(fact, Said) and any(made.id == call.id for made in fact.calls):
-            return transcript.place_of(kept)
-    return Place("", "")
+            return kept
+    raise AssertionError(f"call {call.id} is in no line")
 
 
 def _ends_here(found: Transcript, turn_id: str) -> bool:

@@ -85,6 +85,11 @@ def fact_of(line: JsonObject) -> Fact:
     return Told("synthetic") if isinstance(fact, Said) and fact.synthetic else fact
 
 
+def fact_in(kept: Entry) -> Fact:
+    """Lines of a subagent tell no events of the session."""
+    return Told(kept.kind) if kept.kind != LINE or kept.body.get("subpath") else fact_of(line_of(kept))
+
+
 def is_error_notice(line: JsonObject) -> bool:
     """The CLI's own words about a request that failed. The next attempt asks again, and nobody has said them."""
     return bool(line.get("isApiErrorMessage"))
@@ -148,9 +153,11 @@ class Transcript:
         return b"".join(_dumped({**line, "sessionId": session_id}) for line in lines)
 
 
-def closing_line(call: mapping.Call, asked: JsonObject, text: str, *, timestamp: str) -> JsonObject:
+def closing_line(
+    call: mapping.Call, asked: JsonObject, result: Json, *, timestamp: str, is_error: bool = True
+) -> JsonObject:
     """A result of ours for a call that has none, in the place where the CLI would have put its own."""
-    content: list[Json] = [{"type": "tool_result", "tool_use_id": call.id, "content": text, "is_error": True}]
+    content: list[Json] = [{"type": "tool_result", "tool_use_id": call.id, "content": result, "is_error": is_error}]
     kept: JsonObject = {
         name: asked[name] for name in ("cwd", "sessionId", "version", "userType", "gitBranch") if name in asked
     }

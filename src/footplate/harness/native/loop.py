@@ -28,6 +28,7 @@ from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports import Entry, TurnContext
 from footplate.domain.turns import Outcome
 from footplate.harness import endings
+from footplate.harness.leftovers import STOPPED
 from footplate.harness.native import commands, errors, mapping, outcomes, recovery, tools
 from footplate.harness.native.arguments import arguments_of, invalid_arguments
 from footplate.harness.native.interrupt import Interrupted, unless_interrupted
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = "Interrupted by the user while the call was running. It may have taken effect in part."
 _NOT_RUN = "Not run: the user interrupted the turn."
-_NO_ANSWER = "Not answered: the user interrupted the turn."
 
 
 @dataclass(slots=True)
@@ -179,7 +179,7 @@ class Loop:
                 return outcome
         if self.turn.interrupt.is_set():
             return await self._stop([], [], [], waiting)
-        return outcomes.awaiting([item.event_id for item in waiting])
+        return endings.awaiting([item.event_id for item in waiting])
 
     async def _commit(self, events: Sequence[Event], entries: Sequence[Entry], *, leads_on: bool) -> Outcome | None:
         if leads_on:
@@ -209,7 +209,7 @@ class Loop:
         closed = [
             *entries,
             *(self._return(call, tools.failed(_NOT_RUN)) for call in unstarted),
-            *(self._return(item.call, tools.failed(_NO_ANSWER)) for item in waiting),
+            *(self._return(item.call, tools.failed(STOPPED)) for item in waiting),
         ]
         await self._append(events, mapping.mark_interrupted(closed))
         return endings.interrupted("")

@@ -7,7 +7,6 @@ gets a result that says so. The same function serves a turn that was parked and 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 
@@ -17,11 +16,9 @@ from footplate.domain.agents import BUILT_IN_TOOLS
 from footplate.domain.events import Event
 from footplate.domain.json import Json
 from footplate.domain.ports import Entry
-from footplate.harness.leftovers import LEFT_OPEN, UNKNOWN, open_spans
+from footplate.harness.leftovers import LEFT_OPEN, UNANSWERED, UNKNOWN, answer_of, open_spans
 from footplate.harness.native import mapping
 from footplate.harness.native.mapping import Conversation
-
-UNANSWERED: Final = "This call was not answered: the user sent a new message instead."
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +104,5 @@ def _since_last_response(turn_events: Sequence[Event]) -> Sequence[Event]:
 
 
 def _answered(turn_id: str, call: ToolCallPart, answer: Event) -> Entry:
-    given = answer.body.get("content")
-    blocks: list[Json] = given if isinstance(given, list) and given else [ev.text_block("(no content)")]
-    return mapping.tool_return(turn_id, call, blocks, is_error=bool(answer.body.get("is_error")))
+    blocks, is_error = answer_of(answer)
+    return mapping.tool_return(turn_id, call, blocks, is_error=is_error)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.unit.harness.twins import MemoryLog
 
 from footplate.domain import events as ev
-from footplate.domain.agents import ResolvedConfig
+from footplate.domain.agents import CustomTool, ResolvedConfig
 from footplate.domain.brought import Brought
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject
@@ -23,6 +23,7 @@ from footplate.testing import ScriptedModel
 
 TOOLS = ("bash", "read", "write", "edit", "glob", "grep")
 CONFIG = ResolvedConfig(harness="claude", model="claude-sonnet-4-5", system="Be brief.", tools=TOOLS)
+ASK = CustomTool(name="ask", description="Ask the person.", input_schema={"type": "object"})
 
 
 @dataclass
@@ -43,6 +44,8 @@ class Desk:
     environment: GuardedEnvironment | None = None
     brought: Brought = field(default_factory=Brought)
     servers: tuple[McpServer, ...] = ()
+    custom_tools: tuple[CustomTool, ...] = ()
+    max_iterations: int = CONFIG.max_iterations
 
     def open(self, host: str = "host") -> GuardedEnvironment:
         """On a machine of this name: another has another home and another working directory."""
@@ -50,13 +53,19 @@ class Desk:
         root.mkdir(parents=True, exist_ok=True)
         return UnsandboxedEnvironment(str(root), deadline=clock() + 600, home=str(self.folder / host))
 
+    @property
+    def config(self) -> ResolvedConfig:
+        return replace(
+            CONFIG, mcp_servers=self.servers, custom_tools=self.custom_tools, max_iterations=self.max_iterations
+        )
+
     async def prepare(self) -> None:
         """A CLI ahead of the next turn, which finds it."""
         self.environment = self.environment or self.open()
         self.kept = await self.harness.prepare(
             Ahead(
                 session_id="sesn_1",
-                config=replace(CONFIG, mcp_servers=self.servers),
+                config=self.config,
                 history=list(self.log.entries),
                 environment=self.environment,
                 endpoints={"anthropic": Endpoint("a-token", self.model.url)},
@@ -108,7 +117,7 @@ class Desk:
             session_id="sesn_1",
             turn_id=f"turn_{self.number}",
             attempt=self.attempt,
-            config=replace(CONFIG, mcp_servers=self.servers),
+            config=self.config,
             content=self.content,
             history=list(self.log.entries),
             turn_events=list(self.log.events[self.first_event :]),
@@ -122,6 +131,11 @@ class Desk:
             endpoints={"anthropic": Endpoint("a-token", self.model.url)},
             brought=self.brought,
         )
+
+    def answer(self, event_id: str, *content: JsonObject, is_error: bool = False) -> None:
+        """As the client."""
+        body: JsonObject = {"custom_tool_use_id": event_id, "content": [*content], "is_error": is_error}
+        self.log.events.append(Event(ev.USER_CUSTOM_TOOL_RESULT, body))
 
     def told(self) -> list[Event]:
         """Events of the last turn."""

@@ -23,8 +23,8 @@ def said(uuid: str, message_id: str, text: str) -> JsonObject:
     return line("assistant", uuid, [{"type": "text", "text": text}], id=message_id, model="claude-sonnet-5")
 
 
-def called(uuid: str, message_id: str, call_id: str, command: str = "ls") -> JsonObject:
-    block: JsonObject = {"type": "tool_use", "id": call_id, "name": "Bash", "input": {"command": command}}
+def called(uuid: str, message_id: str, call_id: str, command: str = "ls", name: str = "Bash") -> JsonObject:
+    block: JsonObject = {"type": "tool_use", "id": call_id, "name": name, "input": {"command": command}}
     return line("assistant", uuid, [block], id=message_id, model="claude-sonnet-5")
 
 

@@ -4,13 +4,16 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.unit.harness.claude.desk import Desk
+from tests.unit.harness.claude.desk import CONFIG, Desk
 from tests.unit.harness.claude.lines import called, entries, line, prompt, result, said
 from tests.unit.harness.twins import MemoryLog
 
 from footplate.domain import events as ev
 from footplate.domain.json import JsonObject
+from footplate.domain.ports import Entry
 from footplate.harness.claude import options, recovery
+from footplate.harness.claude.custom_tools import CustomTools
+from footplate.harness.claude.recovery import Settlement
 from footplate.harness.claude.transcript import Transcript
 from footplate.testing import ScriptedModel, Step, replies, reply, text, tool, usage
 from footplate.testing.scripts import Request, Script
@@ -81,20 +84,26 @@ def summary(uuid: str) -> JsonObject:
     return {**line("user", uuid, [{"type": "text", "text": "In short."}]), "isCompactSummary": True}
 
 
+def settle(history: list[Entry]) -> Settlement:
+    return recovery.settle(
+        "turn_1", Transcript(history), [], timestamp="2026-01-01T00:00:00.000Z", custom=CustomTools(CONFIG)
+    )
+
+
 def test_a_turn_that_was_lost_right_after_it_goes_on() -> None:
     history = entries(
         "turn_1", prompt("turn_1"), called("a", "m", "t1"), result("b", "t1"), boundary("c"), summary("d")
     )
-    found = recovery.settle("turn_1", Transcript(history), [], timestamp="2026-01-01T00:00:00.000Z")
+    found = settle(history)
     assert (found.way, found.entries) == ("continue", ())
 
 
 def test_a_turn_that_began_with_it_and_was_not_answered_is_begun_again() -> None:
     history = entries("turn_1", prompt("turn_1"), boundary("c"), summary("d"))
-    assert recovery.settle("turn_1", Transcript(history), [], timestamp="2026-01-01T00:00:00.000Z").way == "prompt"
+    assert settle(history).way == "prompt"
 
 
 def test_an_answer_after_it_is_the_answer() -> None:
     history = entries("turn_1", prompt("turn_1"), boundary("c"), summary("d"), said("e", "m", "Well."))
-    found = recovery.settle("turn_1", Transcript(history), [], timestamp="2026-01-01T00:00:00.000Z")
+    found = settle(history)
     assert (found.way, found.text) == ("answered", "Well.")

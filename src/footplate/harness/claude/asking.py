@@ -1,0 +1,93 @@
+"""The calls of a turn that only the client can answer.
+
+A CLI may not wait for a person: it would live for days, and its turn's worker with it. So it is told at once that the
+client was asked, and goes on with the other calls of the answer; that word is no result, and never gets into the log.
+When all of them are done, and before the CLI asks the model again, the turn ends. It goes on when the client has
+answered, on whatever host, with the answers in the transcript in the place of what the CLI was told.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from footplate.domain.errors import FootplateError
+from footplate.domain.events import Event
+from footplate.domain.json import JsonObject
+from footplate.domain.mcp import Names
+from footplate.domain.ports import TurnContext
+from footplate.harness.claude import mapping, transcript
+from footplate.harness.claude.custom_tools import CustomTools
+from footplate.harness.claude.mapping import Answered, Call
+
+
+class Calls(Protocol):
+    """What has to be known of the turn's other calls. The recorder is."""
+
+    failed: "asyncio.Future[None]"
+
+    def starts(self, call_id: str, name: str) -> bool: ...
+    def fail(self, error: FootplateError) -> None: ...
+    def close_calls(self, call_ids: Sequence[str]) -> Awaitable[None]: ...
+    def calls_closed(self) -> Awaitable[None]: ...
+
+
+class Asking:
+    def __init__(self, turn: TurnContext) -> None:
+        self._turn = turn
+        self.tools = CustomTools(turn.config)
+        self.over = asyncio.Event()
+        """Nothing is left to do but to wait for the client."""
+        self.between: Callable[[], Awaitable[None]] | None = None
+        """What is to be done between the calls of an answer and the next one."""
+        self._expected: dict[str, Call] = {}
+        self._asked: dict[str, Event] = {}
+        self._withheld: set[str] = set()
+
+    def expect(self, call: Call) -> bool:
+        """Is it the client's to answer? If so, it is asked when the CLI makes the call: nobody has stopped it then."""
+        if not self.tools.has(call.name):
+            return False
+        self._expected[call.id] = call
+        return True
+
+    async def ask(self, call_id: str, name: str, calls: Calls) -> bool:
+        """Once; from here on nothing but the turn's next attempt waits for this call. False: it was not let through."""
+        if not calls.starts(call_id, name):
+            return False
+        call = self._expected[call_id]
+        self._asked[call_id] = event = self.tools.use(call)
+        try:
+            await self._turn.log.append([event])
+        except FootplateError as error:
+            calls.fail(error)
+            raise
+        await calls.close_calls([call_id])
+        return True
+
+    async def pause(self, calls: Calls) -> None:
+        """The CLI is done with the calls of an answer. Returns when it may ask the model: not before the client."""
+        if self._asked:
+            await calls.calls_closed()
+            self.over.set()
+            await calls.failed
+        elif self.between is not None:
+            await self.between()
+
+    @property
+    def pending(self) -> Sequence[str]:
+        """Ids of the events that the client has to answer."""
+        return [event.id for event in self._asked.values()]
+
+    def withholds(self, line: JsonObject) -> bool:
+        """Is it what the CLI was told instead of a result, or does it hang on that?"""
+        fact = transcript.fact_of(line) if self._asked else None
+        told = isinstance(fact, Answered) and all(result.call_id in self._asked for result in fact.results)
+        if not told and line.get("parentUuid") not in self._withheld:
+            return False
+        self._withheld.add(str(line.get("uuid")))
+        return True
+
+    def refused(self, call: Call, names: Names) -> Event:
+        """A call that nobody was asked for, by its own name."""
+        return mapping.tool_use(replace(call, name=self.tools.own(call.name)), names)
