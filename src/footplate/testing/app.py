@@ -85,7 +85,7 @@ class ModelApp:
         except ScriptError as error:
             await exchange.fail(s.http_error(400, message=str(error)), wire)
             return
-        answer = Answer(wire, steps, body)
+        answer = Answer(wire, selection.offered(steps, body), body)
         if body.get("stream"):
             await exchange.stream(answer)
         else:

@@ -1,4 +1,4 @@
-"""Which script answers a request, and at which index: pure functions of headers and of what was said.
+"""Which script answers a request, at which index and by which tools: pure functions of the request.
 
 A script is chosen by the session's id when one of that name is installed; else by the last marker `[[script:NAME]]` in
 what users said; else by one in the system prompt; else it is `default`. Tool results are not searched: a file that
@@ -7,10 +7,12 @@ happens to hold a marker must not change the script.
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
+from footplate.domain.json import Json, JsonObject
+from footplate.testing import steps as s
 from footplate.testing.scripts import DEFAULT
 from footplate.testing.wire.format import Said
 
@@ -58,3 +60,24 @@ def _choose(
     if marked is not None:
         return marked, since
     return (system[-1], total) if system else (DEFAULT, total)
+
+
+def offered(steps: Sequence[s.Step], request: JsonObject) -> Sequence[s.Step]:
+    """Calls by the request's own names of its tools: one story suits `bash` of one harness and `Bash` of another."""
+    if not any(isinstance(step, s.Tool) for step in steps):
+        return steps
+    names = _names(request.get("tools"))
+    known = {name.casefold(): name for name in names}
+    return [
+        replace(step, tool=known.get(step.tool.casefold(), step.tool))
+        if isinstance(step, s.Tool) and step.tool not in names
+        else step
+        for step in steps
+    ]
+
+
+def _names(tools: Json) -> list[str]:
+    """In whichever format: OpenAI's chat has them one level down."""
+    given = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    inner = [tool["function"] if isinstance(tool.get("function"), dict) else tool for tool in given]
+    return [str(tool["name"]) for tool in inner if isinstance(tool, dict) and "name" in tool]

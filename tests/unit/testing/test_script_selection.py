@@ -5,7 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from footplate.domain.json import Json, JsonObject
-from footplate.testing.selection import select
+from footplate.testing import text, tool
+from footplate.testing.selection import offered, select
+from footplate.testing.steps import Step
 from footplate.testing.wire import chat, messages, responses
 from footplate.testing.wire.format import Said
 
@@ -109,3 +111,15 @@ def test_conversations_are_told_apart_by_session_or_by_what_was_said() -> None:
     assert select({}, one, ()).conversation != select({}, other, ()).conversation
     assert select(session, one, ()).conversation == select(session, other, ()).conversation
     assert select(session, one, ()).conversation != select({"x-footplate-session": "t"}, one, ()).conversation
+
+
+TOOLS: JsonObject = {"tools": [{"name": "Bash"}, {"type": "function", "function": {"name": "grep"}}, {}]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "called"), [("bash", "Bash"), ("Bash", "Bash"), ("GREP", "grep"), ("unknown", "unknown")]
+)
+def test_a_tool_is_called_by_the_name_that_the_request_has_for_it(asked: str, called: str) -> None:
+    steps: list[Step] = [text("Well."), tool(asked, {"a": 1})]
+    assert offered(steps, TOOLS) == [text("Well."), tool(called, {"a": 1})]
+    assert offered(steps, {}) == steps
