@@ -87,6 +87,8 @@ class Database:
                 server_settings={"plan_cache_mode": plans},
                 command_timeout=60,
                 timeout=10,
+                # There are only so many. A timer for each would hold on to the turn that first used it.
+                max_cached_statement_lifetime=0,
             )
         return cls(pool, patience=patience)
 
