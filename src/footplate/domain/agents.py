@@ -58,6 +58,18 @@ class CustomTool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Subagent:
+    """An agent that another one may ask for help, in a thread of the same session."""
+
+    name: str
+    description: str
+    model: str
+    system: str
+    tools: tuple[str, ...] = ()
+    max_iterations: int = DEFAULT_MAX_ITERATIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedConfig:
     """What one turn runs with. Stored as JSON with the turn."""
 
@@ -80,6 +92,7 @@ class ResolvedConfig:
     """How long the turn may take by the clock, all attempts and waits together; None: as long as it takes."""
     projects: tuple[SessionProject, ...] = ()
     """What the session works on, the working directory first, as it was when the turn began."""
+    subagents: tuple[Subagent, ...] = ()
 
 
 def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default_harness: str) -> ResolvedConfig:
@@ -101,6 +114,7 @@ def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default
         agent_version=_integer(agent.get("version"), 0),
         max_retries=_optional_integer(limits.get("max_retries")),
         timeout_seconds=_optional_number(limits.get("timeout_seconds")),
+        subagents=tuple(_subagent(member) for member in _objects(_object(merged.get("multiagent")).get("agents"))),
     )
 
 
@@ -127,6 +141,32 @@ def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
         projects=tuple(SessionProject.load(project) for project in projects if isinstance(project, dict))
         if isinstance(projects, list)
         else (),
+        subagents=tuple(_load_subagent(kept) for kept in _objects(stored.get("subagents"))),
+    )
+
+
+def _subagent(agent: Mapping[str, Json]) -> Subagent:
+    """From the definition that the session keeps of it."""
+    config = resolve(agent, {}, default_harness="")
+    return Subagent(
+        name=str(agent.get("name")),
+        description=str(agent.get("description") or ""),
+        model=config.model,
+        system=config.system,
+        tools=config.tools,
+        max_iterations=config.max_iterations,
+    )
+
+
+def _load_subagent(stored: Mapping[str, Json]) -> Subagent:
+    tools = stored.get("tools")
+    return Subagent(
+        name=str(stored["name"]),
+        description=str(stored["description"]),
+        model=str(stored["model"]),
+        system=str(stored["system"]),
+        tools=tuple(str(name) for name in tools) if isinstance(tools, list) else (),
+        max_iterations=_integer(stored.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
     )
 
 
@@ -176,6 +216,10 @@ def _enabled(toolset: Mapping[str, Json], name: str) -> bool:
 
 def _object(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Json) -> list[JsonObject]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _integer(value: Json, default: int) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from footplate.domain import events as ev
+from footplate.domain import threads
 from footplate.domain.events import Event, Usage
 from footplate.domain.json import Json
 
@@ -31,7 +32,7 @@ def open_spans(turn_events: Sequence[Event]) -> tuple[Event, ...]:
     """An end for each model request that has none."""
     ended = {event.body.get("model_request_start_id") for event in turn_events if event.type == ev.MODEL_REQUEST_END}
     return tuple(
-        ev.model_request_end(event.id, Usage(), is_error=True)
+        threads.beside(event, ev.model_request_end(event.id, Usage(), is_error=True))
         for event in turn_events
         if event.type == ev.MODEL_REQUEST_START and event.id not in ended
     )

@@ -19,6 +19,7 @@ from footplate.api.wire.threads import ListThreadEvents, ListThreads
 from footplate.domain.errors import InvalidRequest, NotFound
 from footplate.domain.principals import Principal
 from footplate.domain.services import EventPage
+from footplate.domain.threads import primary_id
 from footplate.domain.turns import Session
 
 router = router_of("/v1/sessions/{session_id}/threads", "threads")
@@ -79,6 +80,6 @@ async def stream_thread_events(request: Request, session_id: str, thread_id: str
 async def _session(request: Request, principal: Principal, session_id: str, thread_id: str) -> Session:
     """The session, if the thread is its own."""
     session = await services_of(request).reads.session(principal, session_id)
-    if thread_id != threads.primary_id(session.id):
+    if thread_id != primary_id(session.id):
         raise NotFound("thread", thread_id)
     return session

@@ -7,8 +7,8 @@ from pydantic import Field
 from footplate.api.wire.base import Parameters, Text, optional_timestamp, timestamp
 from footplate.api.wire.events import MAX_EVENTS
 from footplate.api.wire.sessions import Status, stats, usage
-from footplate.domain import ids
 from footplate.domain.json import JsonObject
+from footplate.domain.threads import primary_id
 from footplate.domain.turns import Session
 
 _NOT_REPEATED: Final = frozenset({"multiagent"})
@@ -23,11 +23,6 @@ class ListThreads(Parameters):
 class ListThreadEvents(Parameters):
     limit: Annotated[int, Field(ge=1, le=MAX_EVENTS)] = MAX_EVENTS
     page: Text | None = None
-
-
-def primary_id(session_id: str) -> str:
-    """The same for ever, without being stored."""
-    return f"{ids.THREAD}_{session_id.removeprefix(f'{ids.SESSION}_')}"
 
 
 def answer(session: Session) -> JsonObject:

@@ -1,13 +1,12 @@
-"""One answer of the model while it is being said: shown as previews, collected for an answer that is cut short."""
+"""Answers of the model while they are being said: shown as previews, collected for an answer that is cut short."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from footplate.domain.events import Event
+from footplate.domain.events import Event, Usage
 from footplate.domain.ports import Preview, TurnLog
 from footplate.harness.claude import mapping
-from footplate.harness.claude.mapping import Written
+from footplate.harness.claude.mapping import Fact, Written
 
 
 @dataclass(slots=True)
@@ -55,6 +54,66 @@ class Answer:
         return mapping.spoken(said, ids)
 
 
-def cut_short(answers: Iterable[Answer]) -> list[Event]:
-    """What was shown of answers that the transcript does not have, because the CLI had to be killed."""
-    return [event for answer in answers if not answer.complete for event in answer.partial()]
+class Answers:
+    """Those of the primary thread that the transcript has not told of, as the CLI says them."""
+
+    def __init__(self, log: TurnLog) -> None:
+        self._log = log
+        self._found: dict[str, Answer] = {}
+        self._current: Answer | None = None
+        self._last: Answer | None = None
+
+    def hear(self, fact: Fact) -> bool:
+        """Whether an answer is complete by it."""
+        current = self._current
+        match fact:
+            case mapping.Begun(message_id=message_id, model=model, usage=used):
+                self._current = self._last = self._found[message_id] = Answer(model, dict(used))
+            case mapping.BlockBegun(index=index, counts=True) if current:
+                current.blocks.add(index)
+            case mapping.Delta(index=index, kind=kind, text=text) if current and text:
+                current.write(index, kind, text, self._log)
+            case mapping.Progressed(usage=used, stopped=stopped) if current:
+                current.stopped = stopped
+                current.counted.update({name: count for name, count in used.items() if count is not None})
+            case mapping.Completed() if current and current.stopped:
+                current.complete = True
+                self._current = None
+                return True
+        return False
+
+    def find(self, message_id: str) -> Answer | None:
+        return self._found.get(message_id)
+
+    def take(self, message_id: str) -> Answer | None:
+        """The transcript has all of it."""
+        return self._found.pop(message_id, None)
+
+    @property
+    def owed(self) -> bool:
+        """An answer is complete, and the transcript has not told of all of it."""
+        return any(answer.complete for answer in self._found.values())
+
+    @property
+    def partial_text(self) -> str:
+        """Of the one that is being said."""
+        return self._last.text if self._last is not None and not self._last.complete else ""
+
+    def cut_short(self) -> list[Event]:
+        """What was shown of an answer that the transcript does not have, because the CLI had to be killed."""
+        left = [answer for answer in self._found.values() if not answer.complete]
+        return [event for answer in left for event in answer.partial()]
+
+    @property
+    def silent_usage(self) -> Usage | None:
+        """Of an answer without a word."""
+        silent = [answer for answer in self._found.values() if answer.complete and not answer.blocks]
+        return mapping.usage(silent[-1].model, silent[-1].counted) if silent else None
+
+    @property
+    def last_usage(self) -> Usage | None:
+        """Of an answer that is not kept: it is paid for all the same."""
+        last = self._last
+        if last is None or not any(answer is last for answer in self._found.values()):
+            return None
+        return mapping.usage(last.model, last.counted)

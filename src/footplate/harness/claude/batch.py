@@ -1,24 +1,65 @@
 """One commit of a turn in the making."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from footplate.domain import threads
 from footplate.domain.events import Event, Usage
 from footplate.domain.ports import Entry
-from footplate.harness.claude.mapping import Call
+from footplate.harness.claude import mapping
+from footplate.harness.claude.calls import Calls
+from footplate.harness.claude.mapping import Answered, Call
 
 
 @dataclass(slots=True)
 class Batch:
     events: list[Event] = field(default_factory=list)
     usage: Usage | None = None
-    calls: dict[str, Call] = field(default_factory=dict)
-    """That the model asked for."""
-    results: list[str] = field(default_factory=list)
-    """Calls that have theirs with it."""
+    asked: list[tuple[Calls, Call]] = field(default_factory=list)
+    """What the model asked for, in which thread."""
+    answered: list[tuple[Calls, str]] = field(default_factory=list)
+    """Calls that have their results with it."""
     marks: list[Entry] = field(default_factory=list)
-    upto: int = 0
-    """How many of the held lines it takes."""
+    goes_on: bool = False
+    """There is more to tell than it does."""
+    _taken: list[tuple[list[Entry], int]] = field(default_factory=list)
 
     def add(self, used: Usage | None) -> None:
         if used is not None:
             self.usage = used if self.usage is None else self.usage + used
+
+    def results(self, calls: Calls, fact: Answered, refused: Callable[[Call], Event]) -> None:
+        """`refused`: tells of a call that was not let through."""
+        for result in fact.results:
+            use = calls.uses.get(result.call_id)
+            if use is None:
+                # Refused before it was let through: a tool that does not exist, an input of the wrong shape.
+                asked = self._wanted(calls).get(result.call_id) or Call(result.call_id, "unknown", {})
+                use = refused(asked)
+                self.events.append(use)
+            self.events.append(threads.inside(mapping.tool_result(use, result), calls.thread_id))
+            self.answered.append((calls, result.call_id))
+
+    def leaves_open(self, calls: Calls) -> bool:
+        """Whether some of these calls have no result even then."""
+        return bool({*self._wanted(calls)} - {call_id for of, call_id in self.answered if of is calls})
+
+    def take(self, held: list[Entry], count: int) -> None:
+        """The first of these lines go with it."""
+        if count:
+            self._taken.append((held, count))
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [*(kept for held, count in self._taken for kept in held[:count]), *self.marks]
+
+    def committed(self) -> None:
+        for held, count in self._taken:
+            del held[:count]
+        for calls, call in self.asked:
+            calls.open[call.id] = call
+        for calls, call_id in self.answered:
+            calls.end(call_id)
+
+    def _wanted(self, calls: Calls) -> dict[str, Call]:
+        return {**calls.open, **{call.id: call for of, call in self.asked if of is calls}}

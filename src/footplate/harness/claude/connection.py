@@ -214,7 +214,9 @@ class Connection:
             call = Call(str(tool_use_id), str(given["tool_name"]), given["tool_input"])  # type: ignore[typeddict-item]
             if given.get("agent_id") and self._served().asking.tools.has(call.name):
                 return _denied(_NOT_A_SUBAGENTS)
-            await self._served().intend(call)
+            if (reason := self._served().refuses(call)) is not None:
+                return _denied(reason)
+            await self._served().intend(call, given.get("agent_id"))  # type: ignore[arg-type]
         except Exception as error:  # noqa: BLE001 - closed is the safe side
             if self.recorder is not None:
                 failure = error if isinstance(error, FootplateError) else Temporary(f"A call failed: {error!r}")

@@ -97,12 +97,24 @@ class Said:
     def calls(self) -> list[Call]:
         return [part for part in self.parts if isinstance(part, Call)]
 
+    @property
+    def text(self) -> str:
+        return "".join(part[1] for part in self.parts if isinstance(part, tuple) and part[0] == "agent.message")
+
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     """Results of calls."""
 
     results: tuple[Result, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delegated:
+    """A call has begun the work of a subagent."""
+
+    agent_id: str
+    call_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +168,7 @@ Fact: TypeAlias = (
     | Completed
     | Said
     | Answered
+    | Delegated
     | Ended
     | Dropped
     | Limited
@@ -283,6 +296,10 @@ def _rate_limit(message: sdk.RateLimitEvent) -> Fact:
     return Limited(info.status == "rejected", info.resets_at)
 
 
+def _task_started(message: sdk.TaskStartedMessage) -> Fact:
+    return Delegated(message.task_id, message.tool_use_id) if message.tool_use_id else Told("task_started")
+
+
 READERS: Final[Mapping[type, Callable[[Any], Fact]]] = {
     sdk.AssistantMessage: _assistant,
     sdk.UserMessage: _user,
@@ -291,7 +308,7 @@ READERS: Final[Mapping[type, Callable[[Any], Fact]]] = {
     sdk.ResultMessage: _result,
     sdk.RateLimitEvent: _rate_limit,
     sdk.MirrorErrorMessage: lambda message: Dropped(message.error),
-    sdk.TaskStartedMessage: lambda _: Told("task_started"),
+    sdk.TaskStartedMessage: _task_started,
     sdk.TaskProgressMessage: lambda _: Told("task_progress"),
     sdk.TaskUpdatedMessage: lambda _: Told("task_updated"),
     sdk.TaskNotificationMessage: lambda _: Told("task_notification"),

@@ -12,7 +12,8 @@ from claude_agent_sdk._internal.sessions import _sanitize_path
 from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
 from claude_agent_sdk.types import HookEvent
 
-from footplate.domain.agents import ResolvedConfig
+from footplate.domain import threads
+from footplate.domain.agents import ResolvedConfig, Subagent
 from footplate.domain.errors import ModelRefused
 from footplate.domain.ports import Endpoint
 from footplate.harness.claude import program, tool_names
@@ -52,6 +53,12 @@ _VARIABLES: Final = {
     # The boundary is the environment's: the CLI is not asked to be one.
     "IS_SANDBOX": "1",
 }
+_WITH_SUBAGENTS: Final = {
+    # The agent has those that it names, and no others.
+    "CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS": "1",
+    "CLAUDE_CODE_FORK_SUBAGENT": "0",
+    "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": "1",
+}
 
 
 def check(config: ResolvedConfig) -> None:
@@ -62,17 +69,18 @@ def check(config: ResolvedConfig) -> None:
         raise ModelRefused(
             f"Claude Code does not take these model parameters: {', '.join(unknown)}.", help_text=f"It takes: {known}."
         )
-    model_of(config)
+    for model in (config.model, *(agent.model for agent in config.subagents)):
+        model_of(model)
 
 
-def model_of(config: ResolvedConfig) -> str:
-    provider, colon, name = config.model.partition(":")
-    if not colon and config.model.startswith("claude"):
-        return config.model
+def model_of(model: str) -> str:
+    provider, colon, name = model.partition(":")
+    if not colon and model.startswith("claude"):
+        return model
     if provider == PROVIDER and name:
         return name
     raise ModelRefused(
-        f"Claude Code runs Anthropic's models, not {config.model!r}.",
+        f"Claude Code runs Anthropic's models, not {model!r}.",
         help_text="Name a model such as claude-sonnet-5, or use the harness 'native', which takes any provider's.",
     )
 
@@ -125,6 +133,7 @@ def variables(config: ResolvedConfig, endpoint: Endpoint, *, scratch: str, root:
         "CLAUDE_ENV_FILE": shell_file(scratch)[0],
         **({"CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(limit)} if isinstance(limit, int) else {}),
         **({"CLAUDE_CODE_RESUME_INTERRUPTED_TURN": "1"} if goes_on else {}),
+        **(_WITH_SUBAGENTS if config.subagents else {}),
     }
 
 
@@ -147,9 +156,10 @@ def options(
         hooks["PostToolBatch"] = [_hook(paused)]
     made = sdk.ClaudeAgentOptions(
         cli_path=program.path(),
-        model=model_of(config),
+        model=model_of(config.model),
         system_prompt={"type": "preset", "preset": "claude_code", "append": config.system, "snapshot": False},
-        tools=tool_names.offered(config.tools),
+        tools=[*tool_names.offered(config.tools), *([threads.TOOL] if config.subagents else [])],
+        agents={agent.name: _defined(agent) for agent in config.subagents} or None,
         permission_mode="bypassPermissions",
         max_turns=max_turns,
         setting_sources=[],
@@ -174,6 +184,17 @@ def options(
 
 def _hook(callback: sdk.HookCallback) -> sdk.HookMatcher:
     return sdk.HookMatcher(hooks=[callback], timeout=HOOK_SECONDS, on_failure="block")
+
+
+def _defined(agent: Subagent) -> sdk.AgentDefinition:
+    """It has its own words, model and tools, and those of the agent that asks it are not lent to it."""
+    return sdk.AgentDefinition(
+        description=agent.description or agent.name,
+        prompt=agent.system or f"You are {agent.name}.",
+        tools=tool_names.offered(agent.tools),
+        model=model_of(agent.model),
+        maxTurns=agent.max_iterations,
+    )
 
 
 def command(made: sdk.ClaudeAgentOptions) -> Sequence[str]:

@@ -18,11 +18,13 @@ from footplate.domain.events import Event, Usage
 from footplate.domain.json import JsonObject
 from footplate.domain.mcp import Names
 from footplate.domain.ports import Entry, TurnContext
-from footplate.harness.claude import leaving, mapping, transcript
-from footplate.harness.claude.answer import Answer, cut_short
+from footplate.harness.claude import leaving, mapping, subagents, transcript
+from footplate.harness.claude.answer import Answer, Answers
 from footplate.harness.claude.asking import Asking
 from footplate.harness.claude.batch import Batch
+from footplate.harness.claude.calls import Calls
 from footplate.harness.claude.mapping import Answered, Call, Compacted, Fact, Said
+from footplate.harness.claude.subagents import Subagent, Subagents
 from footplate.harness.claude.transcript import Place, Transcript
 
 log = structlog.get_logger(__name__)
@@ -44,16 +46,12 @@ class Recorder:
         self.responses = responses
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done with the error that ends the turn."""
-        self._answers: dict[str, Answer] = {}
-        self._current: Answer | None = None
-        self._last: Answer | None = None
+        self._answers = Answers(turn.log)
         self._held: list[Entry] = []
         """Lines that wait for what makes them complete."""
         self._request: Event | None = None
-        self._calls: dict[str, Call] = {}
-        """Committed with their answer, and without a result."""
-        self._uses: dict[str, Event] = {}
-        self._running: str | None = None
+        self._calls = Calls()
+        self._subagents = Subagents(turn)
         self._started: set[str] = set()
         """Calls that the worker makes itself."""
         self.names = Names(turn.config.mcp_servers)
@@ -65,7 +63,6 @@ class Recorder:
         """An answer that was said to its end counts as complete, whatever is missing."""
         self._changed = asyncio.Condition()
         self._writing = asyncio.Lock()
-        self._turnstile = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self.limited_until: float | None = None
 
@@ -76,7 +73,7 @@ class Recorder:
         self._request = ev.model_request_start(repository=repository)
         await self._turn.log.append([*events, self._request], entries=entries)
 
-    def heard(self, message: object) -> None:  # noqa: C901 - a table of what there is to hear
+    def heard(self, message: object) -> None:
         """The CLI's words, in the order in which it said them. Never blocks."""
         fact = mapping.read(message)
         match fact:
@@ -84,20 +81,8 @@ class Recorder:
                 if (session_id, version) != self._named:
                     self._named = (session_id, version)
                     self._held.append(transcript.session_entry(self._turn.turn_id, session_id, version))
-            case mapping.Begun(message_id=message_id, model=model, usage=used):
-                self._current = self._last = self._answers[message_id] = Answer(model, dict(used))
-            case mapping.BlockBegun(index=index, counts=True) if self._current:
-                self._current.blocks.add(index)
-            case mapping.Delta(index=index, kind=kind, text=text) if self._current and text:
-                self._current.write(index, kind, text, self._turn.log)
-            case mapping.Progressed(usage=used, stopped=stopped) if self._current:
-                self._current.stopped = stopped
-                self._current.counted.update({name: count for name, count in used.items() if count is not None})
-            case mapping.Completed() if self._current and self._current.stopped:
-                self._current.complete = True
-                self._current = None
-                if self._held:
-                    self._spawn(self._catch_up())
+            case mapping.Delegated(agent_id=agent_id, call_id=call_id):
+                self._subagents.learn(agent_id, call_id)
             case mapping.Limited(rejected=True, resets_at=resets_at):
                 self.limited_until = resets_at
             case mapping.Dropped(error=error):
@@ -105,7 +90,8 @@ class Recorder:
             case mapping.Unknown(kind=kind):
                 log.info("message not known", action="claude.unknown_message", kind=kind)
             case _:
-                pass
+                if self._answers.hear(fact) and self._held:
+                    self._spawn(self._catch_up())
 
     async def mirrored(self, place: Place, lines: Sequence[Mapping[str, Any]]) -> None:
         """Lines of the transcript, in order. What they complete is durable when this returns."""
@@ -120,27 +106,36 @@ class Recorder:
             self.fail(error)
             raise
 
-    async def intend(self, call: Call) -> None:
-        """Returns when the call may start: all that led to it is in the log, and so is the call."""
-        async with self._turnstile:
-            await self._until(lambda: call.id in self._calls, "an answer with a call")
-            await self._until(lambda: self._running is None, None)
+    def refuses(self, call: Call) -> str | None:
+        """Why this call will not be let through, for the model to read."""
+        return subagents.refusal(call, self._turn.config.subagents)
+
+    async def intend(self, call: Call, agent_id: str | None = None) -> None:
+        """Returns when the call may start: all that led to it is in the log, and so is the call. `agent_id`: of the
+        subagent that makes it. Each thread has its own order: a subagent works while the call that asked for it runs.
+        """
+        await self._until(lambda: self._calls_of(agent_id) is not None, "who asked a subagent")
+        calls = self._calls_of(agent_id)
+        assert calls is not None
+        async with calls.turnstile:
+            await self._until(lambda: call.id in calls.open, "an answer with a call")
+            await self._until(lambda: calls.lets(call), None)
             await failpoints.hit("before_intent")
-            if self.asking.expect(self._calls[call.id]):
-                self._running = call.id
-                return
             # As the model said it: the CLI fills in what it left out.
-            use = mapping.tool_use(self._calls[call.id], self.names)
-            await self._turn.log.append([use])
-            self._uses[call.id] = use
-            self._running = call.id
+            asked = calls.open[call.id]
+            if self.asking.expect(asked):
+                calls.running.add(call.id)
+                return
+            use = calls.use(asked, self.names)
+            await self._turn.log.append([use, *self._subagents.begin(asked)])
+            calls.begin(call.id, use)
             await failpoints.hit("after_intent")
         self._spawn(self._in_tool())
 
     def starts(self, call_id: str, name: str) -> bool:
         """May this call, which the worker makes itself, be made? Once, and if it was let through."""
-        asked = self._calls.get(call_id)
-        if call_id in self._started or call_id != self._running or asked is None or asked.name != name:
+        asked = self._calls.open.get(call_id)
+        if call_id in self._started or call_id not in self._calls.running or asked is None or asked.name != name:
             return False
         self._started.add(call_id)
         return True
@@ -152,16 +147,17 @@ class Recorder:
         for the whole.
         """
         async with self._writing:
-            whole = how != "lost"
-            while 0 < (batch := self._gather(all_of_it=whole)).upto < len(self._held):
+            while (batch := self._gather(all_of_it=how != "lost")).goes_on:
                 await self._write(batch)
+            if how != "lost":
+                self._subagents.end(batch)
             if how == "well":
                 self._end_silent(batch)
             if how == "interrupted":
-                batch.events += cut_short(self._answers.values())
+                batch.events += self._answers.cut_short()
                 batch.marks.append(transcript.mark_interrupted(self._turn.turn_id))
             if self._request is not None:
-                used = self._last_usage()
+                used = self._answers.last_usage
                 batch.events.append(self._end(used, is_error=True))
                 batch.add(used)
             self._refusing = how == "lost"
@@ -171,7 +167,7 @@ class Recorder:
         """Returns at a safe point: no call is open, no answer half stored, and nothing more is taken."""
         self._leaving = True
         while not self._left:
-            await self._until(lambda: self._left or not (self._calls or self._owed), None)
+            await self._until(lambda: self._left or not (self._calls.open or self._answers.owed), None)
             async with self._writing:
                 await self._commit()
                 self._leave_after(Batch())
@@ -181,30 +177,24 @@ class Recorder:
         """Decided with the commit that closes the last call, and not by whoever waits for it: the model may answer in
         an instant, and the next call would be open by then.
         """
-        open_calls = {*self._calls, *batch.calls} - {*batch.results}
-        if self._leaving and not open_calls and not self._owed:
+        if self._leaving and not batch.leaves_open(self._calls) and not self._answers.owed:
             self._refusing = self._left = True
 
     def _leave_before_the_next_call(self) -> None:
-        point = leaving.safe_point([transcript.fact_in(kept) for kept in self._held], self._calls)
-        if self._leaving and point is not None:
+        point = leaving.safe_point([transcript.fact_in(kept) for kept in self._held], self._calls.open)
+        if self._leaving and point is not None and not self._subagents.speaking():
             del self._held[point:]
             self._refusing = self._left = True
 
     @property
-    def _owed(self) -> bool:
-        """An answer is complete, and the transcript has not told of all of it."""
-        return any(answer.complete for answer in self._answers.values())
-
-    @property
     def partial_text(self) -> str:
         """Of the answer that is being said."""
-        return self._last.text if self._last is not None and not self._last.complete else ""
+        return self._answers.partial_text
 
     @property
     def entries(self) -> list[Entry]:
         """The conversation, with what is not committed yet."""
-        return [*self._kept, *self._held]
+        return [*self._kept, *self._held, *self._subagents.held]
 
     @property
     def known(self) -> set[str]:
@@ -212,7 +202,7 @@ class Recorder:
 
     def leftovers(self) -> list[Entry]:
         held, self._held = self._held, []
-        return held
+        return [*held, *self._subagents.held]
 
     def inherit(self, last: "Recorder") -> None:
         """Of the same CLI's last turn: what it wrote down after its end belongs to the conversation all the same."""
@@ -230,11 +220,17 @@ class Recorder:
             return
         if not place.subpath and (found := transcript.inputs_of(line)):
             self.inputs.add(found)
-        self._held.append(transcript.entry(self._turn.turn_id, place, line))
+        kept = transcript.entry(self._turn.turn_id, place, line)
+        if not (place.subpath and self._subagents.hold(place.subpath, kept)):
+            self._held.append(kept)
+
+    def _calls_of(self, agent_id: str | None) -> Calls | None:
+        """None for a subagent that nobody is known to have asked."""
+        return self._calls if agent_id is None else self._subagents.calls_of(agent_id)
 
     async def _commit(self) -> None:
         self._leave_before_the_next_call()
-        while (batch := self._gather()).upto:
+        while (batch := self._gather()).entries:
             self._leave_after(batch)
             await self._write(batch)
 
@@ -243,66 +239,78 @@ class Recorder:
         that says nothing travels with the next that does.
         """
         batch = Batch()
+        self._subagents.gather(batch, self.names, all_of_it=all_of_it)
+        if batch.events:
+            batch.goes_on = True
+            return batch
+        told = self._tell(batch, all_of_it=all_of_it)
+        batch.take(self._held, told)
+        batch.goes_on = 0 < told < len(self._held)
+        return batch
+
+    def _tell(self, batch: Batch, *, all_of_it: bool) -> int:
+        """How many of the primary thread's lines are told."""
         facts = [transcript.fact_in(kept) for kept in self._held]
         answer: str | None = None
+        told = 0
         for index, fact in enumerate(facts):
             if isinstance(fact, Said):
                 if answer is None and (all_of_it or self._is_complete(fact.message_id, facts[index:])):
                     answer = fact.message_id
                     self._answered(batch, answer, facts)
                 elif fact.message_id != answer:
-                    return batch
+                    return told
             elif isinstance(fact, Answered):
                 # A call that the CLI refuses by itself has its result in the middle of its answer.
                 inside = answer is not None and bool(mapping.lines_of(answer, facts[index:]))
-                if answer is not None and not inside:
-                    return batch
+                if (answer is not None and not inside) or (not all_of_it and self._is_early(fact)):
+                    return told
                 self._results(batch, fact)
                 if not inside:
-                    batch.upto = index + 1
-                    return batch
+                    return index + 1
             elif isinstance(fact, Compacted):
                 batch.events.append(ev.context_compacted())
             else:
                 continue
-            batch.upto = index + 1
-        if all_of_it:
-            batch.upto = len(self._held)
-        return batch
+            told = index + 1
+        return len(self._held) if all_of_it else told
+
+    def _is_early(self, fact: Answered) -> bool:
+        """A subagent's last words are not there yet; they come first, unless they do not come at all."""
+        waits = self._subagents.speaking([result.call_id for result in fact.results])
+        for subagent in waits:
+            self._spawn(self._give_up(subagent))
+        return bool(waits)
 
     async def _write(self, batch: Batch) -> None:
-        entries = [*self._held[: batch.upto], *batch.marks]
+        entries = batch.entries
         if not (batch.events or entries):
             return
-        if batch.results:
+        if batch.answered:
             await failpoints.hit("before_result_commit")
         await self._turn.log.append(batch.events, entries=entries, usage=batch.usage)
         self._kept += entries
-        del self._held[: batch.upto]
-        self._calls.update(batch.calls)
-        await self.close_calls(batch.results)
-        if batch.results:
+        batch.committed()
+        await self.close_calls()
+        if batch.answered:
             await failpoints.hit("after_result_commit")
 
-    async def close_calls(self, call_ids: Sequence[str]) -> None:
+    async def close_calls(self, call_ids: Sequence[str] = ()) -> None:
         """Nothing here waits for them any more."""
         for call_id in call_ids:
-            self._calls.pop(call_id, None)
-            self._uses.pop(call_id, None)
-            if self._running == call_id:
-                self._running = None
+            self._calls.end(call_id)
         async with self._changed:
             self._changed.notify_all()
 
     async def calls_closed(self) -> None:
-        await self._until(lambda: not self._calls, "the results of calls")
+        await self._until(lambda: not self._calls.open, "the results of calls")
 
     def _is_complete(self, message_id: str, facts: Sequence[Fact]) -> bool:
         """All of it was said, and all that was said is here; or the conversation has gone on since."""
         own = mapping.lines_of(message_id, facts)
         if any(isinstance(fact, Said | Answered) and fact not in own for fact in facts):
             return True
-        answer = self._answers.get(message_id)
+        answer = self._answers.find(message_id)
         if answer is None or not answer.complete:
             return False
         return self._lenient or sum(len(fact.parts) for fact in own) >= len(answer.blocks)
@@ -311,7 +319,7 @@ class Recorder:
         """All lines of one answer: what it said, and the end of its request."""
         own = mapping.lines_of(message_id, facts)
         parts = [part for fact in own for part in fact.parts]
-        answer = self._answers.pop(message_id, None) or Answer("", {}, complete=True)
+        answer = self._answers.take(message_id) or Answer("", {}, complete=True)
         if self._request is None:
             self._request = ev.model_request_start()
             batch.events.append(self._request)
@@ -319,20 +327,13 @@ class Recorder:
         batch.events += mapping.spoken(parts, answer.ids)
         batch.events.append(self._end(used, is_error=not answer.complete))
         batch.add(used)
-        batch.calls |= {part.id: part for part in parts if isinstance(part, Call)}
+        batch.asked += [(self._calls, part) for part in parts if isinstance(part, Call)]
         self.responses += 1
 
     def _results(self, batch: Batch, fact: Answered) -> None:
-        for result in fact.results:
-            use = self._uses.get(result.call_id)
-            if use is None:
-                # Refused by the CLI before anybody was asked: a tool that does not exist, an input of the wrong shape.
-                asked = batch.calls.get(result.call_id) or self._calls.get(result.call_id)
-                use = self.asking.refused(asked or Call(result.call_id, "unknown", {}), self.names)
-                batch.events.append(use)
-            batch.events.append(mapping.tool_result(use, result))
-            batch.results.append(result.call_id)
-        open_calls = {*self._calls, *batch.calls} - {*batch.results}
+        self._subagents.end(batch, [result.call_id for result in fact.results])
+        batch.results(self._calls, fact, lambda call: self.asking.refused(call, self.names))
+        open_calls = batch.leaves_open(self._calls)
         if not (open_calls or self._request or self.asking.pending or self._turn.interrupt.is_set()):
             self._request = ev.model_request_start()
             batch.events.append(self._request)
@@ -341,20 +342,12 @@ class Recorder:
         """A model may end its answer without a word, and then the transcript has no line of it. Any other answer that
         is not there was lost on its way.
         """
-        silent = [answer for answer in self._answers.values() if answer.complete and not answer.blocks]
-        if self._request is not None and silent:
-            used = mapping.usage(silent[-1].model, silent[-1].counted)
+        used = self._answers.silent_usage
+        if self._request is not None and used is not None:
             batch.events.append(self._end(used, is_error=False))
             batch.add(used)
         if self._request is not None:
             raise Temporary("Claude Code ended well, and its answer is not in its transcript.")
-
-    def _last_usage(self) -> Usage | None:
-        """Of an answer that is not kept: it is paid for all the same."""
-        last = self._last
-        if last is None or not any(answer is last for answer in self._answers.values()):
-            return None
-        return mapping.usage(last.model, last.counted)
 
     def _end(self, used: Usage | None, *, is_error: bool) -> Event:
         assert self._request is not None
@@ -394,6 +387,12 @@ class Recorder:
                 await self._commit()
         except FootplateError as error:
             self.fail(error)
+
+    async def _give_up(self, subagent: Subagent) -> None:
+        await asyncio.sleep(_PATIENCE)
+        if not subagent.quiet:
+            subagent.quiet = True
+            await self._catch_up()
 
     async def _in_tool(self) -> None:
         await asyncio.sleep(_TOOL_STARTS)

@@ -6,11 +6,12 @@ and nobody can know; one without was never let through. The client's answers to 
 while one is missing, no CLI is needed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from footplate.domain import events as ev
+from footplate.domain import threads
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Entry
@@ -57,7 +58,7 @@ def settle(
     uses = {str(event.body.get("call_id")): event for event in turn_events if event.type in ev.TOOL_USES}
     asks, answers = _asked(turn_events)
     results = {str(event.body.get("call_id")) for event in turn_events if event.type in ev.TOOL_RESULTS}
-    events: list[Event] = [*spans]
+    events: list[Event] = [*spans, *_inside(uses, results), *threads.left_open(turn_events)]
     entries: list[Entry] = []
     pending: list[str] = []
     for call, asked in found.open_calls():
@@ -86,6 +87,15 @@ def settle(
     if not entries and said and isinstance(last := said[-1], Said) and _ends_here(found, turn_id):
         return Settlement(way="answered", events=tuple(events), text=_text(said, last), responses=responses)
     return Settlement(way="continue", events=tuple(events), entries=tuple(entries), responses=responses)
+
+
+def _inside(uses: Mapping[str, Event], results: Collection[str]) -> list[Event]:
+    """Of calls that subagents were making. Who asked for one hears of it by the call that began its work."""
+    return [
+        threads.beside(use, ev.result_of(use, [ev.text_block(UNKNOWN)], is_error=True, call_id=call_id))
+        for call_id, use in uses.items()
+        if call_id not in results and threads.THREAD_ID in use.body
+    ]
 
 
 def _unheard(lines: Sequence[JsonObject], responses: int) -> bool:

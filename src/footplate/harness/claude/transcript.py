@@ -8,7 +8,7 @@ are its parent's.
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -70,11 +70,11 @@ def line_of(kept: Entry) -> JsonObject:
     return line
 
 
-def fact_of(line: JsonObject) -> Fact:
-    """A line of the main transcript has the shape of a message: the SDK itself reads it."""
+def fact_of(line: JsonObject, *, inside: bool = False) -> Fact:
+    """A line of the transcript has the shape of a message: the SDK itself reads it. `inside`: of a subagent's."""
     if line.get("type") == "system" and line.get("subtype") == "compact_boundary":
         return Compacted()
-    if line.get("type") not in {"user", "assistant"} or line.get("isSidechain"):
+    if line.get("type") not in {"user", "assistant"} or bool(line.get("isSidechain")) is not inside:
         return Told(str(line.get("type")))
     try:
         message = parse_message(dict(line))
@@ -86,8 +86,20 @@ def fact_of(line: JsonObject) -> Fact:
 
 
 def fact_in(kept: Entry) -> Fact:
-    """Lines of a subagent tell no events of the session."""
+    """Of the primary thread: lines of a subagent tell nothing here."""
     return Told(kept.kind) if kept.kind != LINE or kept.body.get("subpath") else fact_of(line_of(kept))
+
+
+def counted(line: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], str | None]:
+    """Of a line of an answer: its model, its tokens, and why it stopped if all of it was said."""
+    message = line.get("message") or {}
+    return str(message.get("model")), message.get("usage") or {}, message.get("stop_reason")
+
+
+def asked_by(line: JsonObject) -> str | None:
+    """The call that began the subagent whose transcript this line is of, where it says so."""
+    found = line.get("toolUseId")
+    return found if line.get("type") == "agent_metadata" and isinstance(found, str) else None
 
 
 def is_error_notice(line: JsonObject) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.unit.harness.twins import MemoryLog
 
 from footplate.domain import events as ev
-from footplate.domain.agents import CustomTool, ResolvedConfig
+from footplate.domain.agents import CustomTool, ResolvedConfig, Subagent
 from footplate.domain.brought import Brought
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject
@@ -45,6 +45,7 @@ class Desk:
     brought: Brought = field(default_factory=Brought)
     servers: tuple[McpServer, ...] = ()
     custom_tools: tuple[CustomTool, ...] = ()
+    subagents: tuple[Subagent, ...] = ()
     max_iterations: int = CONFIG.max_iterations
 
     def open(self, host: str = "host") -> GuardedEnvironment:
@@ -56,7 +57,11 @@ class Desk:
     @property
     def config(self) -> ResolvedConfig:
         return replace(
-            CONFIG, mcp_servers=self.servers, custom_tools=self.custom_tools, max_iterations=self.max_iterations
+            CONFIG,
+            mcp_servers=self.servers,
+            custom_tools=self.custom_tools,
+            subagents=self.subagents,
+            max_iterations=self.max_iterations,
         )
 
     async def prepare(self) -> None:

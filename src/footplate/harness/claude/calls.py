@@ -1,0 +1,41 @@
+"""Calls of one thread, from what the model asked for to their results."""
+
+import asyncio
+from typing import Final
+
+from footplate.domain import threads
+from footplate.domain.events import Event
+from footplate.domain.mcp import Names
+from footplate.harness.claude import mapping
+from footplate.harness.claude.mapping import Call
+
+DELEGATING: Final = frozenset({threads.TOOL, "Task"})
+"""What the CLI calls the tool that asks a subagent; the second is its older name."""
+
+
+class Calls:
+    def __init__(self, thread_id: str | None = None) -> None:
+        self.thread_id = thread_id
+        self.open: dict[str, Call] = {}
+        """Committed with their answer, and without a result."""
+        self.uses: dict[str, Event] = {}
+        """Of those that were let through."""
+        self.running: set[str] = set()
+        self.turnstile = asyncio.Lock()
+
+    def lets(self, call: Call) -> bool:
+        """One call after the other; but subagents that the model asks at once work side by side."""
+        running = (self.open[call_id].name for call_id in self.running)
+        return not self.running or {call.name, *running} <= DELEGATING
+
+    def use(self, call: Call, names: Names) -> Event:
+        return threads.inside(mapping.tool_use(call, names), self.thread_id)
+
+    def begin(self, call_id: str, use: Event) -> None:
+        self.uses[call_id] = use
+        self.running.add(call_id)
+
+    def end(self, call_id: str) -> None:
+        self.open.pop(call_id, None)
+        self.uses.pop(call_id, None)
+        self.running.discard(call_id)
