@@ -120,6 +120,8 @@ class EventPage:
     created_gte: datetime | None = None
     created_lt: datetime | None = None
     created_lte: datetime | None = None
+    thread_id: str | None = None
+    """Of a subagent; None: the primary thread's, which are what the session itself shows."""
 
 
 class Reads(ProjectReads, Protocol):
@@ -255,11 +257,18 @@ class Cursor:
 
 class Tails(Protocol):
     def frames(
-        self, organisation: str, session_id: str, *, cursor: Cursor | None, deltas: frozenset[str]
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        cursor: Cursor | None,
+        deltas: frozenset[str],
+        thread_id: str | None = None,
     ) -> AsyncIterator[bytes]:
         """SSE frames, already encoded and coalesced; no cursor means from now on. Never ends by itself
         but when the session is deleted. Empty bytes mean: nothing for a while, send a keep-alive; as the first item
-        they mean nothing, and without a cursor that one is a frame that says where the stream begins.
+        they mean nothing, and without a cursor that one is a frame that says where the stream begins. `thread_id`: as
+        of an `EventPage`.
         """
 
 

@@ -5,7 +5,7 @@ do those that tell the session of it: that it began, works or is done. The prima
 shows: all that is not a subagent's own. So what a subagent does is read in its thread, as in the reference.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -33,9 +33,8 @@ def primary_id(session_id: str) -> str:
     return f"{ids.THREAD}_{session_id.removeprefix(f'{ids.SESSION}_')}"
 
 
-def shown(event_type: str, body: Mapping[str, Json], thread_id: str | None) -> bool:
-    """Whether an event is seen in this thread. None: in the primary one."""
-    of = body.get(THREAD_ID)
+def shown(event_type: str, of: Json, thread_id: str | None) -> bool:
+    """Whether an event is seen in this thread. `of`: the thread that it names. None: the primary one."""
     if event_type in LIFE:
         return thread_id is None or (of == thread_id and event_type != CREATED)
     return of == thread_id

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
+from footplate.domain import threads
 from footplate.domain.errors import NotFound
 from footplate.domain.events import Event, Position
 from footplate.domain.services import EventPage
@@ -124,6 +125,8 @@ def _beyond(last_seq: int | None) -> int | None:
 def _matches(line: Line, page: EventPage, last_seq: int | None) -> bool:
     """As the `where` of `events_ascending`."""
     if line["ref_seq"] is not None or (page.types and line["type"] not in page.types):
+        return False
+    if not threads.shown(line["type"], line["body"].get(threads.THREAD_ID), page.thread_id):
         return False
     bounds = (page.created_gt, page.created_gte, page.created_lt, page.created_lte)
     if bounds == (None, None, None, None):

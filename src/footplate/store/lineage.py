@@ -112,6 +112,7 @@ class Lineages:
             page.created_lt,
             page.created_lte,
             last_seq,
+            page.thread_id,
         )
 
     async def _page_of(self, organisation: str, part: Stretch, page: EventPage) -> Sequence[Position]:

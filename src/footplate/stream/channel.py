@@ -19,7 +19,8 @@ from typing import Final
 
 import structlog
 
-from footplate.domain import events
+from footplate.domain import events, threads
+from footplate.domain.events import Position
 from footplate.stream import entries, sse
 from footplate.stream.entries import Body, Delta, Durable, Start
 from footplate.stream.ports import LogReader
@@ -132,7 +133,7 @@ class Channel:
         if fresh[0].seq != self.seq + 1:
             self._want_log = True
             return False
-        self._deliver([Frame(item.seq, item.id, item.type, sse.durable(item.seq, item.event)) for item in fresh])
+        self._deliver([_live(item) for item in fresh])
         return True
 
     def _apply_start(self, start: Start) -> bool:
@@ -166,7 +167,7 @@ class Channel:
                 self._give_up(frame.event_id)
             elif frame.event_type in entries.CLOSERS and self._preview is not None:
                 self._give_up(self._preview.id)
-        joined = b"".join(frame.data for frame in frames)
+        joined = b"".join(frame.data for frame in frames if frame.shown(None))
         self.seq = frames[-1].seq
         for subscriber in self.subscribers:
             subscriber.positions(before, frames, joined)
@@ -233,7 +234,7 @@ class Channel:
         while True:
             page = await self._log.positions(self.organisation, self.session_id, self.seq, PAGE)
             if page:
-                self._deliver([Frame(item.seq, item.event.id, item.event.type, sse.position(item)) for item in page])
+                self._deliver([_stored(item) for item in page])
             if len(page) < PAGE:
                 return
 
@@ -266,3 +267,11 @@ class Channel:
         page = await self._log.positions(self.organisation, self.session_id, start.after_seq, PAGE)
         closed = any(item.event.id == start.id or item.event.type in entries.CLOSERS for item in page)
         return closed or not page or page[-1].seq < self.seq
+
+
+def _live(item: Durable) -> Frame:
+    return Frame(item.seq, item.id, item.type, sse.durable(item.seq, item.event), item.event.get(threads.THREAD_ID))
+
+
+def _stored(item: Position) -> Frame:
+    return Frame(item.seq, item.event.id, item.event.type, sse.position(item), item.event.body.get(threads.THREAD_ID))

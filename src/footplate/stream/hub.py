@@ -14,7 +14,7 @@ import stamina
 import structlog
 from redis.exceptions import RedisError
 
-from footplate.domain import events
+from footplate.domain import events, threads
 from footplate.domain.errors import NotFound, Temporary
 from footplate.domain.events import Position
 from footplate.domain.services import Cursor
@@ -79,7 +79,13 @@ class Hub:
             channel.end()
 
     async def frames(
-        self, organisation: str, session_id: str, *, cursor: Cursor | None = None, deltas: frozenset[str] = frozenset()
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        cursor: Cursor | None = None,
+        deltas: frozenset[str] = frozenset(),
+        thread_id: str | None = None,
     ) -> AsyncIterator[bytes]:
         """The first item comes as soon as the place to start from is fixed; it says which, if there is no cursor.
 
@@ -89,7 +95,12 @@ class Hub:
         with self._watched(organisation, session_id) as channel:
             start = await self._place(channel, cursor)
             subscriber = Subscriber(
-                start, cursor=cursor, deltas=deltas, keepalive=self._keepalive, limit=self._queue_bytes
+                start,
+                cursor=cursor,
+                deltas=deltas,
+                keepalive=self._keepalive,
+                limit=self._queue_bytes,
+                thread_id=thread_id,
             )
             channel.subscribers.add(subscriber)
             self.streams += 1
@@ -158,7 +169,7 @@ class Hub:
         if not page:  # it was published, so it is committed; a replica of the database may lag
             await asyncio.sleep(_REPLICA_SECONDS)
             return b""
-        chunk, last = _chunk(page)
+        chunk, last = _chunk(page, subscriber.thread_id)
         subscriber.took(last.seq)
         if last.event.type == events.SESSION_DELETED:
             subscriber.end()
@@ -220,14 +231,16 @@ class Hub:
             channel.catch_up()
 
 
-def _chunk(page: Sequence[Position]) -> tuple[bytes, Position]:
-    """As many frames as fit a chunk, one at least, and the last position among them."""
-    frames = [sse.position(page[0])]
-    size = len(frames[0])
-    for item in page[1:]:
-        frame = sse.position(item)
-        if size + len(frame) > _CHUNK_BYTES:
-            break
-        frames.append(frame)
-        size += len(frame)
-    return b"".join(frames), page[len(frames) - 1]
+def _chunk(page: Sequence[Position], thread_id: str | None) -> tuple[bytes, Position]:
+    """As many frames of a thread as fit a chunk, and the last position up to which that is all of them."""
+    frames: list[bytes] = []
+    size, last = 0, page[0]
+    for item in page:
+        if threads.shown(item.event.type, item.event.body.get(threads.THREAD_ID), thread_id):
+            frame = sse.position(item)
+            if frames and size + len(frame) > _CHUNK_BYTES:
+                break
+            frames.append(frame)
+            size += len(frame)
+        last = item
+    return b"".join(frames), last

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from footplate.domain import threads
+from footplate.domain.json import Json
 from footplate.domain.services import Cursor
 from footplate.stream import sse
 
@@ -22,6 +24,11 @@ class Frame:
     event_id: str
     event_type: str
     data: bytes
+    of: Json = None
+    """The thread that it names."""
+
+    def shown(self, thread_id: str | None) -> bool:
+        return threads.shown(self.event_type, self.of, thread_id)
 
 
 class PreviewText:
@@ -68,15 +75,25 @@ class Subscriber:
         "page",
         "seq",
         "silent",
+        "thread_id",
         "wake",
     )
 
     def __init__(
-        self, seq: int, *, cursor: Cursor | None, deltas: frozenset[str], keepalive: float, limit: int = QUEUE_BYTES
+        self,
+        seq: int,
+        *,
+        cursor: Cursor | None,
+        deltas: frozenset[str],
+        keepalive: float,
+        limit: int = QUEUE_BYTES,
+        thread_id: str | None = None,
     ) -> None:
         self.seq = seq
         """The last position that was queued or delivered."""
-        self.deltas = deltas
+        self.deltas = deltas if thread_id is None else frozenset()
+        """None of a subagent's thread: its answers are told when they are complete."""
+        self.thread_id = thread_id
         self.behind = True
         """It reads the log by itself; the channel leaves it alone until it has caught up."""
         self.page = PAGE
@@ -102,12 +119,16 @@ class Subscriber:
         self._timer.cancel()
 
     def positions(self, before: int, frames: Sequence[Frame], joined: bytes) -> None:
-        """`frames` are the positions after `before`; `joined` is all of them as bytes, shared by everybody."""
+        """`frames` are the positions after `before`; `joined` is what the primary thread shows of them, as bytes that
+        all its followers share.
+        """
         last = frames[-1].seq
         if self.behind or self.seq >= last:
             return
-        fresh = joined if self.seq <= before else b"".join(frame.data for frame in frames if frame.seq > self.seq)
-        if self._push(fresh):
+        fresh = joined
+        if self.seq > before or self.thread_id is not None:
+            fresh = b"".join(frame.data for frame in frames if frame.seq > self.seq and frame.shown(self.thread_id))
+        if not fresh or self._push(fresh):
             self.seq = last
 
     def delta(self, seq: int, preview: PreviewText, before: int, frame: bytes) -> None:

@@ -22,7 +22,6 @@ _SERVER = {"type": "url", "name": "m", "url": "https://mcp.example.com/mcp"}
 @different("Agent", "execution_identity", note="Always `service_account`.")
 @supported("Agent", "mcp_servers")
 @different("Agent", "skills", note="Always empty.")
-@different("Agent", "multiagent", note="Always null.")
 async def an_agent_is_what_was_asked_for(door: Door) -> None:
     made = await door.call(
         "agents.create",
@@ -49,14 +48,13 @@ async def an_agent_is_what_was_asked_for(door: Door) -> None:
     await door.refused(anthropic.NotFoundError, "agents.retrieve", "agent_none")
 
 
-@refused("agents.create", "skills", "multiagent", note="An empty list or null is accepted.")
-@refused("agents.update", "skills", "multiagent", note="An empty list or null is accepted.")
+@refused("agents.create", "skills", note="An empty list or null is accepted.")
+@refused("agents.update", "skills", note="An empty list or null is accepted.")
 @refused("AWSRoleExecutionIdentityParams")
 async def what_no_agent_can_have_yet(door: Door) -> None:
     agent_id = (await door.agent()).id
     for fields, field in (
         ({"skills": [{"type": "custom", "skill_id": "skill_1"}]}, "skills"),
-        ({"multiagent": {"type": "coordinator", "agents": []}}, "multiagent"),
         ({"execution_identity": {"type": "aws_role", "role_arn": "arn"}}, "execution_identity.type"),
     ):
         refusal = anthropic.BadRequestError

@@ -84,7 +84,7 @@ async def a_message_with_every_kind_of_block(door: Door) -> None:
 @refused("UserDefineOutcomeEventParams")
 @refused("UserToolConfirmationEventParams", note="No call waits for one: `always_ask` is refused.")
 @refused("UserToolResultEventParams", note="The server runs the built-in tools itself.")
-@refused("UserInterruptEventParams", "session_thread_id", note="There are no threads.")
+@refused("UserInterruptEventParams", "session_thread_id", note="An interrupt stops all threads.")
 async def what_may_not_be_sent(door: Door) -> None:
     session_id = (await door.session()).id
     image, document = {"type": "image"}, {"type": "document"}
@@ -277,12 +277,9 @@ async def a_tool_of_an_mcp_server_in_a_turn(door: Door) -> None:
 
 @different("events", "agent.thread_context_compacted", note="With Claude Code, when it sums the conversation up.")
 @different("events", "session.usage", note="Never sent.")
-@different("events", "agent.thread_message_received", "agent.thread_message_sent", note="Never sent: no threads.")
 @different("events", "session.status_terminated", note="Never sent: a session ends by being archived or deleted.")
-@different("events", "session.thread_created", "session.thread_status_idle", note="Never sent: no threads.")
-@different("events", "session.thread_status_rescheduled", note="Never sent: no threads.")
-@different("events", "session.thread_status_running", note="Never sent: no threads.")
-@different("events", "session.thread_status_terminated", note="Never sent: no threads.")
+@different("events", "session.thread_status_rescheduled", note="Never sent: a subagent is not tried again by itself.")
+@different("events", "session.thread_status_terminated", note="Never sent: a thread that is done is idle.")
 @different("events", "span.outcome_evaluation_start", note="Never sent: no outcomes.")
 @different("events", "span.outcome_evaluation_ongoing", note="Never sent: no outcomes.")
 @different("events", "span.outcome_evaluation_end", "user.define_outcome", note="Never sent: no outcomes.")

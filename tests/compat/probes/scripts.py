@@ -12,6 +12,11 @@ SCRIPTS: Final[dict[str, Replies]] = {
     ),
     "probe-weather": replies([tool("get_weather", {"city": "Oslo"})], [text("Snow in Oslo.")]),
     "probe-note": replies([tool("mcp__notes__note", {"line": "one"})], [text("Noted.")]),
+    "probe-ask": replies(
+        [tool("Agent", {"description": "look", "prompt": "Look. [[script:probe-look]]", "subagent_type": "scout"})],
+        [text("It looked.")],
+    ),
+    "probe-look": replies([text("On it."), tool("Bash", {"command": "echo hello"})], [text("All quiet.")]),
     "probe-slow": replies([text("word after word " * 40, chunks=400, delay=0.1)]),
     "probe-limited": replies(reply(text("At last."), first_attempts=[[rate_limited(retry_after=0.2)]])),
 }

@@ -1,18 +1,21 @@
-"""Threads of a session: the primary one."""
+"""Threads of a session: the primary one, and those of subagents."""
+
+from typing import Any
 
 import anthropic
-from bench.prove.sdk.door import Door, types_of
+from bench.prove.sdk.door import MODEL, TOOLSET, Door, types_of
 from tests.compat.checks import equal
-from tests.compat.registry import different, supported
+from tests.compat.registry import different, refused, supported
 
-_PRIMARY = "The primary thread; there are no others, because agents have no subagents here yet."
+_CLAUDE: Any = {"harness": "claude"}
+_MULTIAGENT = "With the harness `claude`."
 
 
-@different("sessions.threads.list", note=_PRIMARY)
+@supported("sessions.threads.list", note="The primary one first.")
 @supported("sessions.threads.list", "session_id", "limit", "page", "statuses")
 @supported("sessions.threads.retrieve")
 @supported("sessions.threads.retrieve", "session_id", "thread_id")
-@different("sessions.threads.archive", note="Refused with 400: the primary thread is archived with its session.")
+@different("sessions.threads.archive", note="Refused with 400: a thread is archived with its session.")
 @supported("sessions.threads.archive", "session_id", "thread_id")
 async def the_primary_thread_is_the_session(door: Door) -> None:
     session = await door.session()
@@ -48,3 +51,55 @@ async def its_events_are_those_of_the_session(door: Door) -> None:
     equal("event_delta" in types_of(received), True)
     listed = await door.every("sessions.threads.events.list", thread.id, session_id=session.id, limit=2)
     equal([event.id for event in listed], [event.id for event in await door.every("sessions.events.list", session.id)])
+
+
+@supported("agents.create", "multiagent", note=_MULTIAGENT)
+@supported("agents.update", "multiagent", note=_MULTIAGENT)
+@supported("Agent", "multiagent")
+@different("MultiagentCoordinatorParams", "agents", note="Agents by id. They have no MCP servers and no custom tools.")
+@refused("MultiagentSelfParams")
+@refused("AdvisorParams")
+@refused("Multiagent20261001Params")
+async def an_agent_that_may_ask_others(door: Door) -> None:
+    scout = (await door.agent(name="scout")).id
+    asks = {"type": "coordinator", "agents": [scout]}
+    lead = await door.agent(name="lead", multiagent=asks, extra_body=_CLAUDE)
+    equal([(one.id, one.version) for one in lead.multiagent.agents], [(scout, 1)])
+    cleared = await door.call("agents.update", lead.id, multiagent=None)
+    equal(cleared.multiagent, None)
+    again = await door.call("agents.update", lead.id, multiagent=asks)
+    equal(again.multiagent.type, "coordinator")
+    refusal = anthropic.BadRequestError
+    for multiagent, field in (
+        ({"type": "coordinator", "agents": [{"type": "self"}]}, "multiagent.agents.0"),
+        ({"type": "coordinator", "agents": [{"type": "advisor", "model": MODEL}]}, "multiagent.agents.0"),
+        ({"type": "multiagent_20261001"}, "multiagent"),
+    ):
+        await door.refused(refusal, "agents.update", lead.id, field=field, multiagent=multiagent)
+    await door.refused(refusal, "agents.create", name="l", model=MODEL, multiagent=asks, field="multiagent")
+
+
+@supported("events", "session.thread_created", "session.thread_status_running", "session.thread_status_idle")
+@supported("events", "agent.thread_message_sent", "agent.thread_message_received")
+async def a_subagent_works_in_a_thread(door: Door) -> None:
+    scout = (await door.agent(name="scout")).id
+    asks = {"type": "coordinator", "agents": [{"type": "agent", "id": scout, "version": 1}]}
+    lead = await door.agent(name="lead", tools=[TOOLSET], multiagent=asks, extra_body=_CLAUDE)
+    session = await door.session(lead.id)
+    received = types_of(await door.turn(session.id, "probe-ask"))
+    _, thread = await door.every("sessions.threads.list", session.id)
+    primary = [event.type for event in await door.every("sessions.events.list", session.id)]
+    inside = await door.every("sessions.threads.events.list", thread.id, session_id=session.id)
+    equal((thread.agent.id, thread.status, thread.usage.output_tokens > 0), (scout, "idle", True))
+    begun = ["session.thread_created", "session.thread_status_running", "agent.thread_message_sent"]
+    done = ["agent.thread_message_received", "session.thread_status_idle", "agent.tool_result"]
+    at = primary.index("session.thread_created")
+    equal(primary[at : at + 6], [*begun, *done])
+    equal([kind for kind in received if kind.startswith("session.thread")], [begun[0], begun[1], done[1]])
+    equal(
+        [event.type for event in inside if event.type.startswith("agent.")],
+        [
+            "agent.thread_message_received", "agent.message", "agent.tool_use", "agent.tool_result", "agent.message",
+            "agent.thread_message_sent",
+        ],
+    )  # fmt: skip

@@ -1,10 +1,11 @@
 """Pages: each row once, in either order, forwards and back, while others are added; filters and dates."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
-from footplate.domain import events
+from footplate.domain import events, threads
 from footplate.domain.events import Position
 from footplate.domain.principals import Principal
 from footplate.domain.services import EventPage, Order, Page, SessionFilter
@@ -126,6 +127,35 @@ async def test_events_by_type(cell: Cell, principal: Principal) -> None:
     wanted = EventPage(limit=10, types=[events.STATUS_IDLE, events.USER_MESSAGE])
     listed = await cell.reads.events(principal, session_id, wanted)
     assert [item.event.type for item in listed] == [events.USER_MESSAGE, events.STATUS_IDLE]
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+async def test_events_by_thread(cell: Cell, principal: Principal, order: Order) -> None:
+    """What a subagent does is in its thread; that it works is in both; that it was begun is the primary's."""
+    session_id = await cell.session(principal, "one")
+    async with cell.database.connection() as connection:
+        asks = """update sessions set agent = agent || '{"multiagent": {}}' where id = $1"""
+        await connection.execute(asks, session_id)
+    claim = await cell.claim(session_id, principal)
+    posed = events.tool_use("write", {"content": '"session_thread_id": "sthr_a"'}, call_id="t")
+    life = [threads.created("sthr_a", "scout", "t"), threads.running("sthr_a", "scout")]
+    inside = [threads.inside(events.message(f"{n}"), "sthr_a") for n in range(3)]
+    await cell.turns.append(claim, [posed, *life, *inside, threads.inside(events.message("b"), "sthr_b")])
+    await cell.turns.finish(claim, ANSWERED)
+
+    async def listed(thread_id: str | None) -> list[str]:
+        seen: list[Position] = []
+        page = EventPage(limit=2, order=order, thread_id=thread_id)
+        while rows := await cell.reads.events(principal, session_id, page):
+            seen += rows
+            page = replace(page, after_seq=rows[-1].seq)
+        found = [item.event.id for item in seen if item.event.type not in {events.USER_MESSAGE, events.STATUS_RUNNING}]
+        return found if order == "asc" else found[::-1]
+
+    assert await listed("sthr_a") == [event.id for event in (life[1], *inside)]
+    assert len(await listed("sthr_b")) == 1
+    assert (await listed(None))[:-1] == [event.id for event in (posed, *life)]
+    assert await listed("sthr_c") == []
 
 
 async def test_turns_newest_first(cell: Cell, principal: Principal) -> None:

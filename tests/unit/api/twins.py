@@ -26,6 +26,7 @@ from footplate.domain.services import (
     Page,
     SessionFilter,
 )
+from footplate.domain.threads import THREAD_ID, shown
 from footplate.domain.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
 from footplate.domain.usage import UsageLine, UsageQuestion
 
@@ -150,6 +151,7 @@ class TwinReads:
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         await self.session(principal, session_id)
         rows = [row for row in self._world.log[session_id] if not page.types or row.event.type in page.types]
+        rows = [row for row in rows if shown(row.event.type, row.event.body.get(THREAD_ID), page.thread_id)]
         if page.order == "desc":
             rows = [row for row in rows[::-1] if page.after_seq is None or row.seq < page.after_seq]
         elif page.after_seq is not None:
@@ -433,11 +435,19 @@ class TwinTails:
     failure: Exception | None = None
     forever: Callable[[], AsyncIterator[bytes]] | None = None
     asked: list[tuple[str, str, Cursor | None, frozenset[str]]] = field(default_factory=list)
+    threads: list[str | None] = field(default_factory=list)
     closed: int = 0
 
     async def frames(
-        self, organisation: str, session_id: str, *, cursor: Cursor | None, deltas: frozenset[str]
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        cursor: Cursor | None,
+        deltas: frozenset[str],
+        thread_id: str | None = None,
     ) -> AsyncIterator[bytes]:
+        self.threads.append(thread_id)
         self.asked.append((organisation, session_id, cursor, deltas))
         try:
             yield b""

@@ -10,11 +10,13 @@ from footplate.api.openapi import takes
 from footplate.api.replies import listing, reply
 from footplate.api.requests import read_body, read_nothing, read_query
 from footplate.api.routing import router_of
-from footplate.api.services import services_of
-from footplate.api.wire import agents, answers
+from footplate.api.services import ApiServices, services_of
+from footplate.api.wire import agents, answers, multiagent
 from footplate.api.wire.agents import AgentCreate, AgentUpdate
 from footplate.api.wire.lists import ChooseVersion, ListAgents, ListVersions
 from footplate.api.wire.tools import check_search
+from footplate.domain.json import JsonObject
+from footplate.domain.principals import Principal
 from footplate.domain.services import Page, Unit
 
 router = router_of("/v1/agents", "agents")
@@ -25,13 +27,24 @@ async def create_agent(request: Request, principal: Asking) -> Response:
     body, raw = await read_body(request, AgentCreate)
     agents.check_harness(body, services_of(request).harnesses)
     check_search(body.tools, available=services_of(request).search)
-    definition = agents.define(body)
+    definition = agents.define(body, await _multiagent(services_of(request), principal, body))
+    multiagent.check_harness(definition, services_of(request).default_harness)
 
     async def work(unit: Unit) -> Changed:
         agent = await unit.create_agent(principal, name=body.name, definition=definition, metadata=body.metadata)
         return agents.answer(agent), None
 
     return await change(request, principal, raw, work)
+
+
+async def _multiagent(
+    services: ApiServices, principal: Principal, body: AgentCreate | AgentUpdate
+) -> JsonObject | None:
+    """With each agent that it names in one version. Before the transaction opens, as for a session's agent."""
+    if body.multiagent is None:
+        return None
+    members = multiagent.members_of(body.multiagent)
+    return multiagent.stored([await services.reads.agent(principal, *member) for member in members])
 
 
 @router.get("", response_model=answers.Listing[answers.Agent], openapi_extra=takes(query=ListAgents))
@@ -63,11 +76,11 @@ async def update_agent(request: Request, agent_id: str, principal: Asking) -> Re
     body, raw = await read_body(request, AgentUpdate)
     agents.check_harness(body, services_of(request).harnesses)
     check_search(body.tools, available=services_of(request).search)
+    asks = await _multiagent(services_of(request), principal, body)
+    wanted = agents.change_of(body, asks, default_harness=services_of(request).default_harness)
 
     async def work(unit: Unit) -> Changed:
-        agent = await unit.update_agent(
-            principal, agent_id, expected_version=body.version, change=agents.change_of(body)
-        )
+        agent = await unit.update_agent(principal, agent_id, expected_version=body.version, change=wanted)
         return agents.answer(agent), None
 
     return await change(request, principal, raw, work)

@@ -73,10 +73,16 @@ async def stream_events(request: Request, session_id: str, principal: Asking) ->
     return await stream_of(request, principal, await services_of(request).reads.session(principal, session_id), query)
 
 
-async def stream_of(request: Request, principal: Principal, session: Session, query: StreamEvents) -> EventStream:
+async def stream_of(
+    request: Request, principal: Principal, session: Session, query: StreamEvents, *, thread_id: str | None = None
+) -> EventStream:
     cursor = cursor_of(request.headers.get("last-event-id"), query.after)
     frames = services_of(request).tails.frames(
-        principal.organisation, session.id, cursor=cursor, deltas=frozenset(query.event_deltas)
+        principal.organisation,
+        session.id,
+        cursor=cursor,
+        deltas=frozenset(query.event_deltas),
+        thread_id=thread_id,
     )
     # The first one says that the stream's place is fixed: only now may the client hear that it is open, for it sends
     # its message at once and expects to see it.

@@ -13,7 +13,7 @@ from footplate.api.replies import reply
 from footplate.api.requests import read_body, read_nothing, read_query
 from footplate.api.routing import router_of
 from footplate.api.services import ApiServices, services_of
-from footplate.api.wire import agents, answers, sessions
+from footplate.api.wire import agents, answers, multiagent, sessions
 from footplate.api.wire.events import inputs_of
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.projects import choice_of
@@ -66,10 +66,23 @@ async def snapshot_of(services: ApiServices, principal: Principal, choice: Agent
     if agent.archived_at is not None:
         raise InvalidRequest(f"agent: {agent.id} is archived", field="agent", help_text="Choose another agent.")
     if not isinstance(choice, AgentWithOverrides):
-        return agents.snapshot(agent, {})
-    agents.check_harness(choice, services.harnesses, where="agent.")
-    check_search(choice.tools, available=services.search, where="agent.")
-    return agents.snapshot(agent, agents.fields_of(choice))
+        snapshot = agents.snapshot(agent, {})
+    else:
+        agents.check_harness(choice, services.harnesses, where="agent.")
+        check_search(choice.tools, available=services.search, where="agent.")
+        snapshot = agents.snapshot(agent, agents.fields_of(choice))
+    return await _with_subagents(services, principal, snapshot)
+
+
+async def _with_subagents(services: ApiServices, principal: Principal, snapshot: JsonObject) -> JsonObject:
+    """With the whole of each agent that it may ask, as it is now."""
+    multiagent.check_harness(snapshot, services.default_harness, where="agent.")
+    references = multiagent.references(snapshot)
+    if not references:
+        return snapshot
+    members = [await services.reads.agent(principal, *reference) for reference in references]
+    multiagent.check(members)
+    return {**snapshot, "multiagent": multiagent.kept([agents.snapshot(member, {}) for member in members])}
 
 
 @router.get("", response_model=answers.SessionListing, openapi_extra=takes(query=ListSessions))

@@ -1,4 +1,6 @@
-"""`/v1/sessions/{id}/threads`: the primary one, whose events are the session's own. There are no others yet."""
+"""`/v1/sessions/{id}/threads`: the primary one, whose events are the session's own, and one for each subagent."""
+
+from dataclasses import dataclass
 
 from fastapi import Request
 from starlette.responses import Response
@@ -13,40 +15,65 @@ from footplate.api.routes.events import page_of, stream_of
 from footplate.api.routing import router_of
 from footplate.api.services import services_of
 from footplate.api.wire import answers, threads
-from footplate.api.wire.events import StreamEvents
+from footplate.api.wire.events import MAX_EVENTS, StreamEvents
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.threads import ListThreadEvents, ListThreads
 from footplate.domain.errors import InvalidRequest, NotFound
+from footplate.domain.events import Position
+from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
 from footplate.domain.services import EventPage
-from footplate.domain.threads import primary_id
+from footplate.domain.threads import LIFE, Thread, of_log, primary_id
 from footplate.domain.turns import Session
 
 router = router_of("/v1/sessions/{session_id}/threads", "threads")
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    session: Session
+    thread: Thread | None
+    """None: the primary one."""
+
+    @property
+    def id(self) -> str | None:
+        return self.thread.id if self.thread is not None else None
+
+    def answer(self) -> JsonObject:
+        if self.thread is None:
+            return threads.answer(self.session)
+        return threads.answer_of_subagent(self.session, self.thread)
+
+
 @router.get("", response_model=answers.Listing[answers.Thread], openapi_extra=takes(query=ListThreads))
 async def list_threads(request: Request, session_id: str, principal: Asking) -> Response:
+    """The primary one first, then those of subagents, oldest first."""
     query = read_query(request, ListThreads)
-    cursors.read_id("threads", query.page)  # there is never a second page, hence no cursor of this list
+    after = cursors.read_id("threads", query.page)
     session = await services_of(request).reads.session(principal, session_id)
-    wanted = not query.statuses or session.status.value in query.statuses
-    return listing([threads.answer(session)] if wanted and query.page is None else [], next_page=None)
+    found = [threads.answer(session)]
+    found += [threads.answer_of_subagent(session, one) for one in await _subagents(request, principal, session)]
+    names = [str(one["id"]) for one in found]
+    rest = found[names.index(after) + 1 :] if after in names else found if after is None else []
+    wanted = [one for one in rest if not query.statuses or one["status"] in query.statuses]
+    page = wanted[: query.limit]
+    more = len(wanted) > query.limit
+    return listing(page, next_page=cursors.write_id("threads", str(page[-1]["id"])) if more else None)
 
 
 @router.get("/{thread_id}", response_model=answers.Thread)
 async def retrieve_thread(request: Request, session_id: str, thread_id: str, principal: Asking) -> Response:
     read_query(request, NoParameters)
-    return reply(threads.answer(await _session(request, principal, session_id, thread_id)))
+    return reply((await _found(request, principal, session_id, thread_id)).answer())
 
 
 @router.post("/{thread_id}/archive", include_in_schema=False)
 async def archive_thread(request: Request, session_id: str, thread_id: str, principal: Asking) -> Response:
-    """Refused by its name, as the reference has it: a primary thread goes with its session."""
+    """Refused by its name: a thread goes with its session."""
     await read_nothing(request)
-    await _session(request, principal, session_id, thread_id)
+    await _found(request, principal, session_id, thread_id)
     raise InvalidRequest(
-        "thread_id: the primary thread is archived with its session",
+        "thread_id: a thread is archived with its session",
         field="thread_id",
         help_text="Archive the session instead.",
     )
@@ -58,10 +85,10 @@ async def archive_thread(request: Request, session_id: str, thread_id: str, prin
 async def list_thread_events(request: Request, session_id: str, thread_id: str, principal: Asking) -> Response:
     """Oldest first."""
     query = read_query(request, ListThreadEvents)
-    session = await _session(request, principal, session_id, thread_id)
+    found = await _found(request, principal, session_id, thread_id)
     cursor = cursors.read_number("events", query.page, "asc")
-    page = EventPage(limit=query.limit + 1, order="asc", after_seq=cursor[1] if cursor else None)
-    return await page_of(request, principal, session.id, page)
+    page = EventPage(limit=query.limit + 1, after_seq=cursor[1] if cursor else None, thread_id=found.id)
+    return await page_of(request, principal, session_id, page)
 
 
 @router.get(
@@ -71,15 +98,31 @@ async def list_thread_events(request: Request, session_id: str, thread_id: str, 
     openapi_extra=takes(query=StreamEvents),
 )
 async def stream_thread_events(request: Request, session_id: str, thread_id: str, principal: Asking) -> EventStream:
-    """As the stream of the session's events."""
+    """As the stream of the session's events. What a subagent says comes when it is complete, without previews."""
     query = read_query(request, StreamEvents)
-    session = await _session(request, principal, session_id, thread_id)
-    return await stream_of(request, principal, session, query)
+    found = await _found(request, principal, session_id, thread_id)
+    return await stream_of(request, principal, found.session, query, thread_id=found.id)
 
 
-async def _session(request: Request, principal: Principal, session_id: str, thread_id: str) -> Session:
-    """The session, if the thread is its own."""
+async def _found(request: Request, principal: Principal, session_id: str, thread_id: str) -> _Found:
     session = await services_of(request).reads.session(principal, session_id)
-    if thread_id != primary_id(session.id):
-        raise NotFound("thread", thread_id)
-    return session
+    if thread_id == primary_id(session.id):
+        return _Found(session, None)
+    for thread in await _subagents(request, principal, session):
+        if thread.id == thread_id:
+            return _Found(session, thread)
+    raise NotFound("thread", thread_id)
+
+
+async def _subagents(request: Request, principal: Principal, session: Session) -> list[Thread]:
+    """From the log: nothing else knows of them. Most sessions cannot have any, and are not searched."""
+    if session.agent.get("multiagent") is None and session.forked_from is None:
+        return []
+    reads = services_of(request).reads
+    found: list[Position] = []
+    while True:
+        after = found[-1].seq if found else None
+        page = EventPage(limit=MAX_EVENTS, types=LIFE, after_seq=after)
+        found += (more := await reads.events(principal, session.id, page))
+        if len(more) < MAX_EVENTS:
+            return of_log(found)

@@ -20,6 +20,8 @@ from footplate.api.wire.base import (
     timestamp,
 )
 from footplate.api.wire.mcp_servers import McpServers, check_toolsets, normalise_servers
+from footplate.api.wire.multiagent import Multiagent
+from footplate.api.wire.multiagent import check_harness as check_subagents
 from footplate.api.wire.tools import Tools, normalise_tools
 from footplate.domain.agents import Agent
 from footplate.domain.errors import InvalidRequest
@@ -83,7 +85,7 @@ class AgentCreate(Extras):
     execution_identity: ExecutionIdentity | None = None
     mcp_servers: McpServers | None = None
     skills: OnlyEmpty = None
-    multiagent: Refused = None
+    multiagent: Multiagent | None = None
 
 
 class AgentUpdate(Extras):
@@ -99,7 +101,7 @@ class AgentUpdate(Extras):
     execution_identity: ExecutionIdentity | None = None
     mcp_servers: McpServers | None = None
     skills: OnlyEmpty = None
-    multiagent: Refused = None
+    multiagent: Multiagent | None = None
 
 
 class AgentOverrides(Extras):
@@ -146,8 +148,8 @@ def _plain(value: Any) -> Json:
     return plain
 
 
-def define(body: AgentCreate) -> JsonObject:
-    """A whole definition, as it is stored and shown."""
+def define(body: AgentCreate, multiagent: JsonObject | None) -> JsonObject:
+    """A whole definition, as it is stored and shown. `multiagent`: with the agents that it names looked up."""
     defaults: JsonObject = {
         "description": None,
         "model": {},
@@ -155,7 +157,7 @@ def define(body: AgentCreate) -> JsonObject:
         "tools": [],
         "mcp_servers": [],
         "skills": [],
-        "multiagent": None,
+        "multiagent": multiagent,
         "execution_identity": {"type": "service_account"},
     }
     return checked(merge(defaults, fields_of(body)))
@@ -175,17 +177,22 @@ def checked(definition: JsonObject, *, where: str = "") -> JsonObject:
     return definition
 
 
-def change_of(body: AgentUpdate) -> Callable[[Agent], Agent]:
+def change_of(body: AgentUpdate, multiagent: JsonObject | None, *, default_harness: str) -> Callable[[Agent], Agent]:
+    """`multiagent`: as of `define`."""
     fields = fields_of(body)
+    if "multiagent" in body.model_fields_set:
+        fields["multiagent"] = multiagent
 
     def change(agent: Agent) -> Agent:
         metadata = agent.metadata
         if "metadata" in body.model_fields_set:
             metadata = patched(agent.metadata, body.metadata) if body.metadata is not None else {}
+        definition = checked(merge(agent.definition, fields))
+        check_subagents(definition, default_harness)
         return replace(
             agent,
             name=body.name if "name" in body.model_fields_set else agent.name,
-            definition=checked(merge(agent.definition, fields)),
+            definition=definition,
             metadata=metadata,
         )
 

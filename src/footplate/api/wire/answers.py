@@ -178,7 +178,7 @@ class Workspace(Dated):
 
 
 class ThreadAgent(AnswerModel):
-    """The session's, without what the session alone tells."""
+    """The session's, or the subagent's, without what the session alone tells."""
 
     id: str
     type: Literal["agent"]
@@ -194,7 +194,7 @@ class Thread(Dated):
     agent: ThreadAgent
     status: Literal["idle", "running", "rescheduling", "terminated"]
     stats: StatsAnswer
-    usage: UsageAnswer
+    usage: UsageAnswer | None
 
 
 class Event(AnswerModel):

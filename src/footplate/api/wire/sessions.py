@@ -1,6 +1,6 @@
 """Sessions on the wire: create, update, the list's filters, the answer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
@@ -27,6 +27,7 @@ from footplate.api.wire.base import (
 )
 from footplate.api.wire.events import MAX_INITIAL_EVENTS, UserMessage
 from footplate.api.wire.mcp_servers import McpServers, check_toolsets, normalise_servers
+from footplate.api.wire.multiagent import AgentReference, shape_of
 from footplate.api.wire.projects import OrderedIds
 from footplate.api.wire.tools import Tools, normalise_tools
 from footplate.domain.events import Usage
@@ -39,31 +40,17 @@ Status = Literal["idle", "running", "rescheduling", "terminated"]
 Title = Annotated[Text, StringConstraints(max_length=2000)]
 
 
-class AgentReference(Body):
-    type: Literal["agent"]
-    id: Id
-    version: Version | None = None
-
-
 class AgentWithOverrides(AgentOverrides):
     type: Literal["agent_with_overrides"]
     id: Id
     version: Version | None = None
 
 
-def _agent_shape(value: object) -> str | None:
-    """None, for what has no known type, makes the answer list the types that there are."""
-    if isinstance(value, str):
-        return "id"
-    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
-    return kind if isinstance(kind, str) else None
-
-
 AgentChoice = Annotated[
     Annotated[Id, Tag("id")]
     | Annotated[AgentReference, Tag("agent")]
     | Annotated[AgentWithOverrides, Tag("agent_with_overrides")],
-    Discriminator(_agent_shape),
+    Discriminator(shape_of),
 ]
 InitialEvent = Annotated[UserMessage, Field(description="Only `user.message` may open a session.")]
 

@@ -1,5 +1,6 @@
-"""Threads on the wire. A session has one, its primary: its events are the session's own."""
+"""Threads on the wire: the primary one, whose events are the session's own, and those of subagents."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -8,10 +9,22 @@ from footplate.api.wire.base import Parameters, Text, optional_timestamp, timest
 from footplate.api.wire.events import MAX_EVENTS
 from footplate.api.wire.sessions import Status, stats, usage
 from footplate.domain.json import JsonObject
-from footplate.domain.threads import primary_id
-from footplate.domain.turns import Session
+from footplate.domain.threads import Thread, primary_id
+from footplate.domain.turns import Session, SessionStatus
 
 _NOT_REPEATED: Final = frozenset({"multiagent"})
+_UNKNOWN: Final[JsonObject] = {
+    "id": "",
+    "type": "agent",
+    "version": 0,
+    "description": None,
+    "model": {"id": ""},
+    "system": None,
+    "tools": [],
+    "mcp_servers": [],
+    "skills": [],
+    "execution_identity": {"type": "service_account"},
+}
 
 
 class ListThreads(Parameters):
@@ -28,9 +41,8 @@ class ListThreadEvents(Parameters):
 def answer(session: Session) -> JsonObject:
     """The primary thread."""
     return {
+        **_shared(session),
         "id": primary_id(session.id),
-        "type": "session_thread",
-        "session_id": session.id,
         "parent_thread_id": None,
         "agent": {name: value for name, value in session.agent.items() if name not in _NOT_REPEATED},
         "status": session.status.value,
@@ -38,5 +50,50 @@ def answer(session: Session) -> JsonObject:
         "usage": {**usage(session.usage), "active_seconds": session.active_seconds},
         "created_at": timestamp(session.created_at),
         "updated_at": timestamp(session.updated_at),
-        "archived_at": optional_timestamp(session.archived_at),
     }
+
+
+def answer_of_subagent(session: Session, thread: Thread) -> JsonObject:
+    spent = thread.usage
+    return {
+        **_shared(session),
+        "id": thread.id,
+        "parent_thread_id": primary_id(session.id),
+        "agent": _agent_of(session, thread.agent_name),
+        "status": status_of(session, thread),
+        "stats": {
+            "active_seconds": thread.active_seconds,
+            "duration_seconds": max(0.0, round((datetime.now(UTC) - thread.created_at).total_seconds(), 3)),
+            "startup_seconds": 0.0,
+        },
+        "usage": None if spent is None else {**usage(spent), "active_seconds": thread.active_seconds},
+        "created_at": timestamp(thread.created_at),
+        "updated_at": timestamp(thread.updated_at),
+    }
+
+
+def status_of(session: Session, thread: Thread) -> str:
+    """A thread works while its session does: a turn that failed has left nothing running."""
+    works = thread.works or session.status is SessionStatus.TERMINATED
+    return session.status.value if works else SessionStatus.IDLE.value
+
+
+def _shared(session: Session) -> JsonObject:
+    return {
+        "type": "session_thread",
+        "session_id": session.id,
+        "archived_at": optional_timestamp(session.archived_at),
+        "workflow_run_id": None,
+    }
+
+
+def _agent_of(session: Session, name: str) -> JsonObject:
+    """The agent that the session keeps under this name. A fork that has another agent may keep none: then all that is
+    left of it is its name.
+    """
+    multiagent = session.agent.get("multiagent")
+    members = multiagent.get("agents") if isinstance(multiagent, dict) else None
+    for member in members if isinstance(members, list) else []:
+        if isinstance(member, dict) and member.get("name") == name:
+            return member
+    return {**_UNKNOWN, "name": name}

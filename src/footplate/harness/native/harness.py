@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from footplate.domain.errors import Permanent
 from footplate.domain.events import Event
 from footplate.domain.ports import McpAccess, TurnContext
 from footplate.domain.turns import Outcome
@@ -26,6 +27,11 @@ class NativeHarness:
         self._conversations = Conversations()
 
     async def run(self, turn: TurnContext) -> Outcome:
+        if turn.config.subagents:
+            raise Permanent(
+                "The harness 'native' has no subagents, and this agent has `multiagent`.",
+                help_text="Use the harness 'claude' for this agent, or take `multiagent` out.",
+            )
         servers = await mcp.servers_of(turn.config, self._access)
         if servers is None:
             return await self._run(turn, None)

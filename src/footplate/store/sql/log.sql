@@ -98,12 +98,17 @@ where h.session_id = $1 and h.organisation = $2
 
 -- name: events_ascending
 -- The moments are those of processing, as in the reference: an input that still waits is in no range of time. For a
--- fork, what came after $10 has not happened.
+-- fork, what came after $10 has not happened. $11 is a subagent's thread; without one it is the primary, which has all
+-- that is not a subagent's own, and what tells of threads. Reading bodies for that triples the time of a page, so it is not
+-- done where there cannot be any.
 select e.seq, e.event_id, e.type, e.turn_id, e.created_at, coalesce(t.processed_at, e.processed_at) as processed_at, e.body
 from events e
 left join events t on t.session_id = e.session_id and t.ref_seq = e.seq and ($10::bigint is null or t.seq <= $10)
 where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and e.seq > coalesce($3, 0)
   and ($5::text[] is null or e.type = any($5)) and ($10::bigint is null or e.seq <= $10)
+  and case when $11::text is not null then e.body ->> 'session_thread_id' = $11 and e.type <> 'session.thread_created'
+           when (select s.fork is null and s.agent ->> 'multiagent' is null from sessions s where s.id = $1) then true
+           else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_') end
   and ($6::timestamptz is null or coalesce(t.processed_at, e.processed_at) > $6)
   and ($7::timestamptz is null or coalesce(t.processed_at, e.processed_at) >= $7)
   and ($8::timestamptz is null or coalesce(t.processed_at, e.processed_at) < $8)
@@ -117,6 +122,9 @@ from events e
 left join events t on t.session_id = e.session_id and t.ref_seq = e.seq and ($10::bigint is null or t.seq <= $10)
 where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and ($3::bigint is null or e.seq < $3)
   and ($5::text[] is null or e.type = any($5)) and ($10::bigint is null or e.seq <= $10)
+  and case when $11::text is not null then e.body ->> 'session_thread_id' = $11 and e.type <> 'session.thread_created'
+           when (select s.fork is null and s.agent ->> 'multiagent' is null from sessions s where s.id = $1) then true
+           else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_') end
   and ($6::timestamptz is null or coalesce(t.processed_at, e.processed_at) > $6)
   and ($7::timestamptz is null or coalesce(t.processed_at, e.processed_at) >= $7)
   and ($8::timestamptz is null or coalesce(t.processed_at, e.processed_at) < $8)
