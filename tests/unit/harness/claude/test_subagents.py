@@ -18,7 +18,7 @@ from footplate.domain.errors import HandOver
 from footplate.domain.events import Event, Position
 from footplate.domain.turns import TurnStatus
 from footplate.harness.leftovers import UNKNOWN
-from footplate.testing import ScriptedModel, replies, text, tool
+from footplate.testing import ScriptedModel, overloaded, replies, text, tool
 from footplate.testing.strict import assert_valid_event
 
 SCOUT = Subagent(
@@ -56,6 +56,8 @@ SCRIPTS = {
     "mute": replies([asks("silent", "mute")], [text("Fine.")]),
     "silent": replies([text("Hm.")]),
     "short": replies([text("Short.")]),
+    "unlucky": replies([asks("busy", "scout")], [text("So be it.")]),
+    "busy": replies([overloaded()]),
 }
 
 
@@ -162,6 +164,14 @@ async def test_only_those_that_the_agent_names_and_only_as_they_are(desk: Desk) 
     assert "scout, The Cook, mute" in texts(results[0])
     assert "leave model out" in texts(results[2])
     assert len(desk.model.requests()) == 4
+
+
+async def test_a_subagent_whose_request_fails_is_the_models_to_judge(desk: Desk) -> None:
+    assert (await desk.turn("Ask. [[script:unlucky]]")).text == "So be it."
+    (thread_id,) = thread_ids(desk)
+    assert [event.body.get("is_error") for event in of(desk, thread_id) if event.type == ev.MODEL_REQUEST_END] == [True]
+    (result,) = [event for event in of(desk, None) if event.type == ev.AGENT_TOOL_RESULT]
+    assert "529" in texts(result)
 
 
 async def test_killed_in_a_subagents_call_nothing_runs_twice(desk: Desk) -> None:
