@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from executing import Source
 
 from footplate.stack import Stack
 
@@ -12,3 +13,11 @@ from footplate.stack import Stack
 async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
     async with Stack(tmp_path_factory.mktemp("stack")) as running:
         yield running
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What snapshots need to know of their files is read before anything runs beside: CPython 3.11 breaks off now and
+    then when it parses while something else goes on ("AST constructor recursion depth mismatch").
+    """
+    for path in {str(item.path) for item in session.items if hasattr(getattr(item, "module", None), "snapshot")}:
+        Source.for_filename(path)

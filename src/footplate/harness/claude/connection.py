@@ -160,7 +160,9 @@ class Connection:
         raise Temporary("Claude Code ended before its work did.")
 
     async def aclose(self) -> None:
-        """All of it is gone when this returns."""
+        """All of it is gone when this returns. The process first: it must not go on with what is broken off here."""
+        if self._transport is not None:
+            await self._transport.close()
         if self._client is not None:
             try:
                 async with asyncio.timeout(_CLOSE_SECONDS):

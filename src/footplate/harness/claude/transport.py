@@ -56,8 +56,8 @@ class EnvironmentTransport(sdk.Transport):
         """At once: all that counts is in the log, and the process is not asked for anything more."""
         if self._process is not None:
             process, self._process = self._process, None
+            await process.kill()  # before its input ends: it would go on without those whom it waits for
             await process.end_input()
-            await process.kill()
 
     def is_ready(self) -> bool:
         return self._process is not None
