@@ -1,5 +1,6 @@
 """Answers of the model while they are being said: shown as previews, collected for an answer that is cut short."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +13,16 @@ from footplate.harness.claude.mapping import Fact, Written
 @dataclass(slots=True)
 class _Part:
     kind: Written
-    preview: Preview
+    preview: Preview | None = None
     pieces: list[str] = field(default_factory=list)
+    shown: int = 0
+    """How many of them."""
+
+    def show(self, log: TurnLog) -> None:
+        if self.shown < len(self.pieces):
+            self.preview = self.preview or log.preview(self.kind)
+            self.preview.write("".join(self.pieces[self.shown :]))
+            self.shown = len(self.pieces)
 
 
 @dataclass(slots=True)
@@ -28,17 +37,17 @@ class Answer:
     """Those that the finished answer is sure to have."""
     _parts: dict[int, _Part] = field(default_factory=dict)
 
-    def write(self, index: int, kind: Written, text: str, log: TurnLog) -> None:
+    def write(self, index: int, kind: Written, text: str) -> None:
         self.blocks.add(index)
-        if index not in self._parts:
-            self._parts[index] = _Part(kind, log.preview(kind))
-        part = self._parts[index]
-        part.pieces.append(text)
-        part.preview.write(text)
+        self._parts.setdefault(index, _Part(kind)).pieces.append(text)
+
+    def show(self, log: TurnLog) -> None:
+        for part in self._parts.values():
+            part.show(log)
 
     @property
     def ids(self) -> dict[int, str]:
-        return {index: part.preview.event_id for index, part in self._parts.items()}
+        return {index: part.preview.event_id for index, part in self._parts.items() if part.preview is not None}
 
     @property
     def text(self) -> str:
@@ -50,15 +59,18 @@ class Answer:
         ids = {}
         for number, (_, part) in enumerate(sorted(self._parts.items())):
             said.append((part.kind, "".join(part.pieces)))
-            ids[number] = part.preview.event_id
+            if part.preview is not None:
+                ids[number] = part.preview.event_id
         return mapping.spoken(said, ids)
 
 
 class Answers:
     """Those of the primary thread that the transcript has not told of, as the CLI says them."""
 
-    def __init__(self, log: TurnLog) -> None:
+    def __init__(self, log: TurnLog, *, shows: Callable[[], bool]) -> None:
+        """`shows`: not while the result is missing that the model has answered to, for then nobody sees it yet."""
         self._log = log
+        self._shows = shows
         self._found: dict[str, Answer] = {}
         self._current: Answer | None = None
         self._last: Answer | None = None
@@ -72,7 +84,8 @@ class Answers:
             case mapping.BlockBegun(index=index, counts=True) if current:
                 current.blocks.add(index)
             case mapping.Delta(index=index, kind=kind, text=text) if current and text:
-                current.write(index, kind, text, self._log)
+                current.write(index, kind, text)
+                self.show()
             case mapping.Progressed(usage=used, stopped=stopped) if current:
                 current.stopped = stopped
                 current.counted.update({name: count for name, count in used.items() if count is not None})
@@ -81,6 +94,10 @@ class Answers:
                 self._current = None
                 return True
         return False
+
+    def show(self) -> None:
+        if self._current is not None and self._shows():
+            self._current.show(self._log)
 
     def find(self, message_id: str) -> Answer | None:
         return self._found.get(message_id)

@@ -46,7 +46,7 @@ class Recorder:
         self.responses = responses
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done with the error that ends the turn."""
-        self._answers = Answers(turn.log)
+        self._answers = Answers(turn.log, shows=lambda: not self._calls.open)
         self._held: list[Entry] = []
         """Lines that wait for what makes them complete."""
         self._request: Event | None = None
@@ -299,6 +299,7 @@ class Recorder:
         """Nothing here waits for them any more."""
         for call_id in call_ids:
             self._calls.end(call_id)
+        self._answers.show()
         async with self._changed:
             self._changed.notify_all()
 

@@ -212,6 +212,22 @@ async def test_a_result_and_the_next_answer_are_two_commits(world: World) -> Non
     recorder.close()
 
 
+async def test_an_answer_is_not_shown_before_the_result_that_it_answers_to(world: World) -> None:
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), STOP)
+    await recorder.mirrored(PLACE, [called("a", "m", "t1")])
+    await recorder.intend(Call("t1", "Bash", {"command": "a"}))
+    stream(recorder, begin("n"), delta("Do"))
+    assert world.log.previews == []
+    await recorder.mirrored(PLACE, [result("b", "t1")])
+    stream(recorder, delta("ne."), STOP)
+    assert [preview.text for preview in world.log.previews] == ["Done."]
+    await recorder.mirrored(PLACE, [said("c", "n", "Done.")])
+    assert world.log.of(ev.AGENT_MESSAGE)[0].id == world.log.previews[0].event_id
+    recorder.close()
+
+
 async def test_an_interrupt_keeps_what_was_said(world: World) -> None:
     recorder = recorder_of(world)
     await recorder.begin([], [])
