@@ -153,7 +153,7 @@ class Settings(BaseSettings):
     lease: float = 5.0
     """How long a worker's commands may live without word from it; always shorter than the heartbeat timeout."""
     linger: float = 300.0
-    """How long an idle session's workflow stays open: its next turn starts sooner. It takes some 100 KB of its worker."""
+    """How long an idle session's workflow stays open: its next turn starts sooner. It takes some 100 KB."""
     max_failures: int = 5
     """How often a turn is tried again after a temporary failure of the model's provider."""
     max_attempts: int = 20

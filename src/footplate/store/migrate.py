@@ -1,11 +1,16 @@
 """Brings a database to the schema of this version."""
 
 import asyncio
+import threading
 from importlib.resources import files
+from typing import Final
 
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+
+_ONE: Final = threading.Lock()
+"""Alembic keeps what it works on in a module: one at a time in a process."""
 
 
 def config(dsn: str) -> Config:
@@ -17,7 +22,12 @@ def config(dsn: str) -> Config:
 
 async def upgrade(dsn: str) -> None:
     """Apply what is new. Safe to run from many processes at once: one works, the others wait and find nothing."""
-    await asyncio.to_thread(command.upgrade, config(dsn), "head")
+    await asyncio.to_thread(_upgrade, dsn)
+
+
+def _upgrade(dsn: str) -> None:
+    with _ONE:
+        command.upgrade(config(dsn), "head")
 
 
 def newest() -> str:
