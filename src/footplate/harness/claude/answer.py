@@ -121,11 +121,11 @@ class Answers:
         left = [answer for answer in self._found.values() if not answer.complete]
         return [event for answer in left for event in answer.partial()]
 
-    @property
-    def silent_usage(self) -> Usage | None:
-        """Of an answer without a word."""
-        silent = [answer for answer in self._found.values() if answer.complete and not answer.blocks]
-        return mapping.usage(silent[-1].model, silent[-1].counted) if silent else None
+    def take_silent(self) -> Usage | None:
+        """The usage of an answer without a word. Nothing more is to come of such a one."""
+        silent = [name for name, answer in self._found.items() if answer.complete and not answer.blocks]
+        taken = [self._found.pop(name) for name in silent]
+        return mapping.usage(taken[-1].model, taken[-1].counted) if taken else None
 
     @property
     def last_usage(self) -> Usage | None:

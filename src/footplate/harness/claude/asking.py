@@ -70,7 +70,8 @@ class Asking:
         if self._asked:
             await calls.calls_closed()
             self.over.set()
-            await calls.failed
+            await asyncio.wait({calls.failed})  # it is not ours to cancel
+            calls.failed.result()
         elif self.between is not None:
             await self.between()
 

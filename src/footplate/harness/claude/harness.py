@@ -120,7 +120,7 @@ class _Run:
             raise HandOver
         told = await self._servers.open(turn.interrupt) if self._servers and not self._kept else []
         await self._recorder.begin([*settled.events, *told], settled.entries, repository=self._given.record)
-        return await self._work(steering)
+        return await self._work_and_settle(steering)
 
     def _fits(self, kept: Connection) -> bool:
         return kept.alive and kept.given == self._given and self._settled.way == "prompt"
@@ -128,6 +128,16 @@ class _Run:
     async def close_servers(self) -> None:
         if self._servers is not None:
             await self._servers.aclose()
+
+    async def _work_and_settle(self, steering: Sequence[SteerMessage]) -> Outcome:
+        try:
+            return await self._work(steering)
+        except HandOver:
+            raise
+        except BaseException:
+            if not self._recorder.failed.done():
+                await self._settle_quietly()
+            raise
 
     async def _work(self, steering: Sequence[SteerMessage]) -> Outcome:
         turn = self._turn
@@ -203,12 +213,6 @@ class _Run:
                 if outcome is not None:
                     return outcome
                 working = asyncio.create_task(connection.ended())
-        except HandOver:
-            raise
-        except BaseException:
-            if not recorder.failed.done():
-                await self._settle_quietly()
-            raise
         finally:
             tasks = (steered, leaving, asking, working)
             for task in tasks:

@@ -17,6 +17,12 @@ def safe_point(facts: Sequence[Fact], open_calls: Collection[str]) -> int | None
             still_open |= {call.id for call in fact.calls}
         elif isinstance(fact, Answered):
             still_open -= {result.call_id for result in fact.results}
-            if not still_open:
+            if not still_open and not _inside_an_answer(facts, index):
                 point = index + 1
     return point if still_open else None
+
+
+def _inside_an_answer(facts: Sequence[Fact], index: int) -> bool:
+    """A call that the CLI refuses by itself has its result there, with more of the answer to come."""
+    before = {fact.message_id for fact in facts[:index] if isinstance(fact, Said)}
+    return any(isinstance(fact, Said) and fact.message_id in before for fact in facts[index:])

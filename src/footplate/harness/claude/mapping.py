@@ -4,7 +4,7 @@ Every message class that the SDK exports has a reader here; a test fails when a 
 fact as well (`Unknown`): it is logged and harms nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -181,6 +181,14 @@ Fact: TypeAlias = (
 def lines_of(message_id: str, facts: Sequence[Fact]) -> list[Said]:
     """One answer may be several lines."""
     return [fact for fact in facts if isinstance(fact, Said) and fact.message_id == message_id]
+
+
+def goes_on(facts: Sequence[Fact], refused: Collection[str]) -> bool:
+    """The conversation does, by more than results of calls that the CLI refuses while the model still speaks."""
+    return any(
+        isinstance(fact, Said) or (isinstance(fact, Answered) and not {*refused} >= {r.call_id for r in fact.results})
+        for fact in facts
+    )
 
 
 def read(message: object) -> Fact:

@@ -196,17 +196,13 @@ class Recorder:
         """The conversation, with what is not committed yet."""
         return [*self._kept, *self._held, *self._subagents.held]
 
-    @property
-    def known(self) -> set[str]:
-        return self._known
-
     def leftovers(self) -> list[Entry]:
         held, self._held = self._held, []
         return [*held, *self._subagents.held]
 
     def inherit(self, last: "Recorder") -> None:
         """Of the same CLI's last turn: what it wrote down after its end belongs to the conversation all the same."""
-        self._held[:0], self._known = last.leftovers(), self._known | last.known
+        self._held[:0], self._known = last.leftovers(), self._known | last._known  # noqa: SLF001 - of our own kind
 
     def close(self) -> None:
         for task in self._tasks:
@@ -309,9 +305,10 @@ class Recorder:
     def _is_complete(self, message_id: str, facts: Sequence[Fact]) -> bool:
         """All of it was said, and all that was said is here; or the conversation has gone on since."""
         own = mapping.lines_of(message_id, facts)
-        if any(isinstance(fact, Said | Answered) and fact not in own for fact in facts):
-            return True
         answer = self._answers.find(message_id)
+        refused = {call.id for fact in own for call in fact.calls} if answer and not answer.complete else set()
+        if mapping.goes_on([fact for fact in facts if fact not in own], refused):
+            return True
         if answer is None or not answer.complete:
             return False
         return self._lenient or sum(len(fact.parts) for fact in own) >= len(answer.blocks)
@@ -343,7 +340,7 @@ class Recorder:
         """A model may end its answer without a word, and then the transcript has no line of it. Any other answer that
         is not there was lost on its way.
         """
-        used = self._answers.silent_usage
+        used = self._answers.take_silent()
         if self._request is not None and used is not None:
             batch.events.append(self._end(used, is_error=False))
             batch.add(used)

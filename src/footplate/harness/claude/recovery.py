@@ -75,7 +75,9 @@ def settle(
         else:
             pending.append(ask.id)
             continue
-        entries.append(transcript.entry(turn_id, transcript.place_of(kept), line))
+        # It belongs to the turn of the call: a later attempt of this one may begin anew, without its own lines.
+        owner = str(kept.body.get("turn_id", ""))
+        entries.append(transcript.entry(owner, transcript.place_of(kept), line))
     if pending:
         return Settlement(
             way="waiting", events=tuple(events), entries=tuple(entries), responses=responses, pending=tuple(pending)
