@@ -21,6 +21,8 @@ class Calls:
         self.uses: dict[str, Event] = {}
         """Of those that were let through."""
         self.running: set[str] = set()
+        self._started: set[str] = set()
+        """Those that the worker makes itself."""
         self.turnstile = asyncio.Lock()
 
     def lets(self, call: Call) -> bool:
@@ -34,6 +36,13 @@ class Calls:
     def begin(self, call_id: str, use: Event) -> None:
         self.uses[call_id] = use
         self.running.add(call_id)
+
+    def starts(self, call_id: str, name: str) -> bool:
+        asked = self.open.get(call_id)
+        if call_id in self._started or call_id not in self.running or asked is None or asked.name != name:
+            return False
+        self._started.add(call_id)
+        return True
 
     def end(self, call_id: str) -> None:
         self.open.pop(call_id, None)

@@ -52,8 +52,6 @@ class Recorder:
         self._request: Event | None = None
         self._calls = Calls()
         self._subagents = Subagents(turn)
-        self._started: set[str] = set()
-        """Calls that the worker makes itself."""
         self.names = Names(turn.config.mcp_servers)
         self.asking = Asking(turn)
         self._refusing = False
@@ -130,15 +128,11 @@ class Recorder:
             await self._turn.log.append([use, *self._subagents.begin(asked)])
             calls.begin(call.id, use)
             await failpoints.hit("after_intent")
-        self._spawn(self._in_tool())
+        self._spawn(_in_tool())
 
     def starts(self, call_id: str, name: str) -> bool:
         """May this call, which the worker makes itself, be made? Once, and if it was let through."""
-        asked = self._calls.open.get(call_id)
-        if call_id in self._started or call_id not in self._calls.running or asked is None or asked.name != name:
-            return False
-        self._started.add(call_id)
-        return True
+        return self._calls.starts(call_id, name)
 
     async def settle(self, how: Settling = "well") -> None:
         """The CLI does nothing more: what it said and did is in the log when this returns.
@@ -151,13 +145,15 @@ class Recorder:
                 await self._write(batch)
             if how != "lost":
                 self._subagents.end(batch)
+            used = self._answers.last_usage
             if how == "well":
                 self._end_silent(batch)
+            elif used is not None:
+                self._ask(batch)  # of its own accord, because somebody said something at the end
             if how == "interrupted":
                 batch.events += self._answers.cut_short()
                 batch.marks.append(transcript.mark_interrupted(self._turn.turn_id))
             if self._request is not None:
-                used = self._answers.last_usage
                 batch.events.append(self._end(used, is_error=True))
                 batch.add(used)
             self._refusing = how == "lost"
@@ -318,9 +314,7 @@ class Recorder:
         own = mapping.lines_of(message_id, facts)
         parts = [part for fact in own for part in fact.parts]
         answer = self._answers.take(message_id) or Answer("", {}, complete=True)
-        if self._request is None:
-            self._request = ev.model_request_start()
-            batch.events.append(self._request)
+        self._ask(batch)
         used = mapping.usage(answer.model, answer.counted)
         batch.events += mapping.spoken(parts, answer.ids)
         batch.events.append(self._end(used, is_error=not answer.complete))
@@ -333,6 +327,11 @@ class Recorder:
         batch.results(self._calls, fact, lambda call: self.asking.refused(call, self.names))
         open_calls = batch.leaves_open(self._calls)
         if not (open_calls or self._request or self.asking.pending or self._turn.interrupt.is_set()):
+            self._ask(batch)
+
+    def _ask(self, batch: Batch) -> None:
+        """The CLI asks the model, if nobody knew it before."""
+        if self._request is None:
             self._request = ev.model_request_start()
             batch.events.append(self._request)
 
@@ -392,6 +391,7 @@ class Recorder:
             subagent.quiet = True
             await self._catch_up()
 
-    async def _in_tool(self) -> None:
-        await asyncio.sleep(_TOOL_STARTS)
-        await failpoints.hit("in_tool")
+
+async def _in_tool() -> None:
+    await asyncio.sleep(_TOOL_STARTS)
+    await failpoints.hit("in_tool")

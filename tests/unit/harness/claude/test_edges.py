@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from tests.unit.harness.claude.desk import ASK, Desk
-from tests.unit.harness.claude.lines import PLACE, called, entries, prompt, result
+from tests.unit.harness.claude.lines import PLACE, called, entries, prompt, result, said
 from tests.unit.harness.claude.test_custom_tools import until
-from tests.unit.harness.claude.test_store import STOP, begin, delta, recorder_of, stream
+from tests.unit.harness.claude.test_store import STOP, begin, delta, recorder_of, stream, types
 from tests.unit.harness.twins import LocalEnvironment, World
 
 from footplate.domain import events as ev
@@ -118,6 +118,19 @@ async def test_a_call_beside_a_refused_one_is_not_lost_in_a_hand_over(desk: Desk
     desk.handover.clear()
     await desk.try_it()
     assert (desk.folder / "host" / "work" / "ran").exists()
+
+
+async def test_an_answer_to_steering_that_is_cut_short_is_paid_for(world: World) -> None:
+    recorder = recorder_of(world)
+    await recorder.begin([], [])
+    stream(recorder, begin("m"), delta("Hi"), STOP)
+    await recorder.mirrored(PLACE, [prompt("turn_1"), said("a", "m", "Hi")])
+    await recorder.settle()  # the CLI ended, and somebody said something meanwhile
+    before = len(world.log.usage)
+    stream(recorder, begin("n"), usage_delta(70), delta("Half an "))
+    await recorder.settle("interrupted")
+    assert types(world)[-3:] == [ev.MODEL_REQUEST_START, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END]
+    assert [used.output_tokens for used in world.log.usage[before:]] == [70]
 
 
 async def test_a_hand_over_does_not_wait_for_an_answer_without_a_word(world: World) -> None:
