@@ -11,7 +11,7 @@ import orjson
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
-from footplate.domain.services import Order
+from footplate.domain.pages import Order
 
 _MAX_SEQ: Final = 2**63 - 1
 _MAX_LENGTH: Final = 1024

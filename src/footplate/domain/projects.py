@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 from urllib.parse import unquote, urlsplit
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
-
-if TYPE_CHECKING:
-    from footplate.domain.services import Page
 
 MOST_PROJECTS: Final = 16
 """Of one session or workspace."""
@@ -212,11 +210,11 @@ def name_of(place: str) -> str:
 
 class ProjectReads(Protocol):
     async def project(self, principal: Principal, project_id: str) -> Project: ...
-    async def projects(self, principal: Principal, page: "Page", *, path: str | None = None) -> Sequence[Project]:
+    async def projects(self, principal: Principal, page: Page, *, path: str | None = None) -> Sequence[Project]:
         """`path`: only the one that is there."""
 
     async def workspace(self, principal: Principal, workspace_id: str) -> Workspace: ...
-    async def workspaces(self, principal: Principal, page: "Page") -> Sequence[Workspace]: ...
+    async def workspaces(self, principal: Principal, page: Page) -> Sequence[Workspace]: ...
 
 
 class ProjectUnit(Protocol):

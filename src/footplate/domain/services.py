@@ -9,18 +9,17 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Protocol
 
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.events import Position
 from footplate.domain.json import JsonObject
+from footplate.domain.pages import Order, Page
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.projects import NO_PROJECTS, Choice, ProjectReads, ProjectUnit
 from footplate.domain.transcripts import Origin, Piece
 from footplate.domain.turns import Mode, Session, SessionStatus, Turn, WhenBusy
-
-Order = Literal["asc", "desc"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,22 +83,6 @@ class Accepted:
     """A running turn has to look at its inputs."""
     prepare: bool = False
     """The session is new, and its first input may come soon."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """A slice of a list: `after` is the (created_at, id) of the last row seen."""
-
-    limit: int
-    order: Order = "desc"
-    after: tuple[datetime, str] | None = None
-    before: tuple[datetime, str] | None = None
-    """Walk backwards: the rows just before this one, still returned in `order`."""
-    created_gt: datetime | None = None
-    created_gte: datetime | None = None
-    created_lt: datetime | None = None
-    created_lte: datetime | None = None
-    include_archived: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ no value ever becomes part of the text.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from footplate.domain.services import Page
+from footplate.domain.pages import Page
 
 _FROM: Final = {
     "agents": "select s.* from agents s",

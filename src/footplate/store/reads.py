@@ -6,10 +6,11 @@ from typing import Any, Final, TypeVar
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.errors import NotFound
 from footplate.domain.events import Position
+from footplate.domain.pages import Page
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.projects import Project, Workspace
-from footplate.domain.services import EventPage, Page, SessionFilter
+from footplate.domain.services import EventPage, SessionFilter
 from footplate.domain.turns import Session, Turn
 from footplate.store import projects, records
 from footplate.store.archives import Archives

@@ -15,10 +15,11 @@ from tests.integration.store.cell import ANSWERED, Cell, answer_to, ask, interru
 
 from footplate.domain import events
 from footplate.domain.events import Event, Position, Usage
+from footplate.domain.pages import Order
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.running import Claim
-from footplate.domain.services import EventPage, Order
+from footplate.domain.services import EventPage
 from footplate.domain.turns import WhenBusy
 from footplate.store.database import Database
 from footplate.store.objects import Objects

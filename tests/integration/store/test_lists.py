@@ -7,8 +7,9 @@ import pytest
 
 from footplate.domain import events, threads
 from footplate.domain.events import Position
+from footplate.domain.pages import Order, Page
 from footplate.domain.principals import Principal
-from footplate.domain.services import EventPage, Order, Page, SessionFilter
+from footplate.domain.services import EventPage, SessionFilter
 from footplate.domain.turns import Session, SessionStatus
 
 from .cell import ANSWERED, Cell, interrupt

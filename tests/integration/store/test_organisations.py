@@ -8,9 +8,10 @@ import pytest_asyncio
 
 from footplate.domain import ids
 from footplate.domain.errors import NotFound
+from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 from footplate.domain.running import Nothing
-from footplate.domain.services import EventPage, Page, SessionFilter
+from footplate.domain.services import EventPage, SessionFilter
 from footplate.store.units import Unit
 
 from .cell import Cell, message, somebody

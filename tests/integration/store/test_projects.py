@@ -7,10 +7,10 @@ import pytest
 
 from footplate.domain import ids
 from footplate.domain.errors import Conflict, Fenced, InvalidRequest, NotFound
+from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 from footplate.domain.projects import Base, Choice, Project, Trust, Workspace
 from footplate.domain.running import Claim
-from footplate.domain.services import Page
 
 from .cell import AGENT, Cell, message, somebody
 

@@ -11,6 +11,7 @@ from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
 from footplate.domain.events import Event, Position, Usage
 from footplate.domain.json import JsonObject
+from footplate.domain.pages import Page
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.projects import NO_PROJECTS, Choice, Project, Workspace
@@ -23,7 +24,6 @@ from footplate.domain.services import (
     EventPage,
     ForkPoint,
     Input,
-    Page,
     SessionFilter,
 )
 from footplate.domain.threads import THREAD_ID, shown

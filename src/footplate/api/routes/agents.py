@@ -16,8 +16,9 @@ from footplate.api.wire.agents import AgentCreate, AgentUpdate
 from footplate.api.wire.lists import ChooseVersion, ListAgents, ListVersions
 from footplate.api.wire.tools import check_search
 from footplate.domain.json import JsonObject
+from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
-from footplate.domain.services import Page, Unit
+from footplate.domain.services import Unit
 
 router = router_of("/v1/agents", "agents")
 

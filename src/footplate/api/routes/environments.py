@@ -14,7 +14,8 @@ from footplate.api.services import services_of
 from footplate.api.wire import answers, environments
 from footplate.api.wire.environments import EnvironmentCreate, EnvironmentUpdate
 from footplate.api.wire.lists import ListEnvironments, NoParameters
-from footplate.domain.services import Page, Unit
+from footplate.domain.pages import Page
+from footplate.domain.services import Unit
 
 router = router_of("/v1/environments", "environments")
 

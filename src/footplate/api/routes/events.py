@@ -15,8 +15,9 @@ from footplate.api.services import services_of
 from footplate.api.wire import answers, events
 from footplate.api.wire.events import ListEvents, SendEvents, StreamEvents
 from footplate.domain.events import wire
+from footplate.domain.pages import Order
 from footplate.domain.principals import Principal
-from footplate.domain.services import Cursor, EventPage, Order, Unit
+from footplate.domain.services import Cursor, EventPage, Unit
 from footplate.domain.turns import Session
 from footplate.stream.sse import parse_cursor
 

@@ -14,8 +14,9 @@ from footplate.api.services import services_of
 from footplate.api.wire import answers, projects
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.projects import ListProjects, ProjectCreate, ProjectUpdate
+from footplate.domain.pages import Page
 from footplate.domain.projects import Trust, path_of, root_of
-from footplate.domain.services import Page, Unit
+from footplate.domain.services import Unit
 
 router = router_of("/v1/projects", "projects")
 

@@ -21,8 +21,9 @@ from footplate.api.wire.sessions import AgentChoice, AgentWithOverrides, ListSes
 from footplate.api.wire.tools import check_search
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
+from footplate.domain.pages import Order, Page
 from footplate.domain.principals import Principal
-from footplate.domain.services import Order, Page, SessionFilter, Unit
+from footplate.domain.services import SessionFilter, Unit
 from footplate.domain.turns import Mode, SessionStatus
 
 router = router_of("/v1/sessions", "sessions")

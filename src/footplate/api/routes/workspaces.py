@@ -14,7 +14,8 @@ from footplate.api.services import services_of
 from footplate.api.wire import answers, projects
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.projects import ListWorkspaces, WorkspaceCreate, WorkspaceUpdate
-from footplate.domain.services import Page, Unit
+from footplate.domain.pages import Page
+from footplate.domain.services import Unit
 
 router = router_of("/v1/workspaces", "workspaces")
 
