@@ -21,33 +21,32 @@ from footplate.stack.leftovers import wait_until
 from footplate.testing import Replies, replies, text, tool
 
 _SCRIPT: Final = "rolling"
-_CALLS: Final = 20
 _SECONDS: Final = 1.0
 _PATIENCE: Final = 180.0
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    rounds, turns = (1, 3) if quick else (10, 10)
+    rounds, turns, calls = (1, 2, 12) if quick else (10, 10, 20)
     found: list[dict[str, Any]] = []
     exits: list[float] = []
     async with open_cluster(workers=2) as cluster, Client(cluster) as client:
         for harness in HARNESSES:
-            await cluster.model.install(_SCRIPT, _script(named(harness)("bash")))
+            await cluster.model.install(_SCRIPT, _script(named(harness)("bash"), calls))
             agent = await client.agent(extra_body={"harness": harness})
             for number in range(rounds):
-                found += await _round(cluster, client, agent, turns, exits)
+                found += [_look(*each, calls) for each in await _round(cluster, client, agent, turns, exits)]
                 print(f"  {harness}, round {number + 1}: {len(found)} turns", flush=True)
-    return _judge(found, exits, rounds)
+    return _judge(found, exits, rounds, calls)
 
 
-def _script(bash: str) -> Replies:
-    calls = [[tool(bash, {"command": f"echo call-{n} >> ran; sleep {_SECONDS}"})] for n in range(_CALLS)]
-    return replies(*calls, [tool(bash, {"command": "cat ran"})], [text("Done.")])
+def _script(bash: str, calls: int) -> Replies:
+    asked = [[tool(bash, {"command": f"echo call-{n} >> ran; sleep {_SECONDS}"})] for n in range(calls)]
+    return replies(*asked, [tool(bash, {"command": "cat ran"})], [text("Done.")])
 
 
 async def _round(
     cluster: Cluster, client: Client, agent: str, turns: int, exits: list[float]
-) -> Sequence[dict[str, Any]]:
+) -> Sequence[tuple[list[Event], dict[str, Any]]]:
     sessions = [await client.session(agent) for _ in range(turns)]
     async with asyncio.TaskGroup() as group:
         running = [group.create_task(_turn(client, session_id)) for session_id in sessions]
@@ -61,7 +60,7 @@ async def _round(
     found = []
     for task, session_id in zip(running, sessions, strict=True):
         (turn,) = await client.turns(session_id)
-        found.append(_look(await task, turn))
+        found.append((await task, turn))
     return found
 
 
@@ -76,7 +75,7 @@ async def _all_in_a_tool(client: Client, sessions: Sequence[str]) -> None:
     require(holds=await wait_until(in_a_tool, _PATIENCE), otherwise="not every turn has reached its first tool")
 
 
-def _look(received: list[Event], turn: dict[str, Any]) -> dict[str, Any]:
+def _look(received: list[Event], turn: dict[str, Any], calls: int) -> dict[str, Any]:
     results = [event for event in received if event["type"] == ev.AGENT_TOOL_RESULT]
     require(holds=bool(results), otherwise=f"a turn without results: {turn}")
     ran = Counter(results[-1]["content"][0]["text"].split())
@@ -84,20 +83,20 @@ def _look(received: list[Event], turn: dict[str, Any]) -> dict[str, Any]:
         "status": turn["status"],
         "attempts": turn["attempt"],
         "twice": sum(count > 1 for count in ran.values()),
-        "missing": _CALLS - sum(f"call-{n}" in ran for n in range(_CALLS)),
+        "missing": calls - sum(f"call-{n}" in ran for n in range(calls)),
         "unknown": sum("unknown" in event["content"][0]["text"] for event in results),
         "errors": sum(event["type"] == ev.SESSION_ERROR for event in received),
     }
 
 
-def _judge(found: list[dict[str, Any]], exits: list[float], rounds: int) -> Figure:
+def _judge(found: list[dict[str, Any]], exits: list[float], rounds: int, calls: int) -> Figure:
     failed = sum(turn["status"] != "completed" for turn in found)
     sums = {name: sum(turn[name] for turn in found) for name in ("twice", "missing", "unknown", "errors")}
     handed = sum(turn["attempts"] - 1 for turn in found)
     harnesses = ", ".join(HARNESSES)
     return Figure(
         text=f"{rounds} rounds of restarting two workers under {len(found)} turns ({harnesses}), each in the middle of "
-        f"a tool: {failed} failed, {handed} times one was handed over, of {len(found) * (_CALLS + 1)} tools "
+        f"a tool: {failed} failed, {handed} times one was handed over, of {len(found) * (calls + 1)} tools "
         f"{sums['twice']} ran twice, {sums['missing']} not at all, {sums['unknown']} with an unknown outcome, "
         f"{sums['errors']} errors told; a worker was gone {max(exits):.1f} s after it was told to stop at most",
         holds=failed == 0 and not any(sums.values()) and handed >= len(found),
