@@ -20,6 +20,8 @@ from footplate.testing import Replies, replies, reply, text, tool
 
 CALLS: Final = 6
 _PATIENCE: Final = 60.0
+_LATE: Final = 10.0
+_GOES: Final = 0.1
 _AWAKE: Final = 1.5
 """Seconds that a woken worker has to do damage: several renewals of its lease, and long after its next step."""
 _BEAT: Final = "do date +%s%N >> beats; sleep 0.02; done"
@@ -118,6 +120,11 @@ async def _stopped(cluster: Cluster, point: str, files: Path) -> int:
 
     require(holds=await wait_until(alive, _PATIENCE), otherwise="the turn's first tool did not start")
     (cluster.failpoints / point).write_text("stop")
+    if point == "in_tool" and not await wait_until(stopped, _LATE):
+        # The call began before the point was armed, and waits for `go`: the one after it comes there.
+        (files / "go").touch()
+        await asyncio.sleep(_GOES)
+        (files / "go").unlink()
     require(holds=await wait_until(stopped, _PATIENCE), otherwise=f"no worker came to {point}")
     return next(number for number, worker in enumerate(cluster.workers) if _is_stopped(worker.pid))
 
