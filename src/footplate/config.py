@@ -134,7 +134,7 @@ class Settings(BaseSettings):
     default_harness: str = "native"
     max_turns: int = 100
     """Turns that one worker runs at once."""
-    kept_megabytes: int = Field(default=4, ge=0)
+    kept_megabytes: int = Field(default=2, ge=0)
     """Of conversations, as JSON, that a worker keeps in memory: a session's next turn reads only what is new."""
     kept_sessions: int = Field(default=4, ge=0)
     """Sessions whose harness a worker keeps connected after a turn, to begin the next one sooner. One with Claude Code
