@@ -127,10 +127,9 @@ class Answers:
         taken = [self._found.pop(name) for name in silent]
         return mapping.usage(taken[-1].model, taken[-1].counted) if taken else None
 
-    @property
-    def last_usage(self) -> Usage | None:
-        """Of an answer that is not kept: it is paid for all the same."""
-        last = self._last
+    def take_last_usage(self) -> Usage | None:
+        """Of an answer that is not kept: it is paid for all the same, once."""
+        last, self._last = self._last, None
         if last is None or not any(answer is last for answer in self._found.values()):
             return None
         return mapping.usage(last.model, last.counted)

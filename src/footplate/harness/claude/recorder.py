@@ -145,10 +145,10 @@ class Recorder:
                 await self._write(batch)
             if how != "lost":
                 self._subagents.end(batch)
-            used = self._answers.last_usage
+            used: Usage | None = None
             if how == "well":
                 self._end_silent(batch)
-            elif used is not None:
+            elif (used := self._answers.take_last_usage()) is not None:
                 self._ask(batch)  # of its own accord, because somebody said something at the end
             if how == "interrupted":
                 batch.events += self._answers.cut_short()

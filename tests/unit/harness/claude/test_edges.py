@@ -131,6 +131,8 @@ async def test_an_answer_to_steering_that_is_cut_short_is_paid_for(world: World)
     await recorder.settle("interrupted")
     assert types(world)[-3:] == [ev.MODEL_REQUEST_START, ev.AGENT_MESSAGE, ev.MODEL_REQUEST_END]
     assert [used.output_tokens for used in world.log.usage[before:]] == [70]
+    await recorder.settle("lost")  # whoever ends the turn after that changes nothing
+    assert [used.output_tokens for used in world.log.usage[before:]] == [70]
 
 
 async def test_a_hand_over_does_not_wait_for_an_answer_without_a_word(world: World) -> None:
