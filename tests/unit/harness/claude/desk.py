@@ -1,7 +1,8 @@
 """The real CLI under a real guardian, with a scripted model and a log in memory: one session, turn by turn."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from footplate.environments.guardian import clock
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
 from footplate.harness.claude.harness import ClaudeHarness
 from footplate.testing import ScriptedModel
+from footplate.testing.scripts import Script
 
 TOOLS = ("bash", "read", "write", "edit", "glob", "grep")
 CONFIG = ResolvedConfig(harness="claude", model="claude-sonnet-4-5", system="Be brief.", tools=TOOLS)
@@ -159,3 +161,12 @@ class Desk:
                 if not str(text).startswith("<system-reminder>"):
                     found.append((str(message["role"]), str(text).partition("\n\n<system-reminder>")[0].strip()))  # type: ignore[index,call-overload]
         return [item for item in found if item[0] != "system"]
+
+
+@contextlib.asynccontextmanager
+async def asking_desk(scripts: Mapping[str, Script], folder: Path) -> AsyncIterator[Desk]:
+    """Whose agent has a tool that the client answers."""
+    async with ScriptedModel(scripts) as model:
+        desk = Desk(model, folder, custom_tools=(ASK,))
+        yield desk
+        await desk.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.harness.claude.desk import ASK, CONFIG, Desk
+from tests.unit.harness.claude.desk import ASK, CONFIG, Desk, asking_desk
 from tests.unit.harness.twins import MemoryLog
 
 from footplate.domain import events as ev
@@ -23,7 +23,7 @@ from footplate.harness.claude.connection import Connection
 from footplate.harness.claude.custom_tools import CustomTools
 from footplate.harness.claude.recovery import NOT_STARTED
 from footplate.harness.leftovers import STOPPED, UNANSWERED, UNKNOWN
-from footplate.testing import ScriptedModel, replies, text, tool
+from footplate.testing import replies, text, tool
 
 NAME = "mcp__custom__ask"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -68,10 +68,8 @@ class StallingLog(MemoryLog):
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with ScriptedModel(SCRIPTS) as model:
-        desk = Desk(model, tmp_path, custom_tools=(ASK,))
+    async with asking_desk(SCRIPTS, tmp_path) as desk:
         yield desk
-        await desk.close()
 
 
 def body(desk: Desk) -> dict[str, Any]:

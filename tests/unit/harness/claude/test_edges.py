@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.harness.claude.desk import ASK, Desk
+from tests.unit.harness.claude.desk import Desk, asking_desk
 from tests.unit.harness.claude.lines import PLACE, called, entries, prompt, result, said
 from tests.unit.harness.claude.test_custom_tools import until
 from tests.unit.harness.claude.test_store import STOP, begin, delta, recorder_of, stream, types
@@ -18,7 +18,7 @@ from footplate.harness.claude import leaving, transcript
 from footplate.harness.claude.connection import Connection
 from footplate.harness.claude.mapping import Call
 from footplate.harness.leftovers import UNANSWERED
-from footplate.testing import ScriptedModel, overloaded, replies, reply, text, tool
+from footplate.testing import overloaded, replies, reply, text, tool
 
 NAME = "mcp__custom__ask"
 SCRIPTS = {
@@ -41,10 +41,8 @@ def world(tmp_path: Path) -> World:
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with ScriptedModel(SCRIPTS) as model:
-        desk = Desk(model, tmp_path, custom_tools=(ASK,))
+    async with asking_desk(SCRIPTS, tmp_path) as desk:
         yield desk
-        await desk.close()
 
 
 def usage_delta(tokens: int) -> dict[str, Any]:

@@ -197,13 +197,19 @@ async def test_a_hand_over_is_not_outrun_by_the_next_answer(world: World, in_one
     recorder.close()
 
 
-async def test_a_result_and_the_next_answer_are_two_commits(world: World) -> None:
-    """Who forks at the result has nothing of the answer, however quick the model was."""
+async def in_a_call(world: World) -> Recorder:
+    """The model has asked for `t1`, and it runs."""
     recorder = recorder_of(world)
     await recorder.begin([], [])
     stream(recorder, begin("m"), STOP)
     await recorder.mirrored(PLACE, [called("a", "m", "t1")])
     await recorder.intend(Call("t1", "Bash", {"command": "a"}))
+    return recorder
+
+
+async def test_a_result_and_the_next_answer_are_two_commits(world: World) -> None:
+    """Who forks at the result has nothing of the answer, however quick the model was."""
+    recorder = await in_a_call(world)
     before = world.log.appends
     stream(recorder, begin("n"), STOP)
     await recorder.mirrored(PLACE, [result("b", "t1"), said("c", "n", "Done")])
@@ -213,11 +219,7 @@ async def test_a_result_and_the_next_answer_are_two_commits(world: World) -> Non
 
 
 async def test_an_answer_is_not_shown_before_the_result_that_it_answers_to(world: World) -> None:
-    recorder = recorder_of(world)
-    await recorder.begin([], [])
-    stream(recorder, begin("m"), STOP)
-    await recorder.mirrored(PLACE, [called("a", "m", "t1")])
-    await recorder.intend(Call("t1", "Bash", {"command": "a"}))
+    recorder = await in_a_call(world)
     stream(recorder, begin("n"), delta("Do"))
     assert world.log.previews == []
     await recorder.mirrored(PLACE, [result("b", "t1")])
