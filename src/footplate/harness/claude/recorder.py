@@ -177,8 +177,10 @@ class Recorder:
             self._refusing = self._left = True
 
     def _leave_before_the_next_call(self) -> None:
+        if not self._leaving or self._subagents.speaking():
+            return
         point = leaving.safe_point([transcript.fact_in(kept) for kept in self._held], self._calls.open)
-        if self._leaving and point is not None and not self._subagents.speaking():
+        if point is not None:
             del self._held[point:]
             self._refusing = self._left = True
 
