@@ -15,6 +15,7 @@ from typing import Final
 
 import psutil
 
+from bench.prove import remains
 from bench.prove.clients import Client, texts
 from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.figure import Figure, require
@@ -142,7 +143,7 @@ def _count(directory: Path) -> int:
 
 def _files(data: Path) -> int:
     others = (place for place in data.iterdir() if place.name not in _OF_SESSIONS)
-    return sum(1 + sum(1 for _ in place.rglob("*")) for place in others)
+    return sum(1 + sum(1 for _ in remains.below(place)) for place in others)
 
 
 def _groups(worker: int) -> int:

@@ -10,6 +10,8 @@ from typing import Final
 from bench import prove
 from bench.prove.figure import Figure
 
+Prove = Callable[[bool], Awaitable[Figure]]
+
 _NAME: Final = re.compile(r"(?P<group>[a-z]+)_(?P<number>\d+)")
 
 
@@ -26,7 +28,7 @@ class Claim:
     def module(self) -> str:
         return f"bench.prove.{self.group}_{self.number}"
 
-    def load(self) -> tuple[str, Callable[[bool], Awaitable[Figure]]]:
+    def load(self) -> tuple[str, Prove]:
         """Its claim, which is the first line of its docstring, and its proof."""
         module = importlib.import_module(self.module)
         title = (module.__doc__ or "").strip().splitlines()[0]

@@ -1,6 +1,7 @@
 """Is anything of a cluster still alive? Found by a mark in its environment, its place, or what it is told or shown."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,12 @@ def of(cluster_id: str, directory: Path) -> dict[int, str]:
             if _is_marked(process, cluster_id) or _names(process, directory) or works_below(process, directory):
                 found[int(entry.name)] = _command(process)
     return found
+
+
+def below(directory: Path) -> Iterator[Path]:
+    """Every file and directory there; what goes while we look is not there. (`Path.rglob` would raise.)"""
+    for parent, directories, files in os.walk(directory):
+        yield from (Path(parent, name) for name in (*directories, *files))
 
 
 def _is_marked(process: Path, cluster_id: str) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,7 +57,7 @@ async def everything(cluster: Cluster, sink: Sink) -> AsyncIterator[tuple[str, b
 
 def _files(cluster: Cluster) -> Iterator[tuple[str, bytes]]:
     for root in {cluster.directory, cluster.stack.directory}:
-        for path in sorted(root.rglob("*")):
+        for path in sorted(remains.below(root)):
             if path.is_file() and not path.is_symlink():
                 for piece in _pieces(path):
                     yield _kind(path, cluster), piece
@@ -72,12 +73,12 @@ def _kind(path: Path, cluster: Cluster) -> str:
 
 def _pieces(path: Path) -> Iterator[bytes]:
     """Each begins with the end of the one before: what lies across the border is found."""
-    with path.open("rb") as file:
+    yield str(path).encode()
+    with suppress(FileNotFoundError), path.open("rb") as file:  # servers remove files of their own while we look
         end = b""
         while piece := file.read(_PIECE):
             yield end + piece
             end = piece[-_OVERLAP:]
-    yield str(path).encode()
 
 
 async def _postgres(cluster: Cluster) -> AsyncIterator[bytes]:

@@ -114,11 +114,21 @@ class Search:
         bound = [
             line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines() if str(self._data) in line
         ]
-        files = [str(path) for path in self._leases.rglob("*") if stat.S_ISSOCK(path.lstat().st_mode)]
+        files = [str(path) for path in remains.below(self._leases) if _is_socket(path)]
         return sorted({*bound, *files})
 
     def _entries(self) -> list[Path]:
-        return list(self._leases.iterdir()) if self._leases.is_dir() else []
+        try:
+            return list(self._leases.iterdir())
+        except FileNotFoundError:
+            return []
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return stat.S_ISSOCK(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 async def _containers(engine: str) -> list[str]:

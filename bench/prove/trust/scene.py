@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from bench.prove import remains
 from bench.prove.trust import hostile
 from footplate.config import Settings
 from footplate.domain import events as ev
@@ -164,8 +165,8 @@ class Session:
     def marks(self) -> list[str]:
         """Left in the tree or in the home, wherever in them."""
         homes = self.tree.with_name(f"{self.tree.name}.state")
-        found = [path for place in (self.tree, homes) for path in place.rglob(f"{hostile.MARK}*")]
-        return sorted({path.name.removeprefix(hostile.MARK) for path in found})
+        names = {path.name for place in (self.tree, homes) for path in remains.below(place)}
+        return sorted(name.removeprefix(hostile.MARK) for name in names if name.startswith(hostile.MARK))
 
 
 @dataclass(slots=True)
