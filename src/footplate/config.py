@@ -140,7 +140,7 @@ class Settings(BaseSettings):
     """Sessions whose harness a worker keeps connected after a turn, to begin the next one sooner. One with Claude Code
     takes some 200 MB; native has nothing to keep."""
     kept_seconds: float = 300.0
-    """How long one stays connected while nothing is asked of it."""
+    """How long one stays connected, and its conversation in memory, while nothing is asked of it."""
     slots: int = Field(default=2, ge=0)
     """New sessions whose harness a worker connects ahead of their first input; each is as large as a kept one. Give it
     to api and workers alike: with 0 the api asks for none."""

@@ -2,10 +2,13 @@
 
 Entries are never changed and only added under the epoch, so a kept beginning is always true; what another worker
 added in between is read from where ours ends.
+
+They are bounded in bytes and in time: small objects that outlive many turns hold on to the memory between them.
 """
 
+import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -19,13 +22,21 @@ from footplate.domain.running import Claim, TurnStore
 class _Kept:
     entries: list[Entry]
     size: int
+    used: float = 0.0
 
 
 class Conversations:
-    def __init__(self, store: TurnStore, *, most: int) -> None:
-        """`most`: bytes that are kept in all, as JSON; the sessions that ran longest ago go first."""
+    def __init__(
+        self, store: TurnStore, *, most: int, seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`most`: bytes that are kept in all, as JSON; the sessions that were used longest ago go first.
+
+        `seconds`: those that were not used for so long go when any other is used.
+        """
         self._store = store
         self._most = most
+        self._seconds = seconds
+        self._clock = clock
         self._size = 0
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
@@ -39,7 +50,7 @@ class Conversations:
             kept = _Kept([*kept.entries, *new], kept.size + _size(new))
         self._size += kept.size
         self._kept[claim.session_id] = kept
-        self._make_room()
+        self._use(claim.session_id)
         return list(kept.entries)
 
     def add(self, claim: Claim, entries: Sequence[Entry]) -> None:
@@ -50,10 +61,17 @@ class Conversations:
             kept.entries.extend(entries)
             kept.size += size
             self._size += size
-            self._make_room()
+            self._use(claim.session_id)
 
-    def _make_room(self) -> None:
-        while self._size > self._most and len(self._kept) > 1:
+    def _use(self, session_id: str) -> None:
+        """It is the last to go now, and who has to go goes."""
+        now = self._clock()
+        self._kept[session_id].used = now
+        self._kept.move_to_end(session_id)
+        while len(self._kept) > 1:
+            oldest = next(iter(self._kept.values()))
+            if self._size <= self._most and now - oldest.used <= self._seconds:
+                return
             _, gone = self._kept.popitem(last=False)
             self._size -= gone.size
 

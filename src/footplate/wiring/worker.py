@@ -70,7 +70,7 @@ async def run(settings: Settings) -> None:
         harnesses = registry.Harnesses(services)
         harnesses.get(settings.default_harness)
         claims = Claims(database, objects, default_harness=settings.default_harness)
-        conversations = Conversations(turns, most=settings.kept_megabytes << 20)
+        conversations = Conversations(turns, most=settings.kept_megabytes << 20, seconds=settings.kept_seconds)
 
         def bounded(most: int, seconds: float) -> KeptHarnesses:
             return KeptHarnesses(most=most, seconds=seconds, deadline=lambda: keeper.deadline)

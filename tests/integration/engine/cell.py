@@ -73,7 +73,7 @@ class Engine:
             keeper = LeaseKeeper(leases, worker=ids.new_id(ids.WORKER), host="test", lease=settings.lease)
             live = await exits.enter_async_context(Live(settings.redis_url))
             environments, models = _Folders(self.folder), await exits.enter_async_context(ModelProxy({}))
-            conversations = Conversations(self.cell.turns, most=1 << 20)
+            conversations = Conversations(self.cell.turns, most=1 << 20, seconds=300)
             slots = Slots(
                 KeptHarnesses(most=settings.slots, seconds=settings.slot_seconds, deadline=lambda: keeper.deadline),
                 claims=self.cell.claims,

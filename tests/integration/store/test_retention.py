@@ -63,7 +63,7 @@ async def test_it_goes_on_after_it_was_archived_and_is_archived_again(cell: Cell
         claim = await cell.claim(session.id, principal)
         positions = [*await cell.positions(session.id, principal)]
         assert [item.seq for item in positions] == [*range(1, row["last_seq"] + 4)]
-        conversation = await Conversations(cell.turns, most=1 << 20).load(claim)
+        conversation = await Conversations(cell.turns, most=1 << 20, seconds=300).load(claim)
         assert len(conversation) == claim.entries == row["entries"]
         assert conversation[-1] == Entry("end", {})
         await cell.turns.append(

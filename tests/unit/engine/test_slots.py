@@ -32,7 +32,7 @@ class Desk:
         return Slots(
             KeptHarnesses(most=most, seconds=seconds, deadline=lambda: 7.0),
             claims=cast("Any", self),
-            conversations=Conversations(cast("TurnStore", None), most=1 << 20),
+            conversations=Conversations(cast("TurnStore", None), most=1 << 20, seconds=300),
             environments=cast("Any", self.opened),
             models=cast("Any", self.opened),
             harness=lambda _: cast("Any", self),
