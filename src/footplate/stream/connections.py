@@ -1,5 +1,6 @@
-"""Redis clients for the three ways in which this package talks to Redis; they differ in how long they wait."""
+"""Redis clients for the ways in which this package talks to Redis, which differ in how long they wait; their end."""
 
+import asyncio
 from typing import Final
 
 from redis.asyncio import Redis
@@ -10,6 +11,7 @@ COMMAND_SECONDS: Final = 0.5
 BLOCK_MILLISECONDS: Final = 1000
 _READ_SECONDS: Final = BLOCK_MILLISECONDS / 1000 + 2
 _FOREVER: Final = -1
+_HEARD_SECONDS: Final = 0.5
 
 
 def short(url: str) -> Redis:
@@ -30,3 +32,14 @@ def patient(url: str) -> Redis:
         socket_connect_timeout=COMMAND_SECONDS,
         retry=Retry(ExponentialWithJitterBackoff(cap=1.0, base=0.02), _FOREVER),
     )
+
+
+async def stop(*tasks: asyncio.Task[None]) -> None:
+    """End tasks that talk to Redis. They are told until they hear it: redis-py sends with `asyncio.wait_for`, and that
+    of Python 3.11 loses a cancellation that comes in the very moment in which its work is done.
+    """
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_HEARD_SECONDS)

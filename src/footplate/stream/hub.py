@@ -64,9 +64,7 @@ class Hub:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.wait(self._tasks)
+        await connections.stop(*self._tasks)
         self.end()
         for channel in self._channels.values():
             channel.close()

@@ -62,8 +62,7 @@ class NudgeListener:
     ) -> None:
         self._leaving = True
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+            await connections.stop(self._task)
         await self._redis.aclose()
 
     @contextmanager

@@ -88,8 +88,7 @@ class Live:
     async def aclose(self) -> None:
         await self.drained()
         if self._sender is not None:
-            self._sender.cancel()
-            await asyncio.wait({self._sender})
+            await connections.stop(self._sender)
         await self._redis.aclose()
 
     async def _send_all(self) -> None:

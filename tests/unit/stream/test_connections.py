@@ -1,0 +1,31 @@
+"""The end of tasks that talk to Redis."""
+
+import asyncio
+
+from footplate.stream import connections
+
+
+async def test_a_task_that_loses_a_cancellation_ends_all_the_same() -> None:
+    sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def reads_on() -> None:
+        await asyncio.wait_for(sent, 60)
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(reads_on())
+    await asyncio.sleep(0.01)
+    sent.set_result(None)  # Python 3.11 answers the cancellation that comes now with this result
+    async with asyncio.timeout(5):
+        await connections.stop(task)
+    assert task.cancelled()
+
+
+async def test_what_is_over_already_is_no_trouble() -> None:
+    async def fails() -> None:
+        raise ValueError
+
+    task = asyncio.create_task(fails())
+    await asyncio.wait({task})
+    await connections.stop(task)
+    await connections.stop()
+    assert isinstance(task.exception(), ValueError)
