@@ -1,0 +1,70 @@
+"""What changed between two trees: a summary as values, and the patch as a stream that is never held whole.
+
+Always git's own, without attributes, drivers or conversions of the tree's. With it `git apply` makes the one tree of
+the other, byte for byte: renames, binary files, modes, links, names of any bytes.
+"""
+
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from footplate.domain.snapshots import ChangeStatus, FileChange
+from footplate.trees.git import Git
+from footplate.trees.snapshots import CONFIGURATION
+
+_COMPARE: Final = ("diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--full-index", "--no-color")
+_PATCH: Final = ("-p", "--binary", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
+_STATUS: Final[dict[bytes, ChangeStatus]] = {
+    b"A": "added",
+    b"M": "modified",
+    b"D": "deleted",
+    b"R": "renamed",
+    b"T": "type_changed",
+}
+
+
+async def summary(git_dir: Path, old: str, new: str) -> list[FileChange]:
+    """A line for each file, in the order of their names."""
+    if old == new:
+        return []
+    return parse(await _git(git_dir).run(*_COMPARE, "-z", "--raw", "--numstat", old, new))
+
+
+@contextlib.asynccontextmanager
+async def patch(git_dir: Path, old: str, new: str) -> AsyncGenerator[AsyncIterator[bytes], None]:
+    """Pieces of what `git apply` takes. Who leaves early ends git."""
+    async with _git(git_dir).stream(*_COMPARE, *_PATCH, old, new) as pieces:
+        yield pieces
+
+
+def parse(listed: bytes) -> list[FileChange]:
+    """First come lines of `--raw`, then as many of `--numstat`, of the same files in the same order."""
+    fields = listed.split(b"\0")[:-1]
+    changes: list[tuple[ChangeStatus, bytes | None, bytes]] = []
+    place = 0
+    while place < len(fields) and fields[place].startswith(b":"):
+        status = _STATUS[fields[place].rsplit(b" ", 1)[1][:1]]
+        if status == "renamed":
+            changes.append((status, fields[place + 1], fields[place + 2]))
+            place += 3
+        else:
+            changes.append((status, None, fields[place + 1]))
+            place += 2
+    found = []
+    for status, old_path, path in changes:
+        added, deleted, _ = fields[place].split(b"\t", 2)
+        place += 1 if old_path is None else 3
+        found.append(
+            FileChange(path=path, old_path=old_path, status=status, added=_count(added), deleted=_count(deleted))
+        )
+    return found
+
+
+def _count(text: bytes) -> int | None:
+    return None if text == b"-" else int(text)
+
+
+def _git(git_dir: Path) -> Git:
+    """Without a work tree: no attribute of anybody's is read."""
+    return Git(git_dir=git_dir, configuration={**CONFIGURATION, "core.bare": "true"})

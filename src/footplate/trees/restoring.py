@@ -1,0 +1,89 @@
+"""Writes a snapshot's files into an empty directory, before an agent works there: byte for byte, links and modes too.
+
+The agent's git directory is written back as bytes. Nothing of it is asked anything on the way.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from footplate.domain.errors import Permanent
+from footplate.domain.snapshots import Snapshot
+from footplate.trees import apart
+from footplate.trees.git import Git
+from footplate.trees.indexing import split
+from footplate.trees.snapshots import CONFIGURATION
+
+# Without these two a directory is no git directory, and a tree has no empty directories.
+_EMPTY: Final = (b"objects", b"refs")
+
+
+async def restore(git_dir: Path, snapshot: Snapshot, work_tree: Path, *, user: tuple[int, int] | None = None) -> None:
+    """`work_tree` is there and empty. `git_dir` is the host's own for this tree; its index fits the files afterwards.
+
+    Killed in between, what is there is no whole tree: begin again with an empty directory.
+    """
+    if os.listdir(work_tree):  # noqa: PTH208 - the shortest way to ask
+        raise Permanent(f"The files of a snapshot were to be written to {work_tree.name!r}, which is not empty.")
+    git = Git(git_dir=git_dir, work_tree=work_tree, user=user, configuration=CONFIGURATION)
+    (git_dir / "index").unlink(missing_ok=True)
+    await git.run("read-tree", snapshot.tree)
+    await git.run("checkout-index", "--all", "--index")
+    if snapshot.apart is not None:
+        await _restore_apart(git, snapshot.apart, work_tree)
+
+
+async def _restore_apart(git: Git, tree: str, work_tree: Path) -> None:
+    """Beside the others, under the names that a tree can hold, and then each to its place."""
+    with _beside(work_tree, git.user) as (place, index):
+        git = replace(git, index=index)
+        await git.run("read-tree", tree)
+        await git.run("checkout-index", "--all", f"--prefix={place}/")
+        paths = split(await git.run("ls-files", "-z", "--cached"))
+        await asyncio.to_thread(_move, place, work_tree, paths, git.user)
+
+
+def _move(place: Path, work_tree: Path, paths: list[bytes], user: tuple[int, int] | None) -> None:
+    source, target = os.fsencode(place) + b"/", os.fsencode(work_tree) + b"/"
+    made: set[bytes] = set()
+    for stored in paths:
+        path = apart.unescape(stored)
+        directory, _, name = path.rpartition(b"/")
+        _make(target, directory, made, user)
+        if name == b"HEAD":
+            for beside in _EMPTY:
+                _make(target, directory + b"/" + beside, made, user)
+        os.rename(source + stored, target + path)  # noqa: PTH104 - a name may be any bytes
+
+
+def _make(root: bytes, directory: bytes, made: set[bytes], user: tuple[int, int] | None) -> None:
+    """As the agent's own, where it is another user than we are."""
+    if not directory or directory in made:
+        return
+    _make(root, directory.rpartition(b"/")[0], made, user)
+    made.add(directory)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(root + directory)  # noqa: PTH102 - as above
+        if user is not None and os.geteuid() == 0:
+            os.chown(root + directory, *user)
+
+
+@contextlib.contextmanager
+def _beside(work_tree: Path, user: tuple[int, int] | None) -> Iterator[tuple[Path, Path]]:
+    """A place on the same filesystem, and an index; git may be another user than we are."""
+    scratch = Path(tempfile.mkdtemp(prefix=".restoring-", dir=work_tree.parent))
+    try:
+        place = scratch / "apart"
+        place.mkdir()
+        if user is not None and os.geteuid() == 0:
+            os.chown(scratch, *user)
+            os.chown(place, *user)
+        yield place, scratch / "index"
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,156 @@
+"""Takes snapshots: all files of a work tree as git trees, written through a temporary index of the host's own.
+
+Which paths changed is git's to find (`looking.py`). What is stored is read by us (`staging.py`), so that nothing is in
+a snapshot that was not a file of the workspace. The agent's own git directory is kept as bytes (`apart.py`); its index,
+configuration, attributes and excludes are never consulted.
+
+The same files have the same ids: a snapshot in which nothing changed writes nothing.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from footplate.domain.errors import Unavailable
+from footplate.domain.snapshots import Snapshot, Taken
+from footplate.trees import apart, remembered
+from footplate.trees.beneath import Beneath
+from footplate.trees.git import Git, GitFailed
+from footplate.trees.indexing import entry, removal, store, update, write_tree
+from footplate.trees.looking import Seen, check_attributes, look
+from footplate.trees.remembered import Kept, Remembered
+from footplate.trees.staging import LINK, Copy, Limits, Staging
+
+CONFIGURATION: Final = {
+    # Names that another system would mistake for `.git` are names here, as they are for the agent.
+    "core.protectNTFS": "false",
+    "core.protectHFS": "false",
+    "core.precomposeUnicode": "false",
+    "core.ignoreCase": "false",
+    # Larger ones are streamed, and never whole in memory.
+    "core.bigFileThreshold": "16m",
+    "core.looseCompression": "1",
+}
+_SCRATCH: Final = "taking"
+
+
+async def take(git_dir: Path, work_tree: Path, *, base: str | None = None, limits: Limits | None = None) -> Taken:
+    """A snapshot of what is in `work_tree` now. `git_dir` is the host's own for this tree, used by one at a time.
+    `base` is the project's own tree: what it has is kept, whatever is ignored.
+
+    While the agent changes files, each file is as it was at some moment during the call.
+    """
+    limits = limits or Limits()
+    with _scratch(git_dir) as scratch:
+        index = scratch / "index"
+        git = Git(git_dir=git_dir, work_tree=work_tree, index=index, configuration=CONFIGURATION)
+        try:
+            os.link(git_dir / "index", index)  # git replaces an index, and never writes into one
+        except FileNotFoundError:
+            await git.run("read-tree", "--empty")
+        staging = Staging(scratch, limits, time.monotonic() + limits.seconds)
+        try:
+            async with asyncio.timeout(limits.seconds):
+                return await _take(git, work_tree, base, staging)
+        except TimeoutError:
+            raise Unavailable(
+                f"The files of the session could not be read within {limits.seconds:g} s.",
+                help_text="Are there very many new files? Have the project ignore those that are made from others.",
+            ) from None
+
+
+async def _take(git: Git, work_tree: Path, base: str | None, staging: Staging) -> Taken:
+    seen = await look(git, work_tree, base)
+    before = seen.before
+    found = await asyncio.to_thread(_read, work_tree, seen, staging)
+    blobs = await store(git, [copy.file for copy in (*found.files, *found.apart)])
+    files = list(zip(found.files, blobs, strict=False))
+    kept = dict(found.same)
+    for copy, blob in zip(found.apart, blobs[len(files) :], strict=True):
+        kept[copy.path] = apart.remember(copy, blob)
+    lines = [removal(path) for path in (*found.gone, *seen.unwanted)]
+    lines += [entry(copy.mode, blob, copy.path) for copy, blob in files]
+    after = Remembered(
+        tree=await _tree(git, lines, found.files) if lines else before.tree,
+        apart=before.apart if _same(kept, before.kept) else await _apart(git, staging.directory, kept),
+        directories=before.directories | seen.directories,
+        submodules=before.submodules - found.no_submodules,
+        kept=kept,
+    )
+    if lines or after != before:
+        index = git.index
+        assert index is not None
+        remembered.save(git.git_dir, index, after, scratch=staging.directory)
+    return Taken(Snapshot(after.tree, after.apart), tuple(staging.left_out))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    files: Sequence[Copy]
+    gone: Sequence[bytes]
+    apart: Sequence[Copy]
+    same: Mapping[bytes, Kept]
+    """What is apart and was so before."""
+    no_submodules: frozenset[bytes]
+
+
+def _read(work_tree: Path, seen: Seen, staging: Staging) -> _Found:
+    before = seen.before
+    with Beneath(work_tree) as workspace:
+        no_submodules = frozenset(path for path in before.submodules if not workspace.is_directory(path))
+        staging.take(workspace, sorted(seen.paths | no_submodules))
+        mine, staging.copies = staging.copies, []
+        gone = [path for path in staging.gone if not apart.belongs(path, is_link=False)]
+        files = [copy for copy in mine if not apart.belongs(copy.path, is_link=copy.mode == LINK)]
+        refused = {copy.path for copy in mine}.difference(copy.path for copy in files)
+        gone += [path for path in refused if not apart.belongs(path, is_link=False)]
+        places = apart.places(work_tree, before.directories | seen.directories)
+        places |= before.submodules - no_submodules
+        paths = {path for place in places for path in apart.under(workspace, place)} | refused
+        same = apart.take(workspace, sorted(paths), staging, before.kept)
+        check_attributes(workspace, (copy.path for copy in files))
+    return _Found(files, gone, staging.copies, same, no_submodules)
+
+
+async def _tree(git: Git, lines: Sequence[bytes], files: Sequence[Copy]) -> str:
+    await update(git, lines)
+    if files:
+        # So that the next one need not read them again. It compares, and that is all: a file that is another by now, or
+        # gone, is left as it is, and so is all of it when git gives up.
+        with contextlib.suppress(GitFailed):
+            paths = b"\0".join(copy.path for copy in files)
+            await git.run("add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths)
+    return await write_tree(git)
+
+
+async def _apart(git: Git, scratch: Path, kept: Mapping[bytes, Kept]) -> str | None:
+    if not kept:
+        return None
+    git = replace(git, index=scratch / "apart")
+    await update(git, (entry(file.mode, file.blob, apart.escape(path)) for path, file in sorted(kept.items())))
+    return await write_tree(git)
+
+
+def _same(some: Mapping[bytes, Kept], others: Mapping[bytes, Kept]) -> bool:
+    if some.keys() != others.keys():
+        return False
+    return all((file.mode, file.blob) == (others[path].mode, others[path].blob) for path, file in some.items())
+
+
+@contextlib.contextmanager
+def _scratch(git_dir: Path) -> Iterator[Path]:
+    """A directory that the agent cannot reach, for copies and the index. What a killed one left goes first."""
+    place = git_dir / _SCRATCH
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    try:
+        yield Path(tempfile.mkdtemp(dir=place))
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
