@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import orjson
-from obstore.exceptions import BaseError
+from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from footplate.domain import ids
@@ -51,6 +51,32 @@ class Objects:
             await self._store.put_async(key, pieces)
             if (folder := self._folder) is not None:
                 await asyncio.to_thread(_settle, folder, folder / key)
+
+    async def create(self, key: str, content: bytes) -> bool:
+        """All at once, to stay; False if there is an object of that name already, which is left as it is."""
+        with _translated():
+            try:
+                await self._store.put_async(key, content, mode="create", use_multipart=False)
+            except (AlreadyExistsError, FileExistsError):
+                return False
+            if (folder := self._folder) is not None:
+                await asyncio.to_thread(_settle, folder, folder / key)
+        return True
+
+    async def names(self, prefix: str) -> list[str]:
+        """What objects below the folder `prefix` are called there."""
+        with _translated():
+            return [
+                item["path"].removeprefix(f"{prefix}/")
+                async for batch in self._store.list(prefix=f"{prefix}/")
+                for item in batch
+            ]
+
+    async def pieces(self, key: str) -> AsyncIterator[bytes]:
+        """All of an object, as it comes. Raises FileNotFoundError if it is not there."""
+        with _translated():
+            async for piece in (await self._store.get_async(key)).stream():
+                yield bytes(piece)
 
     async def read(self, key: str, start: int, end: int) -> bytes:
         """Part of an object. Raises FileNotFoundError if it is not there."""

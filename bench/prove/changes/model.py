@@ -1,0 +1,99 @@
+"""A work tree as a value: what is at each path. Nothing here knows git, so it can say whether git is right."""
+
+import os
+import random
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["file", "program", "link"]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Bytes, or so many bytes of noise or of lines, by a seed: a report of 10 MB would help nobody."""
+
+    given: bytes = b""
+    noise: int = 0
+    lines: int = 0
+    seed: int = 0
+
+    def bytes(self) -> bytes:
+        source = random.Random(self.seed)
+        if self.noise:
+            return source.randbytes(self.noise)
+        if self.lines:
+            return b"".join(b"%d %s\n" % (number, source.randbytes(4).hex().encode()) for number in range(self.lines))
+        return self.given
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    kind: Kind
+    content: Content
+
+
+Tree = dict[bytes, Node]
+
+
+def fits(tree: Tree, path: bytes) -> bool:
+    """A path is a file or a directory, and not both."""
+    parts = path.split(b"/")
+    above = {b"/".join(parts[:count]) for count in range(1, len(parts))}
+    return not above & tree.keys() and not any(other.startswith(path + b"/") for other in tree)
+
+
+def write(root: Path, before: Tree, after: Tree) -> None:
+    """Only what differs is touched, as a person or a program would."""
+    for path in before.keys() - after.keys():
+        _remove(root, path)
+    for path, node in after.items():
+        if before.get(path) != node:
+            if path in before:
+                _remove(root, path)
+            place = root / os.fsdecode(path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if node.kind == "link":
+                place.symlink_to(os.fsdecode(node.content.bytes()))
+            else:
+                place.write_bytes(node.content.bytes())
+                place.chmod(0o755 if node.kind == "program" else 0o644)
+
+
+def _remove(root: Path, path: bytes) -> None:
+    place = root / os.fsdecode(path)
+    place.unlink()
+    for parent in place.parents:
+        if parent == root or any(parent.iterdir()):
+            return
+        parent.rmdir()
+
+
+def differences(root: Path, tree: Tree) -> Iterator[str]:
+    """Where a directory is not what it should be. Git directories are somebody else's."""
+    found = dict(_walk(root))
+    for path in sorted(found.keys() - tree.keys()):
+        yield f"{path!r} is there"
+    for path, node in sorted(tree.items()):
+        if path not in found:
+            yield f"{path!r} is not there"
+        elif (node.kind, node.content.bytes()) != _read(found[path]):
+            yield f"{path!r} is another"
+
+
+def _walk(root: Path) -> Iterator[tuple[bytes, Path]]:
+    for parent, directories, names in os.walk(root):
+        directories[:] = [name for name in directories if name != ".git"]
+        links = [name for name in directories if Path(parent, name).is_symlink()]
+        for name in (*names, *links):
+            if name != ".git":
+                yield os.fsencode(Path(parent, name).relative_to(root)), Path(parent, name)
+
+
+def _read(path: Path) -> tuple[Kind, bytes]:
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return "link", os.fsencode(path.readlink())
+    return ("program" if mode & stat.S_IXUSR else "file"), path.read_bytes()

@@ -1,0 +1,197 @@
+"""Snapshots in the object store: each adds one pack with what it has and the one before has not.
+
+A pack is written before anything refers to it, and never again: its name says what it leads from and to, so that one
+which is there already is the one that was to be written. A worker that was cut off may leave packs of its own; nothing
+leads to them. Another host follows the names back from the snapshot that it wants, and makes one pack of all of them.
+"""
+
+import asyncio
+import hashlib
+import re
+import struct
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import BinaryIO, Final, Protocol
+
+from footplate.domain.errors import Permanent
+from footplate.domain.snapshots import Snapshot
+from footplate.trees.git import Git
+from footplate.trees.snapshots import CONFIGURATION
+
+PART: Final = 16 << 20
+"""A larger pack is several objects: a conditional write is one request, with all of it in memory."""
+_HEAD: Final = struct.Struct(">4sII")
+_TAIL: Final = 20
+_NAME: Final = re.compile(
+    r"(?P<number>\d{8})-(?P<before>[0-9a-f]{16})-(?P<snapshot>[0-9a-f]{16})\.(?P<part>\d+)-(?P<parts>\d+)\.pack"
+)
+_NONE: Final = "0" * 16
+_NOBODY: Final = "footplate <> 0 +0000"
+
+
+class Shelf(Protocol):
+    """The part of an object store that packs need. Keys have `/` between names."""
+
+    async def create(self, key: str, content: bytes) -> bool:
+        """False if it is there already, and then nothing is changed."""
+
+    async def names(self, prefix: str) -> Sequence[str]:
+        """What the keys below the folder `prefix` are called there."""
+
+    def pieces(self, key: str) -> AsyncIterator[bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A snapshot, and its place in the order of a session's snapshots that added something."""
+
+    number: int
+    snapshot: Snapshot
+    before: Snapshot | None
+    """None: it is the first, and its pack has all of it."""
+
+    def name(self, part: int, parts: int) -> str:
+        before = _NONE if self.before is None else short(self.before)
+        return f"{self.number:08d}-{before}-{short(self.snapshot)}.{part}-{parts}.pack"
+
+
+def short(snapshot: Snapshot) -> str:
+    return hashlib.sha256(f"{snapshot.tree} {snapshot.apart or ''}".encode()).hexdigest()[:16]
+
+
+async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
+    """How many bytes were new to the store. Killed anywhere, or done twice, it is done by doing it again."""
+    git = Git(git_dir=git_dir, configuration=CONFIGURATION)
+    with _scratch(git_dir) as scratch:
+        wanted, pack = scratch / "wanted", scratch / "pack"
+        known = [step.before] if step.before is not None else []
+        *others, this = await _commits(git, [*known, step.snapshot], scratch)
+        wanted.write_text("".join([f"{this}\n", *(f"^{other}\n" for other in others)]))
+        await git.convert(
+            *("pack-objects", "-q", "--revs", "--thin", "--stdout", "--delta-base-offset"), source=wanted, target=pack
+        )
+        parts = max(1, -(-pack.stat().st_size // PART))
+        written = 0
+        with pack.open("rb") as file:
+            for part in range(parts):
+                content = await asyncio.to_thread(file.read, PART)
+                # The last one is written last: whoever finds it finds all.
+                if await shelf.create(f"{prefix}/{step.name(part, parts)}", content):
+                    written += len(content)
+        return written
+
+
+async def download(shelf: Shelf, prefixes: Sequence[str], git_dir: Path, number: int, snapshot: Snapshot) -> int:
+    """All objects of a snapshot, into a git directory; how many bytes were read. A fork has its parents' too."""
+    names: dict[str, str] = {}
+    for prefix in prefixes:
+        names |= dict.fromkeys(await shelf.names(prefix), prefix)
+    wanted = chain(names, number, snapshot)
+    with _scratch(git_dir) as scratch:
+        pack, said = scratch / "pack", scratch / "said"
+        with pack.open("w+b") as file:
+            await _join(file, ([f"{names[name]}/{name}" for name in parts] for parts in wanted), shelf)
+        await Git(git_dir=git_dir, configuration=CONFIGURATION).convert(
+            "index-pack", "--stdin", "--fix-thin", source=pack, target=said
+        )
+        return pack.stat().st_size
+
+
+def chain(names: Iterable[str], number: int, snapshot: Snapshot) -> list[list[str]]:
+    """The packs that lead to a snapshot, each as the names of its parts, the first pack first."""
+    found: dict[tuple[int, str], tuple[str, dict[int, str]]] = {}
+    for name in names:
+        if (match := _NAME.fullmatch(name)) is None:
+            continue
+        key = (int(match["number"]), match["snapshot"])
+        before, parts = found.setdefault(key, (match["before"], {}))
+        if before == match["before"]:
+            parts[int(match["part"])] = name
+    return list(reversed(list(_back(found, number, snapshot))))
+
+
+def _back(
+    found: Mapping[tuple[int, str], tuple[str, Mapping[int, str]]], number: int, snapshot: Snapshot
+) -> Iterator[list[str]]:
+    wanted = short(snapshot)
+    while wanted != _NONE:
+        before, parts = found.get((number, wanted), (_NONE, {}))
+        ordered = [parts[part] for part in sorted(parts)]
+        if not ordered or int(ordered[-1].rsplit("-", 1)[1].removesuffix(".pack")) != len(ordered):
+            raise Permanent(
+                f"The files of the session cannot be restored: snapshot {number} is not in the object store.",
+                help_text="Was anything deleted there by hand, or by a rule of the bucket's? A backup of it will do.",
+            )
+        yield ordered
+        number, wanted = number - 1, before
+
+
+async def _commits(git: Git, snapshots: Sequence[Snapshot], scratch: Path) -> list[str]:
+    """Commits of them, each the parent of the next: git knows what a reader has by commits, and looks no further than
+    those that differ.
+    """
+    listed = "\n".join("".join(f"040000 tree {tree}\t{name}\n" for name, tree in _trees(it)) for it in snapshots)
+    roots = (await git.run("mktree", "--batch", stdin=f"{listed}\n".encode())).decode().split()
+    files: list[Path] = []
+    parent = ""
+    for number, root in enumerate(roots):
+        body = f"tree {root}\n{parent}author {_NOBODY}\ncommitter {_NOBODY}\n\nsnapshot\n".encode()
+        files.append(scratch / f"commit-{number}")
+        files[-1].write_bytes(body)
+        digest = hashlib.sha1(b"commit %d\0" % len(body) + body, usedforsecurity=False)
+        parent = f"parent {digest.hexdigest()}\n"
+    paths = "".join(f"{file}\n" for file in files).encode()
+    return (await git.run("hash-object", "-t", "commit", "-w", "--stdin-paths", stdin=paths)).decode().split()
+
+
+def _trees(snapshot: Snapshot) -> list[tuple[str, str]]:
+    return [("files", snapshot.tree), *([("apart", snapshot.apart)] if snapshot.apart else [])]
+
+
+async def _join(file: BinaryIO, packs: Iterable[Sequence[str]], shelf: Shelf) -> None:
+    """One pack of many: their objects one after the other. What refers to another of its own says how far away."""
+    file.write(bytes(_HEAD.size))
+    count = 0
+    for keys in packs:
+        count += await _append(file, keys, shelf)
+    file.seek(0)
+    file.write(_HEAD.pack(b"PACK", 2, count))
+    await asyncio.to_thread(_seal, file)
+
+
+async def _append(file: BinaryIO, keys: Sequence[str], shelf: Shelf) -> int:
+    """What is between a pack's head and its tail; how many objects that is."""
+    held = b""
+    count: int | None = None
+    for key in keys:
+        async for piece in shelf.pieces(key):
+            held += piece
+            if count is None and len(held) >= _HEAD.size:
+                _, _, count = _HEAD.unpack(held[: _HEAD.size])
+                held = held[_HEAD.size :]
+            if count is not None and len(held) > _TAIL:
+                file.write(held[:-_TAIL])
+                held = held[-_TAIL:]
+    return count or 0
+
+
+def _seal(file: BinaryIO) -> None:
+    file.seek(0)
+    digest = hashlib.sha1(usedforsecurity=False)
+    while data := file.read(1 << 20):
+        digest.update(data)
+    file.write(digest.digest())
+    file.flush()
+
+
+@contextmanager
+def _scratch(git_dir: Path) -> Iterator[Path]:
+    place = Path(mkdtemp(prefix="packing-", dir=git_dir))
+    try:
+        yield place
+    finally:
+        rmtree(place, ignore_errors=True)
