@@ -70,21 +70,26 @@ async def _take(git: Git, work_tree: Path, base: str | None, staging: Staging) -
     seen = await look(git, work_tree, base)
     before = seen.before
     found = await asyncio.to_thread(_read, work_tree, seen, staging)
-    blobs = await store(git, [copy.file for copy in (*found.files, *found.apart)])
-    files = list(zip(found.files, blobs, strict=False))
+    gone = [removal(path) for path in (*found.gone, *seen.unwanted)]
+    if gone:
+        await update(git, gone)
+    # git takes note of the files beside, by itself and as they look, while ours are stored.
+    noted, blobs = await asyncio.gather(
+        _note(git, found.files), store(git, [copy.file for copy in (*found.files, *found.apart)])
+    )
+    entries = [entry(copy.mode, blob, copy.path) for copy, blob in zip(found.files, blobs, strict=False)]
     kept = dict(found.same)
-    for copy, blob in zip(found.apart, blobs[len(files) :], strict=True):
+    for copy, blob in zip(found.apart, blobs[len(entries) :], strict=True):
         kept[copy.path] = apart.remember(copy, blob)
-    lines = [removal(path) for path in (*found.gone, *seen.unwanted)]
-    lines += [entry(copy.mode, blob, copy.path) for copy, blob in files]
+    changed = bool(gone or entries)
     after = Remembered(
-        tree=await _tree(git, lines, found.files) if lines else before.tree,
+        tree=await _tree(git, entries, noted=noted) if changed else before.tree,
         apart=before.apart if _same(kept, before.kept) else await _apart(git, staging.directory, kept),
         directories=before.directories | seen.directories,
         submodules=before.submodules - found.no_submodules,
         kept=kept,
     )
-    if lines or after != before:
+    if changed or after != before:
         index = git.index
         assert index is not None
         remembered.save(git.git_dir, index, after, scratch=staging.directory)
@@ -119,14 +124,27 @@ def _read(work_tree: Path, seen: Seen, staging: Staging) -> _Found:
     return _Found(files, gone, staging.copies, same, no_submodules)
 
 
-async def _tree(git: Git, lines: Sequence[bytes], files: Sequence[Copy]) -> str:
-    await update(git, lines)
-    if files:
-        # So that the next one need not read them again. It compares, and that is all: a file that is another by now, or
-        # gone, is left as it is, and so is all of it when git gives up.
+async def _note(git: Git, files: Sequence[Copy]) -> bool:
+    """Has git note in its index how these files look, and what they would be stored as, so that the next snapshot need
+    not read them again. It stores none of them: what it saw and we did not is in no snapshot.
+    """
+    if not files:
+        return True
+    paths = b"\0".join(copy.path for copy in files)
+    try:
+        await git.run("update-index", "-z", "--add", "--replace", "--info-only", "--stdin", stdin=paths)
+    except GitFailed:  # one of them is gone by now, say
+        return False
+    return True
+
+
+async def _tree(git: Git, entries: Sequence[bytes], *, noted: bool) -> str:
+    """Git refuses a tree of what is not stored. Then the files are changing, and the tree is of what we read."""
+    if noted:
         with contextlib.suppress(GitFailed):
-            paths = b"\0".join(copy.path for copy in files)
-            await git.run("add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths)
+            return await write_tree(git)
+    if entries:
+        await update(git, entries)
     return await write_tree(git)
 
 
