@@ -70,7 +70,7 @@ async def _ignored(git: Git, base: str | None) -> frozenset[bytes]:
 
 async def _before(git: Git) -> Remembered:
     """All that has to be remembered can be found in the index."""
-    if (known := remembered.load(git.git_dir)) is not None:
+    if (known := remembered.load(Path(git.git_dir))) is not None:
         return known
     tree = (await git.run("write-tree")).decode().strip()
     entries = [line.split(b"\t", 1) for line in split(await git.run("ls-tree", "-r", "-d", "-z", tree))]

@@ -92,7 +92,7 @@ async def _take(git: Git, work_tree: Path, base: str | None, staging: Staging) -
     if changed or after != before:
         index = git.index
         assert index is not None
-        remembered.save(git.git_dir, index, after, scratch=staging.directory)
+        remembered.save(Path(git.git_dir), index, after, scratch=staging.directory)
     return Taken(Snapshot(after.tree, after.apart), tuple(staging.left_out))
 
 
