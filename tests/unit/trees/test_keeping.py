@@ -1,0 +1,124 @@
+"""A session's files outlive its host: what was kept is in the object store before anything refers to it."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.trees.worlds import World, contents, git, make_host, make_world
+
+from footplate.store.objects import Objects
+from footplate.trees import packs
+from footplate.trees.git import Git
+from footplate.trees.keeping import Keeper, KeptSnapshot, TreePlace
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> World:
+    world = await make_world(tmp_path)
+    for number in range(100):
+        (world.files / f"{number}").write_text(f"file {number} of the project\n" * 20)
+    git(world.files, "init", "--quiet")
+    git(world.files, "add", "--all")
+    git(world.files, "commit", "--quiet", "-m", "base")
+    return world
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> Objects:
+    return Objects.open(None, tmp_path / "data")
+
+
+async def begin(world: World, session: str) -> TreePlace:
+    """As a tree of the project is placed for a session."""
+    place = TreePlace(
+        git_dir=await make_host(world.root / session / "host.git"),
+        tree=world.root / session / "tree",
+        prefix=f"org/{session}/trees",
+        base=git(world.files, "rev-parse", "HEAD").strip(),
+        shared="org/projects/project/bases",
+    )
+    (place.git_dir / "objects" / "info" / "alternates").write_text(f"{world.files / '.git' / 'objects'}\n")
+    place.tree.mkdir()
+    assert place.base is not None
+    await Git(git_dir=place.git_dir, work_tree=place.tree).run("read-tree", "-m", "-u", place.base)
+    return place
+
+
+async def elsewhere(world: World, keeper: Keeper, place: TreePlace, kept: KeptSnapshot, name: str) -> Path:
+    host = await make_host(world.root / name / "host.git")
+    tree = world.root / name / "tree"
+    tree.mkdir()
+    await keeper.bring_back(replace(place, git_dir=host, tree=tree), kept)
+    return tree
+
+
+async def test_a_host_that_is_lost_takes_nothing_with_it_that_was_kept(world: World, objects: Objects) -> None:
+    keeper, place = Keeper(objects), await begin(world, "session")
+    kept, _ = await keeper.keep(place, None)
+    (place.tree / "1").write_text("changed by the agent\n")
+    kept, _ = await keeper.keep(place, kept)
+    (place.tree / "new").write_text("made by the agent\n")
+    kept, _ = await keeper.keep(place, kept)
+    expected = contents(place.tree)
+    shutil.rmtree(world.root / "session")
+    assert contents(await elsewhere(world, keeper, place, kept, "other")) == expected
+    assert kept.number == 2
+
+
+async def test_sessions_of_a_project_share_what_their_base_has(world: World, objects: Objects) -> None:
+    keeper = Keeper(objects)
+    for session in ("one", "two"):
+        place = await begin(world, session)
+        (place.tree / "1").write_text(f"changed in {session}\n")
+        await keeper.keep(place, None)
+    assert len(await objects.names("org/projects/project/bases")) == 1
+    assert len(await objects.names("org/one/trees")) == 1
+    assert await size(objects, "org/one/trees") < await size(objects, "org/projects/project/bases") / 2
+
+
+async def test_nothing_changed_is_nothing_written(world: World, objects: Objects) -> None:
+    keeper, place = Keeper(objects), await begin(world, "session")
+    first, _ = await keeper.keep(place, None)
+    assert first.number == 0
+    assert await keeper.keep(place, first) == (first, ())
+    assert await objects.names(place.prefix) == []
+
+
+async def test_a_worker_that_died_before_the_log_knew_is_followed_by_one_that_finds_its_pack(
+    world: World, objects: Objects
+) -> None:
+    keeper, place = Keeper(objects), await begin(world, "session")
+    (place.tree / "1").write_text("changed\n")
+    first, _ = await keeper.keep(place, None)
+    names = await objects.names(place.prefix)
+    again, _ = await keeper.keep(place, None)
+    assert again == first
+    assert await objects.names(place.prefix) == names
+
+
+async def test_a_fork_begins_with_its_parents_files_and_goes_on_alone(world: World, objects: Objects) -> None:
+    keeper, parent = Keeper(objects), await begin(world, "parent")
+    (parent.tree / "early").write_text("early\n")
+    at, _ = await keeper.keep(parent, None)
+    (parent.tree / "late").write_text("late\n")
+    await keeper.keep(parent, at)
+    fork = replace(parent, prefix="org/fork/trees", parents=[parent.prefix])
+    tree = await elsewhere(world, keeper, fork, at, "fork")
+    assert (tree / "early").exists()
+    assert not (tree / "late").exists()
+    fork = replace(fork, tree=tree, git_dir=world.root / "fork" / "host.git", base=None)
+    (tree / "forked").write_text("forked\n")
+    kept, _ = await keeper.keep(fork, at)
+    expected = contents(tree)
+    shutil.rmtree(world.root / "fork")
+    assert contents(await elsewhere(world, keeper, fork, kept, "other")) == expected
+    assert packs.short(kept.snapshot) in (await objects.names("org/fork/trees"))[0]
+
+
+async def size(objects: Objects, prefix: str) -> int:
+    found = 0
+    for name in await objects.names(prefix):
+        async for piece in objects.pieces(f"{prefix}/{name}"):
+            found += len(piece)
+    return found
