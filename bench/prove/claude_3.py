@@ -1,15 +1,12 @@
 """A session goes from host to host and back: whoever continues it, the model sees one unbroken history."""
 
-import os
-from pathlib import Path
 from typing import Final
 
 from bench.prove.claude.history import said
 from bench.prove.clients import Client
-from bench.prove.cluster import Cluster, open_cluster
+from bench.prove.cluster import open_cluster
 from bench.prove.figure import Figure
-from footplate.cli.children import WORKER_READY
-from footplate.stack import Program
+from bench.prove.hosts import host
 from footplate.testing import replies, text, tool
 
 _SCRIPT: Final = "hand-back"
@@ -22,18 +19,18 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     async with open_cluster(workers=0) as cluster, Client(cluster) as client:
         call = tool("Bash", {"command": "pwd; echo $HOME; echo $CLAUDE_CONFIG_DIR"})
         await cluster.model.install(_SCRIPT, replies([call], [text("Answer {n}.")]))
-        hosts = [_host(cluster, "a", "sandbox"), _host(cluster, "b", "unsandboxed")]
+        hosts = [host(cluster, "a", "sandbox"), host(cluster, "b", "unsandboxed")]
         session_id = await client.session(await client.agent(extra_body={"harness": "claude"}))
         places = set()
         expected: list[tuple[str, str]] = []
         for number in range(turns):
-            host = hosts[number % 2]
-            await host.start()
+            at = hosts[number % 2]
+            await at.start()
             try:
                 prompt = f"This is message {number}. [[script:{_SCRIPT}]]"
                 events = await client.run_turn(session_id, prompt)
             finally:
-                await host.stop()
+                await at.stop()
             expected.append(("user", prompt))
             shown = said((await cluster.model.requests(_SCRIPT))[-1])
             if shown != expected:
@@ -51,27 +48,3 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     for fault in faults:
         print(f"  FAULT {fault}", flush=True)
     return Figure(text=faults[0] if faults else text_, holds=not faults, details={"faults": [*faults]})
-
-
-def _host(cluster: Cluster, name: str, backend: str) -> Program:
-    """A worker whose disk no other worker has."""
-    directory: Path = cluster.directory / f"host-{name}"
-    environment = {
-        **cluster.environment(),
-        "HOME": str(directory / "home"),
-        "FOOTPLATE_DATA_DIR": str(directory / "data"),
-        # Where objects are is the same for all hosts.
-        "FOOTPLATE_OBJECTS_URL": f"file://{cluster.directory}/data/objects",
-        "FOOTPLATE_ENVIRONMENT": backend,
-    }
-    os.makedirs(directory / "home", exist_ok=True)  # noqa: PTH103
-    os.makedirs(directory / "data", exist_ok=True)  # noqa: PTH103
-    return Program(
-        cluster.directory / f"worker-{name}",
-        title=f"worker {name}",
-        module="footplate",
-        arguments=("worker",),
-        environment=environment,
-        log_file=cluster.directory / "logs" / f"worker-{name}.log",
-        ready_mark=WORKER_READY,
-    )

@@ -23,7 +23,7 @@ POINTS: Final = (
     "before_publish",
 )
 
-TREE_POINTS: Final = ("tree_written",)
+TREE_POINTS: Final = ("tree_written", "files_kept")
 
 API_POINTS: Final = ("before_answer",)
 

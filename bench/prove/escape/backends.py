@@ -16,6 +16,7 @@ from footplate.domain import environments as domain
 from footplate.domain.networks import Network
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import Environments, ModelGrant, OpenEnvironment
+from footplate.domain.snapshots import NO_FILES, Files
 from footplate.environments.docker import probe as docker_probe
 from footplate.environments.docker.images import Recipe
 from footplate.environments.docker.opening import Ground
@@ -87,8 +88,9 @@ class _Bare(Environments):
         config: domain.EnvironmentConfig,
         models: ModelGrant,
         projects: Sequence[SessionProject] = (),
+        files: Files = NO_FILES,
     ) -> UnsandboxedEnvironment:
-        del config, models, projects
+        del config, models, projects, files
         tree = self._root / organisation / session_id
         tree.mkdir(parents=True, exist_ok=True)
         return UnsandboxedEnvironment(str(tree), deadline=deadline, env=variables, namespaces=False)

@@ -14,6 +14,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.networks import Network
 from footplate.domain.ports import Endpoint, Entry, Environment, Preview, Printed, SteerMessage
 from footplate.domain.projects import Base, SessionProject
+from footplate.domain.snapshots import NO_FILES, Files, KeptSnapshot, TreeSnapshot
 from footplate.domain.turns import Outcome
 
 
@@ -56,6 +57,8 @@ class Claim:
     """Until the turn's time is over; None: it has no limit."""
     superseded: str | None = None
     """The harness of a waiting turn that this claim ended, because a new message came instead of the answers."""
+    files: Files = NO_FILES
+    """As the log has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +85,18 @@ class ClaimStore(Protocol):
 
 class TurnStore(Protocol):
     async def append(
-        self, claim: Claim, new_events: Sequence[Event], *, entries: Sequence[Entry] = (), usage: Usage | None = None
+        self,
+        claim: Claim,
+        new_events: Sequence[Event],
+        *,
+        entries: Sequence[Entry] = (),
+        usage: Usage | None = None,
+        files: Sequence[TreeSnapshot] = (),
     ) -> Sequence[Position]: ...
     async def decide_base(self, claim: Claim, project_id: str, base: Base) -> Base: ...
-    async def finish(self, claim: Claim, outcome: Outcome) -> tuple[Sequence[Position], bool]: ...
+    async def finish(
+        self, claim: Claim, outcome: Outcome, files: Sequence[TreeSnapshot] = ()
+    ) -> tuple[Sequence[Position], bool]: ...
     async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]: ...
     async def hand_over(self, claim: Claim) -> None: ...
     async def turn_events(self, claim: Claim) -> Sequence[Event]: ...
@@ -131,6 +142,14 @@ class Nudges(Protocol):
 
 
 class OpenEnvironment(Environment, Protocol):
+    @property
+    def trees(self) -> Mapping[str, Path]:
+        """The session's own on this machine, by project or `SCRATCH`. None, where a user named the directory."""
+
+    @property
+    def used(self) -> bool:
+        """Whether anything was started in it."""
+
     def renew(self, deadline: float) -> None:
         """Commands may live until then (CLOCK_BOOTTIME seconds)."""
 
@@ -202,6 +221,19 @@ class PlacedTree:
     objects_seen: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptTree:
+    """A tree of a session on this machine, for who takes its snapshots."""
+
+    organisation: str
+    session_id: str
+    project: SessionProject | None
+    """None: the scratch tree."""
+    files: Path
+    beside: bool = False
+    """It is not the working directory, but lies beside it."""
+
+
 class Trees(Protocol):
     async def base(self, organisation: str, project: SessionProject) -> Base:
         """What a session that begins now begins with. Fetches what is new, and makes a repository that is not there.
@@ -210,9 +242,16 @@ class Trees(Protocol):
         """
 
     async def place(
-        self, organisation: str, session_id: str, projects: Sequence[SessionProject], ground: TreeGround
+        self, organisation: str, session_id: str, projects: Sequence[SessionProject], ground: TreeGround, files: Files
     ) -> Sequence[PlacedTree]:
-        """A tree of each at its base, unless it is there already. Nothing of the session's runs meanwhile."""
+        """A tree of each as the log has it, from the object store if need be; one that goes on from there is left as it
+        is. Without projects, the same of the scratch tree. Nothing of the session's runs meanwhile.
+        """
+
+    async def keep(self, tree: "KeptTree", last: KeptSnapshot | None) -> KeptSnapshot | None:
+        """A snapshot of the tree, in the object store when this returns; the `last` one, if nothing has changed since.
+        None: it is empty, and has always been. Raises `Temporary` when the store does not answer.
+        """
 
     async def brought(self, organisation: str, project: SessionProject) -> Brought:
         """What its base brings for agents, as far as it is trusted. No tree is looked at: agents write those."""
@@ -229,9 +268,10 @@ class Environments(Protocol):
         config: EnvironmentConfig,
         models: ModelGrant,
         projects: Sequence[SessionProject] = (),
+        files: Files = NO_FILES,
     ) -> OpenEnvironment:
         """`variables` are set for every command. `models` can be reached from inside, where there is no network. Of the
-        `projects`, the first is the working directory.
+        `projects`, the first is the working directory. `files`: what the session's trees are to be like.
 
         Raises `InvalidRequest` for a configuration that cannot be held to.
         """

@@ -1,4 +1,7 @@
-"""The harness's door to the log: what it appends is fenced by the claim's epoch, durable first, and then published."""
+"""The harness's door to the log: what it appends is fenced by the claim's epoch, durable first, and then published.
+
+What a call wrote is in the object store before its result is in the log (`files.py`), whichever harness made the call.
+"""
 
 from collections.abc import Sequence
 
@@ -6,9 +9,11 @@ from footplate import failpoints
 from footplate.domain.events import Event, PreviewType, Usage
 from footplate.domain.ports import Entry, Preview, Printed
 from footplate.domain.running import LiveTurn, TurnStore
+from footplate.domain.snapshots import TreeSnapshot
 from footplate.domain.turns import Mode
 from footplate.engine.clock import Unseen
 from footplate.engine.conversations import Conversations
+from footplate.engine.files import TurnFiles
 from footplate.engine.leases import HeldTurn
 from footplate.engine.observed import TurnWatch
 from footplate.telemetry import traces
@@ -26,6 +31,8 @@ class FencedLog:
         self._watch = watch
         self.entries = held.claim.entries
         """How many the conversation has."""
+        self.files: TurnFiles | None = None
+        """Once the turn has an environment."""
 
     def check(self) -> None:
         self._held.check()
@@ -33,8 +40,24 @@ class FencedLog:
     async def append(
         self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
     ) -> None:
+        if self.files is None or not self.files.concerned(events):
+            await self._append(events, entries, usage)
+            return
+        async with self.files.lock:
+            found = await self.files.look()
+            await failpoints.hit("files_kept")
+            await self._append(events, entries, usage, found)
+            self.files.committed(found)
+
+    async def _append(
+        self,
+        events: Sequence[Event],
+        entries: Sequence[Entry],
+        usage: Usage | None,
+        files: Sequence[TreeSnapshot] = (),
+    ) -> None:
         at = traces.now()
-        positions = await self._turns.append(self._claim, events, entries=entries, usage=usage)
+        positions = await self._turns.append(self._claim, events, entries=entries, usage=usage, files=files)
         self._watch.committed(events, usage, at=at)
         self.entries += len(entries)
         self._conversations.add(self._claim, entries)

@@ -50,6 +50,7 @@ async def lodge(places: Environments, models: ModelAccess, claim: Claim, *, dead
             config=environments.load(claim.config.environment),
             models=grant,
             projects=claim.config.projects,
+            files=claim.files,
         )
     except BaseException:
         await grant.aclose()

@@ -28,11 +28,13 @@ from footplate.domain.running import (
     Trees,
     TurnStore,
 )
+from footplate.domain.snapshots import TreeSnapshot
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.engine.bases import brought, decided
 from footplate.engine.clock import TurnClock
 from footplate.engine.conversations import Conversations
 from footplate.engine.fenced_log import FencedLog
+from footplate.engine.files import TurnFiles
 from footplate.engine.kept import KeptHarnesses
 from footplate.engine.leases import HeldTurn, LeaseKeeper
 from footplate.engine.lodging import Lodging, lodge
@@ -42,6 +44,8 @@ from footplate.engine.slots import Slots
 log = structlog.get_logger(__name__)
 
 _AFTER_LOSS: Final = 0.5
+_FOR_FILES: Final = 5.0
+"""Seconds of a stopping worker's, for what changed since the last result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +149,7 @@ class _Turn:
         self._log = FencedLog(parts.turns, parts.conversations, held, live, watch)
         self._lodging: Lodging | None = None
         self._keeps = False
+        self._last_files: Sequence[TreeSnapshot] = ()
 
     async def run(self) -> Ended | TryAgain:
         try:
@@ -187,7 +192,13 @@ class _Turn:
             raise
         if not self._keeps:
             await self._leave()
+        await self._look_at_files()
         return outcome
+
+    async def _look_at_files(self) -> None:
+        """Once all that could change them is dead."""
+        if self._log.files is not None:
+            self._last_files = await self._log.files.at_the_end()
 
     async def _lodge(self) -> Lodging:
         """In what waits for this turn, or anew."""
@@ -211,6 +222,7 @@ class _Turn:
             lodging.environment.renew(deadline)
 
         renew(self._held.deadline)  # one that was kept has waited without
+        self._log.files = TurnFiles(parts.trees, claim, lodging.environment)
         context = await self._context(lodging)
         task = asyncio.ensure_future(harness.run(context))
         self._held.on_renew = renew
@@ -311,6 +323,13 @@ class _Turn:
         Also when it was cut off, because its tool or its model took longer than the worker had.
         """
         await failpoints.hit("before_hand_over")
+        try:
+            async with asyncio.timeout(_FOR_FILES):
+                await self._look_at_files()
+                if self._last_files:
+                    await self._parts.turns.append(self._claim, (), files=self._last_files)
+        except (FootplateError, TimeoutError) as error:  # then it goes on with those of its last result
+            log.warning("files not kept", action="turn.files_not_kept", reason=str(error))
         await self._parts.turns.hand_over(self._claim)
         self._observed.handed_over()
         log.info("turn handed over", action="turn.handed_over")
@@ -319,7 +338,7 @@ class _Turn:
     async def _commit(self, outcome: Outcome) -> Ended | TryAgain:
         await failpoints.hit("before_turn_commit")
         try:
-            positions, more = await self._parts.turns.finish(self._claim, outcome)
+            positions, more = await self._parts.turns.finish(self._claim, outcome, self._last_files)
         except Fenced as error:
             return _lost(error)
         self._observed.ended(outcome)

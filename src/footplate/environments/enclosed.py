@@ -15,6 +15,7 @@ import errno
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ import structlog
 
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.ports import CommandResult, Endpoint, FileInfo
+from footplate.environments import trees
 from footplate.environments.doors import Doors
 from footplate.environments.guarded import GRACE, GuardedEnvironment
 from footplate.environments.guardian import Guardian
@@ -118,6 +120,10 @@ class EnclosedEnvironment(GuardedEnvironment):
         self._watchers: list[asyncio.Task[None]] = []
         self._may_write = True
         self._overfull = False
+
+    @property
+    def trees(self) -> Mapping[str, Path]:
+        return trees.own(self._view.trees, self._view.tree, named=self._view.named)
 
     @property
     def scratch(self) -> str:

@@ -65,6 +65,10 @@ class GuardedEnvironment(Environment):
         directory = Path(self._env["HOME"], ".footplate") if self._lease is None else self._lease.directory
         return str(directory / "scratch")
 
+    @property
+    def used(self) -> bool:
+        return self._guardian is not None
+
     def reach(self, endpoint: Endpoint) -> Endpoint:
         return endpoint
 

@@ -12,6 +12,7 @@ import structlog
 from footplate.domain.environments import Backend, EnvironmentConfig, check, network_of
 from footplate.domain.projects import PRIVATE_TREES, SessionProject
 from footplate.domain.running import Egress, EgressDoor, Environments, ModelGrant, OpenEnvironment, Trees
+from footplate.domain.snapshots import NO_FILES, Files
 from footplate.environments import trees
 from footplate.environments.directories import working_directory
 from footplate.environments.doors import Doors
@@ -60,6 +61,7 @@ class Unsandboxed(Environments):
         config: EnvironmentConfig,
         models: ModelGrant,
         projects: Sequence[SessionProject] = (),
+        files: Files = NO_FILES,
     ) -> OpenEnvironment:
         del models  # reached as from the worker itself
         check(config, self._backend)
@@ -74,14 +76,17 @@ class Unsandboxed(Environments):
             state=state_of(own.absolute()),
             user=(os.geteuid(), os.getegid()),
             enclosed=False,
+            named=directory != own,
+            files=files,
         )
         lease = lease_of(self._data, organisation, session_id, variables)
         return UnsandboxedEnvironment(
             str(directory),
             deadline=deadline,
-            home=str(await asyncio.to_thread(_home_beside, own) if projects else own),
+            home=str(await asyncio.to_thread(_home_beside, own)),
             env={**variables, **trees.variables(projects, placed)},
             lease=lease,
+            trees=trees.own(placed, own.absolute(), named=directory != own),
         )
 
 
@@ -128,6 +133,7 @@ class Sandboxed(Environments):
         config: EnvironmentConfig,
         models: ModelGrant,
         projects: Sequence[SessionProject] = (),
+        files: Files = NO_FILES,
     ) -> OpenEnvironment:
         check(config, self._backend)
         found = await places(
@@ -146,6 +152,8 @@ class Sandboxed(Environments):
             state=found.state,
             user=found.user,
             enclosed=True,
+            named=found.named,
+            files=files,
         )
         network = network_of(config, self._backend)
         way_out = self._egress.door(network) if self._egress and network.mode == "allow" else None
@@ -199,7 +207,7 @@ async def places(
 
 
 def _home_beside(own: Path) -> Path:
-    """Where the tree is a repository, what programs leave in their home does not belong into it."""
+    """What programs leave in their home does not belong into the session's tree."""
     home = state_of(own) / "home"
     home.mkdir(parents=True, exist_ok=True)
     return home

@@ -8,6 +8,7 @@ from typing import Final
 from footplate.domain.errors import Permanent
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import PlacedTree, TreeGround, Trees
+from footplate.domain.snapshots import NO_FILES, SCRATCH, Files
 from footplate.environments.sandbox.view import WORKSPACE
 
 BESIDE: Final = "projects"
@@ -26,9 +27,13 @@ async def place(
     state: Path,
     user: tuple[int, int],
     enclosed: bool,
+    named: bool = False,
+    files: Files = NO_FILES,
 ) -> Sequence[PlacedTree]:
-    """The working directory first. `enclosed`: what is inside sees places of its own, and not the host's."""
-    if not projects:
+    """The working directory first. `enclosed`: what is inside sees places of its own, and not the host's. `named`: it
+    is no tree of the session's, but a directory that a user named, and left as it is.
+    """
+    if not projects and (trees is None or named):
         return ()
     if trees is None:
         raise Permanent("This worker has no place for projects.", help_text="Leave out the session's projects.")
@@ -41,7 +46,14 @@ async def place(
         objects_seen=OBJECTS_SEEN if enclosed else None,
         user=user,
     )
-    return await trees.place(organisation, session_id, projects, ground)
+    return await trees.place(organisation, session_id, projects, ground, files)
+
+
+def own(placed: Sequence[PlacedTree], tree: Path, *, named: bool) -> Mapping[str, Path]:
+    """A session's own, by project; without projects it is the directory that it works in, unless a user named that."""
+    if placed or named:
+        return {found.project_id: found.tree for found in placed}
+    return {SCRATCH: tree}
 
 
 def variables(projects: Sequence[SessionProject], placed: Sequence[PlacedTree]) -> Mapping[str, str]:

@@ -30,6 +30,7 @@ class UnsandboxedEnvironment(GuardedEnvironment):
         output_limit: int = DEFAULT_LIMIT,
         namespaces: bool = True,
         lease: Lease | None = None,
+        trees: Mapping[str, Path] | None = None,
     ) -> None:
         place = str(Path(root).absolute())
         super().__init__(
@@ -42,6 +43,11 @@ class UnsandboxedEnvironment(GuardedEnvironment):
             lease=lease,
         )
         self._namespaces = namespaces
+        self._trees = trees or {}
+
+    @property
+    def trees(self) -> Mapping[str, Path]:
+        return self._trees
 
     async def read(self, path: str) -> bytes:
         return await asyncio.to_thread(files.read, self._resolve(path))

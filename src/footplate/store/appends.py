@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import orjson
+
 from footplate.domain.errors import Fenced
 from footplate.domain.events import Event, Position, Usage
 from footplate.domain.ports import Entry
 from footplate.domain.running import Claim
+from footplate.domain.snapshots import TreeSnapshot
 from footplate.store.database import SQL, Connection
 from footplate.store.objects import Objects
 
@@ -20,6 +23,8 @@ class Batch:
     """For second positions: the first one's seq, event by event."""
     entries: Sequence[Entry] = ()
     usage: Usage = _NO_USAGE
+    files: Sequence[TreeSnapshot] = ()
+    """What changed of them; they are in the object store already."""
 
 
 async def append(connection: Connection, objects: Objects, claim: Claim, batch: Batch) -> Sequence[Position]:
@@ -47,6 +52,13 @@ async def append(connection: Connection, objects: Objects, claim: Claim, batch: 
         usage.cache_write_tokens,
         usage.requests,
         usage.cost_microusd,
+        [found.tree for found in batch.files],
+        [found.begins for found in batch.files],
+        [found.kept.number for found in batch.files],
+        [found.kept.snapshot.tree for found in batch.files],
+        [found.kept.snapshot.apart or "" for found in batch.files],
+        [found.kept.base or "" for found in batch.files],
+        [orjson.dumps(found.kept.left_out).decode() for found in batch.files],
     )
     if row is None:
         raise Fenced(f"Another worker holds session {claim.session_id}.")

@@ -21,6 +21,7 @@ from footplate.store.lineage import Lineages
 from footplate.store.objects import Objects
 from footplate.store.projects import of_session
 from footplate.store.records import Row
+from footplate.store.snapshots import files_at, trees_of
 
 
 class Claims:
@@ -41,14 +42,18 @@ class Claims:
                 return found
             old = head["old_holder"]
             alive = old not in {None, worker} and await connection.fetchval(SQL["lease_lives"], old)
+            trees = trees_of([project.id for project in found.config.projects])
+            files = await files_at(connection, session_id, trees)
         # Not while a connection is held: reading what a fork carries takes another.
         content = [*await self._carried(found), *found.content]
-        return replace(found, content=content, old_holder=old, old_holder_lives=bool(alive))
+        return replace(found, content=content, old_holder=old, old_holder_lives=bool(alive), files=files)
 
     async def outlook(self, organisation: str, session_id: str) -> Claim | None:
         row = await self._database.fetchrow("outlook", session_id, organisation)
         if row is None:
             return None
+        async with self._database.connection() as connection:
+            files = await files_at(connection, session_id, trees_of(()))
         return Claim(
             organisation=organisation,
             session_id=session_id,
@@ -63,6 +68,7 @@ class Claims:
             content=(),
             context=row["session_context"],
             entries=row["entries"],
+            files=files,
         )
 
     def _config(self, session: Row, overrides: JsonObject) -> ResolvedConfig:

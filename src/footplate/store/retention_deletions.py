@@ -15,6 +15,7 @@ from typing import Final
 import structlog
 
 from footplate import failpoints
+from footplate.domain.snapshots import number_of, prefix_of
 from footplate.store.archives import Archives
 from footplate.store.archives_format import Kind, Line
 from footplate.store.database import SQL, Connection, Database
@@ -57,7 +58,8 @@ class Deletions:
             if not await connection.fetchval(SQL["lock_archiving"], session_id):
                 return
             folder = f"{organisation}/{session_id}"
-            await self._objects.delete_under(folder, but=await _needed(connection, folder, session_id))
+            needed = await _needed(connection, folder, session_id) | await self._packs(connection, folder, session_id)
+            await self._objects.delete_under(folder, but=needed)
             await failpoints.hit("deletion_objects")
             await self._forget(organisation, session_id)
             await connection.execute(SQL["purged"], session_id, self._late)
@@ -78,6 +80,16 @@ class Deletions:
                 await connection.execute(SQL[f"restore_{kind}"], session_id, archive.organisation, page)
         await connection.execute(SQL["forget_archive"], session_id)
         log.info("archive given up", action="deletion.restored", session=session_id)
+
+    async def _packs(self, connection: Connection, folder: str, session_id: str) -> set[str]:
+        """Those of a deleted session that lead to the files of its forks."""
+        keys: set[str] = set()
+        for row in await connection.fetch(SQL["pinned_packs"], session_id):
+            prefix = prefix_of(folder, row["tree"])
+            for name in await self._objects.names(prefix):
+                if (number := number_of(name)) is not None and number <= row["number"]:
+                    keys.add(f"{prefix}/{name}")
+        return keys
 
 
 async def _some(lines: AsyncIterator[Line]) -> AsyncIterator[Line]:

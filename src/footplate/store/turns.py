@@ -19,6 +19,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.ports import Entry, Printed, SteerMessage
 from footplate.domain.projects import Base
 from footplate.domain.running import Claim
+from footplate.domain.snapshots import TreeSnapshot
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.store.appends import Batch, append
 from footplate.store.archives import Archives
@@ -50,9 +51,10 @@ class Turns:
         entries: Sequence[Entry] = (),
         usage: Usage | None = None,
         refs: Sequence[int] = (),
+        files: Sequence[TreeSnapshot] = (),
     ) -> Sequence[Position]:
         """Retried until the database answers; a retry after a lost acknowledgement finds its events by their ids."""
-        batch = Batch(new_events, refs, entries, usage or Usage())
+        batch = Batch(new_events, refs, entries, usage or Usage(), files)
         if not new_events:
             return await self._append_entries(claim, batch)
 
@@ -85,7 +87,9 @@ class Turns:
             raise Fenced(f"Another worker holds session {claim.session_id}.")
         return Base.load(row["base"]) or base
 
-    async def finish(self, claim: Claim, outcome: Outcome) -> tuple[Sequence[Position], bool]:
+    async def finish(
+        self, claim: Claim, outcome: Outcome, files: Sequence[TreeSnapshot] = ()
+    ) -> tuple[Sequence[Position], bool]:
         """The turn's one last commit. Also says whether there is more to do for the session."""
         last = []
         if outcome.error_type is not None:
@@ -101,9 +105,9 @@ class Turns:
                 remaining = await unanswered(connection, claim.session_id, claim.first_seq, outcome.pending)
                 said = replace(outcome, pending=tuple(remaining))
                 goes_on = outcome.status is TurnStatus.AWAITING and not remaining
-                if not goes_on:
-                    new = [*last, replace(idle, body={"stop_reason": said.stop_reason})]
-                    positions += await append(connection, self._objects, claim, Batch(new))
+                new = [] if goes_on else [*last, replace(idle, body={"stop_reason": said.stop_reason})]
+                if new or files:
+                    positions += await append(connection, self._objects, claim, Batch(new, files=files))
                 found = await connection.fetchval(
                     SQL["end_turn"],
                     claim.session_id,

@@ -5,24 +5,20 @@ worker that dies in between leaves a pack that nobody refers to; the next one fi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from footplate.domain.errors import Permanent
-from footplate.domain.snapshots import LeftOut, Snapshot
+from footplate.domain.snapshots import KeptSnapshot, LeftOut, Snapshot
 from footplate.trees import packs, restoring, snapshots
 from footplate.trees.git import Git
+from footplate.trees.mirrors import has
 from footplate.trees.packs import Shelf, Step
 from footplate.trees.staging import Limits
 
-
-@dataclass(frozen=True, slots=True)
-class KeptSnapshot:
-    """What the log refers to."""
-
-    number: int
-    """Its place in the session's chain of packs."""
-    snapshot: Snapshot
+_MOST_TOLD: Final = 50
+_MOST_BASES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,34 +45,56 @@ class Keeper:
     def __init__(self, shelf: Shelf, limits: Limits | None = None) -> None:
         self._shelf = shelf
         self._limits = limits
+        self._bases: dict[tuple[str, str], KeptSnapshot] = {}
+        """Those that are known to be in the store: a commit does not change."""
 
-    async def keep(self, place: TreePlace, last: KeptSnapshot | None) -> tuple[KeptSnapshot, tuple[LeftOut, ...]]:
+    async def keep(self, place: TreePlace, last: KeptSnapshot | None) -> KeptSnapshot:
         """`last` is what the log refers to by now. Whatever is returned is in the object store to stay."""
         base = await self._base(place)
         last = last or base
         taken = await snapshots.take(
             place.git_dir, place.tree, base=None if base is None else base.snapshot.tree, limits=self._limits
         )
+        left_out = _told(taken.left_out)
         if last is not None and taken.snapshot == last.snapshot:
-            return last, taken.left_out
+            return last if last.left_out == left_out else replace(last, left_out=left_out)
         number, before = (0, None) if last is None else (last.number + 1, last.snapshot)
         step = Step(number, taken.snapshot, before)
         await packs.upload(self._shelf, place.prefix, place.git_dir, step)
-        return KeptSnapshot(step.number, step.snapshot), taken.left_out
+        return KeptSnapshot(step.number, step.snapshot, None if base is None else base.snapshot.tree, left_out)
 
     async def bring_back(self, place: TreePlace, kept: KeptSnapshot, *, user: tuple[int, int] | None = None) -> None:
-        """The files as they were, from the store alone. The tree is there and empty, and so is the git directory."""
-        await packs.download(self._shelf, place.prefixes, place.git_dir, kept.number, kept.snapshot)
+        """The files as they were. The tree is there and empty, and so is the git directory; what it shares with the
+        project's mirror is not read from the store.
+        """
+        known = await _base_of(place) if place.base and await has(Git(git_dir=place.git_dir), place.base) else None
+        await packs.download(self._shelf, place.prefixes, place.git_dir, kept.number, kept.snapshot, known)
         await restoring.restore(place.git_dir, kept.snapshot, place.tree, user=user)
 
     async def _base(self, place: TreePlace) -> KeptSnapshot | None:
         """In the store, too, once it is returned."""
         if place.base is None or place.shared is None:
             return None
-        found = await Git(git_dir=place.git_dir).run("rev-parse", "--verify", f"{place.base}^{{tree}}")
-        base = Snapshot(found.decode().strip())
+        key = (place.shared, place.base)
+        if (found := self._bases.get(key)) is not None:
+            return found
+        base = await _base_of(place)
         try:
             packs.chain(await self._shelf.names(place.shared), 0, base)
         except Permanent:
             await packs.upload(self._shelf, place.shared, place.git_dir, Step(0, base, None))
-        return KeptSnapshot(0, base)
+        while len(self._bases) >= _MOST_BASES:
+            self._bases.pop(next(iter(self._bases)))
+        self._bases[key] = KeptSnapshot(0, base, base.tree)
+        return self._bases[key]
+
+
+async def _base_of(place: TreePlace) -> Snapshot:
+    found = await Git(git_dir=place.git_dir).run("rev-parse", "--verify", f"{place.base}^{{tree}}")
+    return Snapshot(found.decode().strip())
+
+
+def _told(left_out: Sequence[LeftOut]) -> tuple[str, ...]:
+    told = tuple(str(one) for one in left_out[:_MOST_TOLD])
+    rest = len(left_out) - len(told)
+    return (*told, f"and {rest} more") if rest else told

@@ -9,17 +9,15 @@ import asyncio
 import hashlib
 import re
 import struct
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from typing import BinaryIO, Final, Protocol
 
 from footplate.domain.errors import Permanent
 from footplate.domain.snapshots import Snapshot
 from footplate.trees.git import Git
+from footplate.trees.scratch import scratch
 from footplate.trees.snapshots import CONFIGURATION
 
 PART: Final = 16 << 20
@@ -66,10 +64,10 @@ def short(snapshot: Snapshot) -> str:
 async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
     """How many bytes were new to the store. Killed anywhere, or done twice, it is done by doing it again."""
     git = Git(git_dir=git_dir, configuration=CONFIGURATION)
-    with _scratch(git_dir) as scratch:
-        wanted, pack = scratch / "wanted", scratch / "pack"
+    with scratch(git_dir) as place:
+        wanted, pack = place / "wanted", place / "pack"
         known = [step.before] if step.before is not None else []
-        *others, this = await _commits(git, [*known, step.snapshot], scratch)
+        *others, this = await _commits(git, [*known, step.snapshot], place)
         wanted.write_text("".join([f"{this}\n", *(f"^{other}\n" for other in others)]))
         await git.convert(
             *("pack-objects", "-q", "--revs", "--thin", "--stdout", "--delta-base-offset"), source=wanted, target=pack
@@ -85,14 +83,25 @@ async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
         return written
 
 
-async def download(shelf: Shelf, prefixes: Sequence[str], git_dir: Path, number: int, snapshot: Snapshot) -> int:
-    """All objects of a snapshot, into a git directory; how many bytes were read. A fork has its parents' too."""
+async def download(
+    shelf: Shelf,
+    prefixes: Sequence[str],
+    git_dir: Path,
+    number: int,
+    snapshot: Snapshot,
+    known: Snapshot | None = None,
+) -> int:
+    """All objects of a snapshot, into a git directory; how many bytes were read. A fork has its parents' too. Of
+    `known`, which may come first, the git directory has all.
+    """
     names: dict[str, str] = {}
     for prefix in prefixes:
         names |= dict.fromkeys(await shelf.names(prefix), prefix)
-    wanted = chain(names, number, snapshot)
-    with _scratch(git_dir) as scratch:
-        pack, said = scratch / "pack", scratch / "said"
+    wanted = chain(names, number, snapshot, known)
+    if not wanted:
+        return 0
+    with scratch(git_dir) as place:
+        pack, said = place / "pack", place / "said"
         with pack.open("w+b") as file:
             await _join(file, ([f"{names[name]}/{name}" for name in parts] for parts in wanted), shelf)
         await Git(git_dir=git_dir, configuration=CONFIGURATION).convert(
@@ -101,8 +110,8 @@ async def download(shelf: Shelf, prefixes: Sequence[str], git_dir: Path, number:
         return pack.stat().st_size
 
 
-def chain(names: Iterable[str], number: int, snapshot: Snapshot) -> list[list[str]]:
-    """The packs that lead to a snapshot, each as the names of its parts, the first pack first."""
+def chain(names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot | None = None) -> list[list[str]]:
+    """The packs that lead to a snapshot, from `known` on, each as the names of its parts, the first pack first."""
     found: dict[tuple[int, str], tuple[str, dict[int, str]]] = {}
     for name in names:
         if (match := _NAME.fullmatch(name)) is None:
@@ -111,14 +120,14 @@ def chain(names: Iterable[str], number: int, snapshot: Snapshot) -> list[list[st
         before, parts = found.setdefault(key, (match["before"], {}))
         if before == match["before"]:
             parts[int(match["part"])] = name
-    return list(reversed(list(_back(found, number, snapshot))))
+    begins = {_NONE} if known is None else {_NONE, short(known)}
+    return list(reversed(list(_back(found, number, short(snapshot), begins))))
 
 
 def _back(
-    found: Mapping[tuple[int, str], tuple[str, Mapping[int, str]]], number: int, snapshot: Snapshot
+    found: Mapping[tuple[int, str], tuple[str, Mapping[int, str]]], number: int, wanted: str, begins: Collection[str]
 ) -> Iterator[list[str]]:
-    wanted = short(snapshot)
-    while wanted != _NONE:
+    while wanted not in begins:
         before, parts = found.get((number, wanted), (_NONE, {}))
         ordered = [parts[part] for part in sorted(parts)]
         if not ordered or int(ordered[-1].rsplit("-", 1)[1].removesuffix(".pack")) != len(ordered):
@@ -130,7 +139,7 @@ def _back(
         number, wanted = number - 1, before
 
 
-async def _commits(git: Git, snapshots: Sequence[Snapshot], scratch: Path) -> list[str]:
+async def _commits(git: Git, snapshots: Sequence[Snapshot], place: Path) -> list[str]:
     """Commits of them, each the parent of the next: git knows what a reader has by commits, and looks no further than
     those that differ.
     """
@@ -140,7 +149,7 @@ async def _commits(git: Git, snapshots: Sequence[Snapshot], scratch: Path) -> li
     parent = ""
     for number, root in enumerate(roots):
         body = f"tree {root}\n{parent}author {_NOBODY}\ncommitter {_NOBODY}\n\nsnapshot\n".encode()
-        files.append(scratch / f"commit-{number}")
+        files.append(place / f"commit-{number}")
         files[-1].write_bytes(body)
         digest = hashlib.sha1(b"commit %d\0" % len(body) + body, usedforsecurity=False)
         parent = f"parent {digest.hexdigest()}\n"
@@ -186,12 +195,3 @@ def _seal(file: BinaryIO) -> None:
         digest.update(data)
     file.write(digest.digest())
     file.flush()
-
-
-@contextmanager
-def _scratch(git_dir: Path) -> Iterator[Path]:
-    place = Path(mkdtemp(prefix="packing-", dir=git_dir))
-    try:
-        yield place
-    finally:
-        rmtree(place, ignore_errors=True)

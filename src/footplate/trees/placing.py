@@ -6,13 +6,14 @@ the host again.
 
 A worker may die anywhere in between. What it began has a directory of its own for a sign, and the host's git directory
 comes to its place last: a tree that was begun and not finished has never been an agent's, and is made anew. A tree
-with files and without that sign is somebody's work whose other half is lost: it is left alone, and said.
+with files and without that sign is somebody's work whose other half is lost: it is left alone, and said, unless the log
+has its files (`returning.py`).
 """
 
 import asyncio
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,7 +24,8 @@ from footplate.domain.projects import Base, SessionProject
 from footplate.trees.git import Git, write_attributes
 
 HOST: Final = "host.git"
-_BEGUN: Final = "host.git.begun"
+BESIDE: Final = "beside"
+BEGUN: Final = "host.git.begun"
 _WORKERS: Final = 4
 """Of git, that write files side by side."""
 _BESIDE: Final = 500
@@ -54,13 +56,10 @@ def is_placed(private: Path) -> bool:
     return (private / HOST).is_dir()
 
 
-async def place(wanted: Placement) -> None:
+async def place_at_base(wanted: Placement) -> None:
     """The caller has the session, and this tree of it, for itself."""
     host = await asyncio.to_thread(_begin, wanted)
-    git = Git(git_dir=host)
-    await git.run("init", "-q", "--bare", "--template=", f"--initial-branch={wanted.base.branch}")
-    await asyncio.to_thread(_share, host / "objects", str(wanted.mirror / "objects"))
-    await asyncio.to_thread(write_attributes, host)
+    git = await init(host, wanted.base.branch, wanted.mirror)
     if wanted.base.commit is not None:
         await git.run("update-ref", f"refs/heads/{wanted.base.branch}", wanted.base.commit)
         await _check_out(wanted, host, wanted.base.commit)
@@ -70,8 +69,32 @@ async def place(wanted: Placement) -> None:
     await asyncio.to_thread(host.rename, wanted.private / HOST)
 
 
+async def init(host: Path, branch: str, mirror: Path | None) -> Git:
+    """A git directory of the host's own; with a mirror, it has all that the mirror has."""
+    git = Git(git_dir=host)
+    await git.run("init", "-q", "--bare", "--template=", f"--initial-branch={branch}")
+    if mirror is not None:
+        await asyncio.to_thread(share, host / "objects", str(mirror / "objects"))
+    await asyncio.to_thread(write_attributes, host)
+    return git
+
+
+def begin_anew(private: Path, tree: Path, user: tuple[int, int]) -> Path:
+    """Whatever is there is older than what the log has. Killed at any moment, it is begun anew."""
+    host, before = private / BEGUN, private / HOST
+    shutil.rmtree(host, ignore_errors=True)
+    if before.is_dir():
+        before.rename(host)
+        shutil.rmtree(host)
+    host.mkdir(parents=True)
+    tree.mkdir(parents=True, exist_ok=True)
+    _empty(tree)
+    own(tree, user)
+    return host
+
+
 def _begin(wanted: Placement) -> Path:
-    host = wanted.private / _BEGUN
+    host = wanted.private / BEGUN
     if host.is_dir():
         shutil.rmtree(host)
         _empty(wanted.tree)
@@ -84,7 +107,7 @@ def _begin(wanted: Placement) -> Path:
     host.mkdir(parents=True)
     if not wanted.tree.is_dir():
         wanted.tree.mkdir(parents=True)
-    _own(wanted.tree, wanted.user)
+    own(wanted.tree, wanted.user)
     return host
 
 
@@ -98,7 +121,7 @@ def _empty(tree: Path) -> None:
 
 async def _check_out(wanted: Placement, host: Path, commit: str) -> None:
     """By git itself, as the user whose the files are to be."""
-    await asyncio.to_thread(_own, host, wanted.user)  # for the index, which git writes beside
+    await asyncio.to_thread(own, host, wanted.user)  # for the index, which git writes beside
     git = Git(
         git_dir=host,
         work_tree=wanted.tree,
@@ -106,7 +129,7 @@ async def _check_out(wanted: Placement, host: Path, commit: str) -> None:
         configuration={"checkout.workers": str(_WORKERS), "checkout.thresholdForParallelism": str(_BESIDE)},
     )
     await git.run("read-tree", "-m", "-u", commit)
-    await asyncio.to_thread(_own, host, (os.geteuid(), os.getegid()))
+    await asyncio.to_thread(own, host, (os.geteuid(), os.getegid()))
 
 
 async def _refs(mirror: Git) -> bytes:
@@ -122,16 +145,16 @@ def _give_agent(wanted: Placement, host: Path, refs: bytes) -> None:
     base = wanted.base
     for directory in ("refs/heads", "refs/tags", "objects/pack", "info"):
         (git / directory).mkdir(parents=True)
-    _share(git / "objects", wanted.objects)
-    own = b"" if base.commit is None else f"{base.commit} refs/heads/{base.branch}\n".encode()
-    lines = sorted((own + refs).splitlines(keepends=True), key=lambda line: line.split(b" ", 1)[1])
+    share(git / "objects", wanted.objects)
+    first = b"" if base.commit is None else f"{base.commit} refs/heads/{base.branch}\n".encode()
+    lines = sorted((first + refs).splitlines(keepends=True), key=lambda line: line.split(b" ", 1)[1])
     (git / "packed-refs").write_bytes(b"# pack-refs with: sorted \n" + b"".join(lines))
     (git / "HEAD").write_text(f"ref: refs/heads/{base.branch}\n")
     (git / "config").write_text(_configuration(wanted))
     if (host / "index").exists():
         shutil.copyfile(host / "index", git / "index")
     for path in (git, *git.rglob("*")):
-        _own(path, wanted.user)
+        own(path, wanted.user)
 
 
 def _configuration(wanted: Placement) -> str:
@@ -169,17 +192,11 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _share(objects: Path, elsewhere: str) -> None:
+def share(objects: Path, elsewhere: str) -> None:
     (objects / "info").mkdir(parents=True, exist_ok=True)
     (objects / "info" / "alternates").write_text(f"{elsewhere}\n")
 
 
-def _own(path: Path, user: tuple[int, int]) -> None:
+def own(path: Path, user: tuple[int, int]) -> None:
     if os.geteuid() == 0:
         os.chown(path, *user, follow_symlinks=False)
-
-
-def host_git(private: Path, project_ids: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """Where the host's part of each project's tree lies in what is the session's."""
-    for number, project_id in enumerate(project_ids):
-        yield project_id, private if number == 0 else private / "beside" / project_id

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -55,23 +56,29 @@ def _move(place: Path, work_tree: Path, paths: list[bytes], user: tuple[int, int
     for stored in paths:
         path = apart.unescape(stored)
         directory, _, name = path.rpartition(b"/")
-        _make(target, directory, made, user)
+        if not _make(target, directory, made, user):
+            continue  # a link is there: it was put there while the snapshot was taken, and leads anywhere
         if name == b"HEAD":
             for beside in _EMPTY:
                 _make(target, directory + b"/" + beside, made, user)
         os.rename(source + stored, target + path)  # noqa: PTH104 - a name may be any bytes
 
 
-def _make(root: bytes, directory: bytes, made: set[bytes], user: tuple[int, int] | None) -> None:
-    """As the agent's own, where it is another user than we are."""
+def _make(root: bytes, directory: bytes, made: set[bytes], user: tuple[int, int] | None) -> bool:
+    """As the agent's own, where it is another user than we are. False: something else has its name."""
     if not directory or directory in made:
-        return
-    _make(root, directory.rpartition(b"/")[0], made, user)
-    made.add(directory)
-    with contextlib.suppress(FileExistsError):
+        return True
+    if not _make(root, directory.rpartition(b"/")[0], made, user):
+        return False
+    try:
         os.mkdir(root + directory)  # noqa: PTH102 - as above
         if user is not None and os.geteuid() == 0:
             os.chown(root + directory, *user)
+    except FileExistsError:
+        if not stat.S_ISDIR(os.lstat(root + directory).st_mode):
+            return False
+    made.add(directory)
+    return True
 
 
 @contextlib.contextmanager

@@ -1,26 +1,33 @@
-"""The trees of sessions on this host: which base they begin with, and where their files are."""
+"""The trees of sessions on this host: which base they begin with, where their files are, and what is kept of them."""
 
+import asyncio
+import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from footplate.domain.brought import Brought
 from footplate.domain.projects import PRIVATE_TREES, Base, SessionProject, Trust
-from footplate.domain.running import PlacedTree, TreeGround, Trees
+from footplate.domain.running import KeptTree, PlacedTree, TreeGround, Trees
+from footplate.domain.snapshots import NO_FILES, SCRATCH, Files, KeptSnapshot, bases_of, prefix_of
 from footplate.trees import bringing
 from footplate.trees.git import Git
+from footplate.trees.keeping import Keeper, TreePlace
 from footplate.trees.locks import locked
 from footplate.trees.mirrors import Mirrors
-from footplate.trees.placing import HOST, Placement, host_git, is_placed, place
+from footplate.trees.placing import BESIDE, HOST, Placement, init, is_placed, place_at_base
+from footplate.trees.returning import Return, bring_back, go_on_from, goes_on
 
 _LOCK: Final = "lock"
 _MOST_BROUGHT: Final = 32
 
 
 class SessionTrees(Trees):
-    def __init__(self, data: Path, mirrors: Mirrors, *, seconds: float) -> None:
+    def __init__(self, data: Path, mirrors: Mirrors, keeper: Keeper, *, seconds: float) -> None:
         self._data = data.resolve()
         self._mirrors = mirrors
+        self._keeper = keeper
         self._seconds = seconds
         self._brought: dict[tuple[str, str, str, Trust], Brought] = {}
         """A commit does not change: what was read last is not read again for every turn."""
@@ -32,34 +39,89 @@ class SessionTrees(Trees):
         return await self._mirrors.refresh(organisation, project)
 
     async def place(
-        self, organisation: str, session_id: str, projects: Sequence[SessionProject], ground: TreeGround
+        self,
+        organisation: str,
+        session_id: str,
+        projects: Sequence[SessionProject],
+        ground: TreeGround,
+        files: Files = NO_FILES,
     ) -> Sequence[PlacedTree]:
-        private = self.private(organisation, session_id)
-        places = dict(host_git(private, [project.id for project in projects]))
         placed = [self._placed(organisation, project, ground, number) for number, project in enumerate(projects)]
-        if all(map(is_placed, places.values())):
+        given = [(project, found.tree) for project, found in zip(projects, placed, strict=True)]
+        trees = [
+            KeptTree(organisation=organisation, session_id=session_id, project=project, files=tree, beside=number > 0)
+            for number, (project, tree) in enumerate(given or [(None, ground.tree)])
+        ]
+        if all(self._is_there(tree, files) for tree in trees):
             for project in projects:  # whose objects they share; from a mirror nothing is ever removed
                 if not self._mirrors.path(organisation, project.id).is_dir():
                     await self._ensure(organisation, project)
             return placed
-        async with locked(private / _LOCK, seconds=self._seconds):
-            for project, found in zip(projects, placed, strict=True):
-                if is_placed(places[project.id]):
-                    continue
-                base = project.base or await self.base(organisation, project)
-                mirror = await self._ensure(organisation, project)
-                await place(
-                    Placement(
-                        project=project,
-                        base=base,
-                        mirror=mirror,
-                        objects=found.objects_seen,
-                        private=places[project.id],
-                        tree=found.tree,
-                        user=ground.user,
-                    )
-                )
+        async with locked(self.private(organisation, session_id) / _LOCK, seconds=self._seconds):
+            for number, tree in enumerate(trees):
+                if not self._is_there(tree, files):
+                    await self._place(tree, placed[number].objects_seen if placed else None, ground.user, files)
         return placed
+
+    def _is_there(self, tree: KeptTree, files: Files) -> bool:
+        """A scratch tree begins empty: there is something to do only if the log has files of it."""
+        host, kept = self._host(tree), files.kept.get(_name(tree))
+        if tree.project is None and kept is None:
+            return True
+        return is_placed(host.parent) and goes_on(host, kept)
+
+    async def _place(self, tree: KeptTree, objects: str | None, user: tuple[int, int], files: Files) -> None:
+        kept, project = files.kept.get(_name(tree)), tree.project
+        if project is None:
+            assert kept is not None
+            await bring_back(self._keeper, Return(place=self._tree_place(tree, files), kept=kept, user=user))
+            return
+        base = project.base or await self.base(tree.organisation, project)
+        mirror = await self._ensure(tree.organisation, project)
+        if kept is not None:
+            place = self._tree_place(tree, files)
+            wanted = Return(place=place, kept=kept, user=user, branch=base.branch, mirror=mirror, objects=objects)
+            await bring_back(self._keeper, wanted)
+            return
+        assert objects is not None
+        await place_at_base(
+            Placement(
+                project=project,
+                base=base,
+                mirror=mirror,
+                objects=objects,
+                private=self._host(tree).parent,
+                tree=tree.files,
+                user=user,
+            )
+        )
+
+    async def keep(self, tree: KeptTree, last: KeptSnapshot | None) -> KeptSnapshot | None:
+        place = self._tree_place(tree)
+        if not place.git_dir.is_dir():
+            if last is None and not await asyncio.to_thread(_has_any, tree.files):
+                return None
+            await _make_host(place.git_dir)
+        kept = await self._keeper.keep(place, last)
+        if kept != last:
+            go_on_from(place.git_dir, [last, kept])
+        return kept
+
+    def _host(self, tree: KeptTree) -> Path:
+        private = self.private(tree.organisation, tree.session_id)
+        return (private / BESIDE / _name(tree) if tree.beside else private) / HOST
+
+    def _tree_place(self, tree: KeptTree, files: Files = NO_FILES) -> TreePlace:
+        organisation, name = tree.organisation, _name(tree)
+        base = tree.project.base.commit if tree.project is not None and tree.project.base is not None else None
+        return TreePlace(
+            git_dir=self._host(tree),
+            tree=tree.files,
+            prefix=prefix_of(f"{organisation}/{tree.session_id}", name),
+            parents=[prefix_of(f"{organisation}/{owner}", name) for owner in files.owners],
+            base=base,
+            shared=None if base is None else bases_of(organisation, name),
+        )
 
     async def brought(self, organisation: str, project: SessionProject) -> Brought:
         commit = project.base.commit if project.base is not None else None
@@ -97,3 +159,21 @@ class SessionTrees(Trees):
             objects=objects,
             objects_seen=str(objects) if ground.objects_seen is None else f"{ground.objects_seen}/{project.id}",
         )
+
+
+def _name(tree: KeptTree) -> str:
+    return SCRATCH if tree.project is None else tree.project.id
+
+
+def _has_any(directory: Path) -> bool:
+    with os.scandir(directory) as entries:
+        return next(entries, None) is not None
+
+
+async def _make_host(git_dir: Path) -> None:
+    """Of a scratch tree, which has one once there is something to keep."""
+    new = git_dir.with_name(f"{HOST}.{os.getpid()}")
+    await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
+    await asyncio.to_thread(new.mkdir, parents=True)
+    await init(new, "main", None)
+    await asyncio.to_thread(new.rename, git_dir)

@@ -10,10 +10,8 @@ The same files have the same ids: a snapshot in which nothing changed writes not
 import asyncio
 import contextlib
 import os
-import shutil
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -26,6 +24,7 @@ from footplate.trees.git import Git, GitFailed
 from footplate.trees.indexing import entry, removal, store, update, write_tree
 from footplate.trees.looking import Seen, check_attributes, look
 from footplate.trees.remembered import Kept, Remembered
+from footplate.trees.scratch import scratch
 from footplate.trees.staging import LINK, Copy, Limits, Staging
 
 CONFIGURATION: Final = {
@@ -38,7 +37,6 @@ CONFIGURATION: Final = {
     "core.bigFileThreshold": "16m",
     "core.looseCompression": "1",
 }
-_SCRATCH: Final = "taking"
 
 
 async def take(git_dir: Path, work_tree: Path, *, base: str | None = None, limits: Limits | None = None) -> Taken:
@@ -48,14 +46,14 @@ async def take(git_dir: Path, work_tree: Path, *, base: str | None = None, limit
     While the agent changes files, each file is as it was at some moment during the call.
     """
     limits = limits or Limits()
-    with _scratch(git_dir) as scratch:
-        index = scratch / "index"
+    with scratch(git_dir) as place:
+        index = place / "index"
         git = Git(git_dir=git_dir, work_tree=work_tree, index=index, configuration=CONFIGURATION)
         try:
             os.link(git_dir / "index", index)  # git replaces an index, and never writes into one
         except FileNotFoundError:
             await git.run("read-tree", "--empty")
-        staging = Staging(scratch, limits, time.monotonic() + limits.seconds)
+        staging = Staging(place, limits, time.monotonic() + limits.seconds)
         try:
             async with asyncio.timeout(limits.seconds):
                 return await _take(git, work_tree, base, staging)
@@ -148,10 +146,10 @@ async def _tree(git: Git, entries: Sequence[bytes], *, noted: bool) -> str:
     return await write_tree(git)
 
 
-async def _apart(git: Git, scratch: Path, kept: Mapping[bytes, Kept]) -> str | None:
+async def _apart(git: Git, place: Path, kept: Mapping[bytes, Kept]) -> str | None:
     if not kept:
         return None
-    git = replace(git, index=scratch / "apart")
+    git = replace(git, index=place / "apart")
     await update(git, (entry(file.mode, file.blob, apart.escape(path)) for path, file in sorted(kept.items())))
     return await write_tree(git)
 
@@ -160,15 +158,3 @@ def _same(some: Mapping[bytes, Kept], others: Mapping[bytes, Kept]) -> bool:
     if some.keys() != others.keys():
         return False
     return all((file.mode, file.blob) == (others[path].mode, others[path].blob) for path, file in some.items())
-
-
-@contextlib.contextmanager
-def _scratch(git_dir: Path) -> Iterator[Path]:
-    """A directory that the agent cannot reach, for copies and the index. What a killed one left goes first."""
-    place = git_dir / _SCRATCH
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir()
-    try:
-        yield Path(tempfile.mkdtemp(dir=place))
-    finally:
-        shutil.rmtree(place, ignore_errors=True)

@@ -39,6 +39,7 @@ from footplate.stream.forgetting import Forgetter
 from footplate.stream.nudges import NudgeListener
 from footplate.stream.publisher import Live
 from footplate.stream.turn_live import TurnLive
+from footplate.trees.keeping import Keeper
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.sessions import SessionTrees
 from footplate.wiring.environments import choose_environments
@@ -57,7 +58,7 @@ async def run(settings: Settings) -> None:
         objects = Objects.open(settings.objects_url, settings.data_dir)
         worker = ids.new_id(ids.WORKER)
         leases = Leases(database)
-        trees = _trees(settings)
+        trees = _trees(settings, objects)
         chosen = await choose_environments(settings, worker=worker, lapsed=leases.lapsed, trees=trees)
         workspaces = Workspaces(settings.data_dir, SessionLog(database))
         patrol = Patrol(settings.data_dir, chosen.groups, workspaces, chosen.sweeps)
@@ -155,10 +156,10 @@ def _web(settings: Settings) -> WebAccess:
     )
 
 
-def _trees(settings: Settings) -> SessionTrees:
+def _trees(settings: Settings, objects: Objects) -> SessionTrees:
     reach = Reach(settings.web_allowed)
     mirrors = Mirrors(settings.data_dir, root=settings.projects_place, reach=reach, seconds=settings.git_seconds)
-    return SessionTrees(settings.data_dir, mirrors, seconds=settings.git_seconds)
+    return SessionTrees(settings.data_dir, mirrors, Keeper(objects), seconds=settings.git_seconds)
 
 
 def _mcp(settings: Settings) -> McpAccess:

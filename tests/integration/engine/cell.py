@@ -18,6 +18,7 @@ from footplate.domain.principals import Principal
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import LiveTurn, ModelGrant, OpenEnvironment
 from footplate.domain.services import Input
+from footplate.domain.snapshots import NO_FILES, Files
 from footplate.domain.turns import Mode, Outcome, Turn, TurnStatus
 from footplate.engine.activities import SweepActivities, TurnActivities
 from footplate.engine.conversations import Conversations
@@ -195,8 +196,9 @@ class _Folders:
         config: EnvironmentConfig,
         models: ModelGrant,
         projects: Sequence[SessionProject] = (),
+        files: Files = NO_FILES,
     ) -> OpenEnvironment:
-        del organisation, config, models, projects
+        del organisation, config, models, projects, files
         directory = self._root / session_id
         directory.mkdir(exist_ok=True)
         return UnsandboxedEnvironment(str(directory), deadline=deadline, env=variables)

@@ -11,8 +11,10 @@ from footplate.domain import brought
 from footplate.domain.addresses import Reach
 from footplate.domain.brought import Brought, LeftOut
 from footplate.domain.projects import SessionProject, Trust
+from footplate.store.objects import Objects
 from footplate.trees import bringing
 from footplate.trees.git import Git
+from footplate.trees.keeping import Keeper
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.sessions import SessionTrees
 
@@ -166,7 +168,7 @@ async def test_a_session_is_given_its_base_as_far_as_it_is_trusted(tmp_path: Pat
     base = user.commit()
     (tmp_path / "data").mkdir()
     mirrors = Mirrors(tmp_path / "data", root=str(tmp_path / "projects"), reach=Reach(), seconds=60)
-    trees = SessionTrees(tmp_path / "data", mirrors, seconds=60)
+    trees = SessionTrees(tmp_path / "data", mirrors, Keeper(Objects.open(None, tmp_path)), seconds=60)
     project = SessionProject(id="proj_1", name="app", path="app", trust=Trust.INSTRUCTIONS)
     assert await trees.brought("default", project) == Brought(), "no turn has begun"
     project = replace(project, base=await trees.base("default", project))

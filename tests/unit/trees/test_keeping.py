@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from tests.unit.trees.worlds import World, contents, git, make_host, make_world
 
+from footplate.domain.snapshots import KeptSnapshot
 from footplate.store.objects import Objects
 from footplate.trees import packs
 from footplate.trees.git import Git
-from footplate.trees.keeping import Keeper, KeptSnapshot, TreePlace
+from footplate.trees.keeping import Keeper, TreePlace
 
 
 @pytest.fixture
@@ -55,11 +56,11 @@ async def elsewhere(world: World, keeper: Keeper, place: TreePlace, kept: KeptSn
 
 async def test_a_host_that_is_lost_takes_nothing_with_it_that_was_kept(world: World, objects: Objects) -> None:
     keeper, place = Keeper(objects), await begin(world, "session")
-    kept, _ = await keeper.keep(place, None)
+    kept = await keeper.keep(place, None)
     (place.tree / "1").write_text("changed by the agent\n")
-    kept, _ = await keeper.keep(place, kept)
+    kept = await keeper.keep(place, kept)
     (place.tree / "new").write_text("made by the agent\n")
-    kept, _ = await keeper.keep(place, kept)
+    kept = await keeper.keep(place, kept)
     expected = contents(place.tree)
     shutil.rmtree(world.root / "session")
     assert contents(await elsewhere(world, keeper, place, kept, "other")) == expected
@@ -79,9 +80,9 @@ async def test_sessions_of_a_project_share_what_their_base_has(world: World, obj
 
 async def test_nothing_changed_is_nothing_written(world: World, objects: Objects) -> None:
     keeper, place = Keeper(objects), await begin(world, "session")
-    first, _ = await keeper.keep(place, None)
+    first = await keeper.keep(place, None)
     assert first.number == 0
-    assert await keeper.keep(place, first) == (first, ())
+    assert await keeper.keep(place, first) == first
     assert await objects.names(place.prefix) == []
 
 
@@ -90,9 +91,9 @@ async def test_a_worker_that_died_before_the_log_knew_is_followed_by_one_that_fi
 ) -> None:
     keeper, place = Keeper(objects), await begin(world, "session")
     (place.tree / "1").write_text("changed\n")
-    first, _ = await keeper.keep(place, None)
+    first = await keeper.keep(place, None)
     names = await objects.names(place.prefix)
-    again, _ = await keeper.keep(place, None)
+    again = await keeper.keep(place, None)
     assert again == first
     assert await objects.names(place.prefix) == names
 
@@ -100,7 +101,7 @@ async def test_a_worker_that_died_before_the_log_knew_is_followed_by_one_that_fi
 async def test_a_fork_begins_with_its_parents_files_and_goes_on_alone(world: World, objects: Objects) -> None:
     keeper, parent = Keeper(objects), await begin(world, "parent")
     (parent.tree / "early").write_text("early\n")
-    at, _ = await keeper.keep(parent, None)
+    at = await keeper.keep(parent, None)
     (parent.tree / "late").write_text("late\n")
     await keeper.keep(parent, at)
     fork = replace(parent, prefix="org/fork/trees", parents=[parent.prefix])
@@ -109,7 +110,7 @@ async def test_a_fork_begins_with_its_parents_files_and_goes_on_alone(world: Wor
     assert not (tree / "late").exists()
     fork = replace(fork, tree=tree, git_dir=world.root / "fork" / "host.git", base=None)
     (tree / "forked").write_text("forked\n")
-    kept, _ = await keeper.keep(fork, at)
+    kept = await keeper.keep(fork, at)
     expected = contents(tree)
     shutil.rmtree(world.root / "fork")
     assert contents(await elsewhere(world, keeper, fork, kept, "other")) == expected

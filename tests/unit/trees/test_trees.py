@@ -29,8 +29,10 @@ from footplate.environments.opening import Sandboxed, Unsandboxed, forget
 from footplate.environments.sandbox.probe import NoSandbox, find
 from footplate.proxy.models import ModelProxy
 from footplate.stack.dockerd import missing
+from footplate.store.objects import Objects
 from footplate.testing.scratch import USUAL
 from footplate.trees.commits import NoCommits, _take, collect
+from footplate.trees.keeping import Keeper
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.placing import TreeLost
 from footplate.trees.sessions import SessionTrees
@@ -76,7 +78,7 @@ class Host:
         self.data.mkdir(exist_ok=True)
         self.data.chmod(0o700)
         self.mirrors = Mirrors(self.data, root=str(self.root), reach=reach or Reach(), seconds=seconds)
-        self.trees = SessionTrees(self.data, self.mirrors, seconds=seconds)
+        self.trees = SessionTrees(self.data, self.mirrors, Keeper(Objects.open(None, self.data)), seconds=seconds)
 
     def ground(self, session_id: str = SESSION) -> TreeGround:
         tree = self.data / "workspaces" / "default" / session_id

@@ -11,6 +11,7 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.networks import Network
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import Egress, Environments, ModelGrant, OpenEnvironment, Trees
+from footplate.domain.snapshots import NO_FILES, Files
 from footplate.environments import trees
 from footplate.environments.docker import body, labels, users
 from footplate.environments.docker.engine import UNIX, NoContainer, connected, container
@@ -82,6 +83,7 @@ class InContainers(Environments):
         config: EnvironmentConfig,
         models: ModelGrant | None,
         projects: Sequence[SessionProject] = (),
+        files: Files = NO_FILES,
     ) -> OpenEnvironment:
         ground = self._ground
         check(config, ground.backend)
@@ -95,6 +97,8 @@ class InContainers(Environments):
             state=found.state,
             user=found.user,
             enclosed=True,
+            named=found.named,
+            files=files,
         )
         network = network_of(config, ground.backend)
         way_out = ground.egress.door(network) if ground.egress and network.mode == "allow" else None
@@ -210,6 +214,7 @@ class InNamedContainer(Environments):
         config: EnvironmentConfig,
         models: ModelGrant | None,
         projects: Sequence[SessionProject] = (),
+        files: Files = NO_FILES,
     ) -> OpenEnvironment:
         if projects:
             raise InvalidRequest(
@@ -222,6 +227,18 @@ class InNamedContainer(Environments):
         ground, host = self._ground, self._host
         check(config, ground.backend)
         found = await ground.places(organisation, session_id, variables)
+        await trees.place(
+            ground.placing,
+            organisation,
+            session_id,
+            (),
+            tree=found.tree,
+            state=found.state,
+            user=found.user,
+            enclosed=True,
+            named=found.named,
+            files=files,
+        )
         async with connected(host.engine) as docker:
             there = await container(docker, self._name)
             if there is None or not there["State"]["Running"]:

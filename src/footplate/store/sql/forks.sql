@@ -75,7 +75,7 @@ select distinct owner, organisation from gone where not exists (select from sess
 -- name: delete_rows
 -- All of a deleted session that no fork needs. What is outside the database goes by the note.
 with a as (delete from events where session_id = $1 and seq > $3), b as (delete from entries where session_id = $1 and idx >= $4),
-     c as (delete from archives where session_id = $1 and $3 = 0)
+     c as (delete from archives where session_id = $1 and $3 = 0), d as (delete from snapshots where session_id = $1 and seq > $3)
 insert into deletions (session_id, organisation) values ($1, $2)
 on conflict (session_id) do update set deleted_at = now(), purged_at = null
 
@@ -85,6 +85,10 @@ select object_key, case when strpos(body::text, $2) > 0 then body::text end as b
 from events where session_id = $1 and (object_key is not null or strpos(body::text, $2) > 0)
 union all
 select object_key, null from entries where session_id = $1 and object_key is not null
+
+-- name: pinned_packs
+-- Up to which number forks need the packs of a deleted session, by tree.
+select tree, max(number) as number from snapshots where session_id = $1 group by tree
 
 -- name: restore_events
 insert into events (session_id, seq, organisation, event_id, ref_seq, type, version, turn_id, principal, created_at, processed_at,

@@ -1,0 +1,35 @@
+"""Workers whose disks no other worker has, as on machines of their own."""
+
+import os
+from pathlib import Path
+
+from bench.prove.cluster import Cluster
+from footplate.cli.children import WORKER_READY
+from footplate.stack import Program
+
+
+def host(cluster: Cluster, name: str, backend: str, objects: str | None = None) -> Program:
+    """Where objects are is the same for all: where the cluster's api has them, if nothing else is said."""
+    directory = data_of(cluster, name).parent
+    environment = {
+        **cluster.environment(),
+        "HOME": str(directory / "home"),
+        "FOOTPLATE_DATA_DIR": str(directory / "data"),
+        "FOOTPLATE_OBJECTS_URL": objects or f"file://{cluster.directory}/data/objects",
+        "FOOTPLATE_ENVIRONMENT": backend,
+    }
+    os.makedirs(directory / "home", exist_ok=True)  # noqa: PTH103
+    os.makedirs(directory / "data", exist_ok=True)  # noqa: PTH103
+    return Program(
+        cluster.directory / f"worker-{name}",
+        title=f"worker {name}",
+        module="footplate",
+        arguments=("worker",),
+        environment=environment,
+        log_file=cluster.directory / "logs" / f"worker-{name}.log",
+        ready_mark=WORKER_READY,
+    )
+
+
+def data_of(cluster: Cluster, name: str) -> Path:
+    return cluster.directory / f"host-{name}" / "data"

@@ -1,0 +1,83 @@
+"""A turn's files: looked at where they may have changed, and in the object store before the log speaks of them.
+
+That is before a turn's first call, with the result of each call that may have written, and when the turn is over and
+all that it started is dead. A tree in which nothing changed costs a look, and leaves no trace.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import stamina
+
+from footplate.domain.errors import Unavailable
+from footplate.domain.events import TOOL_RESULTS, TOOL_USES, Event
+from footplate.domain.running import Claim, KeptTree, OpenEnvironment, Trees
+from footplate.domain.snapshots import KeptSnapshot, TreeSnapshot, may_have_written
+
+_PATIENCE: Final = 30.0
+"""Seconds for an object store that does not answer: a call's result is worth the wait."""
+
+
+class TurnFiles:
+    def __init__(self, trees: Trees | None, claim: Claim, environment: OpenEnvironment) -> None:
+        self._trees = trees
+        self._environment = environment
+        projects = {project.id: project for project in claim.config.projects}
+        self._kept = {
+            name: KeptTree(
+                organisation=claim.organisation,
+                session_id=claim.session_id,
+                project=projects.get(name),
+                files=files,
+                beside=number > 0,
+            )
+            for number, (name, files) in enumerate(environment.trees.items())
+            if trees is not None
+        }
+        self._last: dict[str, KeptSnapshot] = {**claim.files.kept}
+        self._begins = claim.attempt == 1
+        self._called = False
+        self._reads: set[str] = set()
+        """Calls that write nothing."""
+        self.lock = asyncio.Lock()
+        """One append with files at a time: each goes on from the last."""
+
+    def concerned(self, events: Sequence[Event]) -> bool:
+        """Whether the files have to be looked at before these events are in the log."""
+        uses = [event for event in events if event.type in TOOL_USES]
+        self._reads |= {event.id for event in uses if not may_have_written(event)}
+        begins = self._begins and bool(uses)
+        self._called = self._called or bool(uses)
+        return begins or any(event.type in TOOL_RESULTS and not self._only_read(event) for event in events)
+
+    async def look(self) -> list[TreeSnapshot]:
+        """What changed since the last time. Under the lock."""
+        begins, self._begins = self._begins, False
+        found = []
+        for name, tree in self._kept.items():
+            kept = await self._keep(tree, self._last.get(name))
+            if kept is not None and kept != self._last.get(name):
+                found.append(TreeSnapshot(name, kept, begins))
+        return found
+
+    def committed(self, found: Sequence[TreeSnapshot]) -> None:
+        self._last |= {snapshot.tree: snapshot.kept for snapshot in found}
+
+    async def at_the_end(self) -> list[TreeSnapshot]:
+        """Where nothing was ever started, and no tool called, nothing can have changed."""
+        if not self._called and not self._environment.used:
+            return []
+        self._begins = False
+        async with self.lock:
+            return await self.look()
+
+    def _only_read(self, result: Event) -> bool:
+        return str(result.body.get("tool_use_id") or result.body.get("mcp_tool_use_id")) in self._reads
+
+    async def _keep(self, tree: KeptTree, last: KeptSnapshot | None) -> KeptSnapshot | None:
+        assert self._trees is not None
+        async for attempt in stamina.retry_context(on=Unavailable, timeout=_PATIENCE, attempts=None, wait_max=1.0):
+            with attempt:
+                return await self._trees.keep(tree, last)
+        raise AssertionError  # the loop above returns or raises

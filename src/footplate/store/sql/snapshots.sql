@@ -1,0 +1,31 @@
+-- What a session's files were like.
+
+-- name: files_at
+-- The newest snapshot of each tree at a position: the session's own, or one of those that it begins in.
+select t.tree, n.number, n.files, n.apart, n.base, n.left_out,
+       array(select owner from stretches where session_id = $1 order by last_seq desc) as owners
+from unnest($2::text[]) as t (tree)
+cross join lateral (
+    select f.*
+    from (
+        select $1::text as owner, $3::bigint as last_seq
+        union all
+        select owner, least(last_seq, $3::bigint) from stretches where session_id = $1
+    ) o
+    cross join lateral (
+        select * from snapshots where session_id = o.owner and tree = t.tree and seq <= o.last_seq order by seq desc limit 1
+    ) f
+    order by f.seq desc
+    limit 1
+) n
+
+-- name: files_of_turn
+-- What a turn found before its first call, and what it left, by tree.
+select distinct on (tree, begins) tree, begins, number, files, apart, base, left_out
+from snapshots where session_id = $1 and tree = any($2::text[]) and seq >= $3 and turn_id = $4
+order by tree, begins, case when begins then seq else -seq end
+
+-- name: files_head
+select s.id, s.project_ids, s.bases, h.seq, h.entries
+from sessions s join session_heads h on h.session_id = s.id
+where s.id = $1 and s.organisation = $2

@@ -1,0 +1,98 @@
+"""A session's tree on a host that does not have it, or has an older one: as the log has it, from the object store.
+
+Beside the host's index stands which snapshots of the log the tree goes on from: the one that it was made of, or the
+last two that were taken here, because nobody knows whether the last one came into the log. If the log has another by
+now, the session has worked elsewhere since, and what is here is out of date.
+"""
+
+import asyncio
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from footplate import failpoints
+from footplate.domain.snapshots import KeptSnapshot, Snapshot
+from footplate.trees.keeping import Keeper, TreePlace
+from footplate.trees.placing import HOST, begin_anew, init, own
+
+_GOES_ON_FROM: Final = "goes_on_from.json"
+_ALTERNATES: Final = (".git", "objects", "info", "alternates")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Return:
+    place: TreePlace
+    """Its git directory is where it will be."""
+    kept: KeptSnapshot
+    user: tuple[int, int]
+    branch: str = "main"
+    mirror: Path | None = None
+    objects: str | None = None
+    """The mirror's objects as the agent sees them on this host."""
+
+
+async def bring_back(keeper: Keeper, wanted: Return) -> None:
+    """The caller has the session, and this tree of it, for itself."""
+    place, private = wanted.place, wanted.place.git_dir.parent
+    host = await asyncio.to_thread(begin_anew, private, place.tree, wanted.user)
+    await init(host, wanted.branch, wanted.mirror)
+    begun = TreePlace(
+        git_dir=host,
+        tree=place.tree,
+        prefix=place.prefix,
+        parents=place.parents,
+        base=place.base,
+        shared=place.shared,
+    )
+    await keeper.bring_back(begun, wanted.kept, user=wanted.user)
+    if wanted.objects is not None:
+        await asyncio.to_thread(_share_anew, place.tree, wanted.objects, wanted.user)
+    go_on_from(host, [wanted.kept])
+    await failpoints.hit("tree_written")
+    await asyncio.to_thread(host.rename, private / HOST)
+
+
+def goes_on(host: Path, kept: KeptSnapshot | None) -> bool:
+    """Whether the tree goes on from what the log has. One that never had a snapshot goes on from none."""
+    try:
+        found = orjson.loads((host / _GOES_ON_FROM).read_bytes())
+    except FileNotFoundError:
+        found = [None]
+    except orjson.JSONDecodeError:  # the machine died while it was written
+        return False
+    return _line(kept) in found
+
+
+def go_on_from(host: Path, kept: Sequence[KeptSnapshot | None]) -> None:
+    new = host / f"{_GOES_ON_FROM}.{os.getpid()}"
+    new.write_bytes(orjson.dumps([_line(one) for one in kept]))
+    new.replace(host / _GOES_ON_FROM)
+
+
+def _line(kept: KeptSnapshot | None) -> list[int | str | None] | None:
+    if kept is None:
+        return None
+    snapshot: Snapshot = kept.snapshot
+    return [kept.number, snapshot.tree, snapshot.apart]
+
+
+def _share_anew(tree: Path, objects: str, user: tuple[int, int]) -> None:
+    """The mirror may lie elsewhere on this host. What is there is the agent's: nothing is written through a link."""
+    *directories, name = _ALTERNATES
+    place = tree
+    for directory in directories:
+        place /= directory
+        try:
+            if not stat.S_ISDIR(place.lstat().st_mode):
+                return
+        except FileNotFoundError:
+            return  # it has no git directory any more
+    file = place / name
+    file.unlink(missing_ok=True)
+    file.write_text(f"{objects}\n")
+    own(file, user)

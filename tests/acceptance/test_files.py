@@ -1,0 +1,100 @@
+"""A session's files outlive the host that they were made on, in every harness."""
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.prove.clients import Client, Event
+from bench.prove.cluster import Cluster, open_cluster
+from bench.prove.hosts import data_of, host
+
+from footplate.stack import Stack
+from footplate.testing import Step, replies, text, tool
+
+NAMES = {"native": "bash", "claude": "Bash"}
+FAST = {"FOOTPLATE_LEASE": "4", "FOOTPLATE_HEARTBEAT_TIMEOUT": "6"}
+
+
+@pytest.fixture
+def projects(tmp_path: Path) -> Path:
+    repository = tmp_path / "projects" / "app"
+    repository.mkdir(parents=True)
+    (repository / "file").write_text("one\n")
+    (repository / "other").write_text("x\n")
+    for command in ("init -q -b main", "add -A", "-c user.name=User -c user.email=u@example.com commit -qm first"):
+        subprocess.run(["git", *command.split()], cwd=repository, check=True)
+    return repository.parent
+
+
+@pytest.fixture
+async def cluster(stack: Stack, projects: Path) -> AsyncIterator[Cluster]:
+    environment = {**FAST, "FOOTPLATE_PROJECTS_ROOT": str(projects)}
+    async with open_cluster(workers=0, stack=stack, environment=environment) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+async def client(cluster: Cluster) -> AsyncIterator[Client]:
+    async with Client(cluster) as client:
+        yield client
+
+
+def said(events: list[Event]) -> list[str]:
+    results = [event for event in events if event["type"] == "agent.tool_result"]
+    return ["".join(block["text"] for block in event["content"]).strip() for event in results]
+
+
+async def a_session(client: Client, harness: str, *, with_project: bool) -> str:
+    agent = await client.agent(extra_body={"harness": harness})
+    if not with_project:
+        return await client.session(agent)
+    made = await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
+    return await client.session(agent, extra_body={"project_ids": [made["id"]]})
+
+
+@pytest.mark.parametrize("with_project", [True, False])
+@pytest.mark.parametrize("harness", ["native", "claude"])
+async def test_another_host_finishes_the_turn_with_the_files(
+    cluster: Cluster, client: Client, harness: str, *, with_project: bool
+) -> None:
+    def bash(command: str) -> Step:
+        return tool(NAMES[harness], {"command": command})
+
+    begin = "echo two > file"
+    look = "cat file in/new link; ls -A | tr '\\n' ' '"
+    if with_project:
+        begin += " && git commit -qam second && echo staged > staged && git add staged"
+        look += "; git log --format=%s; git status --porcelain"
+    await cluster.model.install(
+        "work",
+        replies(
+            [bash(f"{begin}; echo done")],
+            [bash("mkdir in && printf kept > in/new && chmod +x in/new && ln -s in/new link && rm -f other")],
+            [bash("echo lost > lost; sleep 60")],
+            [bash(look)],
+            [text("Done.")],
+        ),
+    )
+    first, second = host(cluster, "a", "sandbox"), host(cluster, "b", "sandbox")
+    await first.start()
+    session_id = await a_session(client, harness, with_project=with_project)
+    async with client.stream(session_id) as stream:
+        await client.send_text(session_id, "[[script:work]]")
+        seen: list[Event] = []
+        while sum(event["type"] == "agent.tool_use" for event in seen) < 3:
+            seen += await stream.until("agent.tool_use", patience=120)
+        await asyncio.sleep(0.5)
+        await first.kill()
+        await asyncio.to_thread(shutil.rmtree, data_of(cluster, "a"))
+        await second.start()
+        seen += await stream.until_idle(patience=120)
+    await second.stop()
+    *_, unknown, last = said(seen)
+    assert "unknown" in unknown
+    there = ".git file in link staged" if with_project else "file in link"
+    state = "second\nfirst\n D other\nA  staged\n?? in/\n?? link" if with_project else ""
+    assert last == f"two\nkeptkept{there} {state}".strip()
