@@ -369,3 +369,18 @@ async def test_a_transcript_comes_and_goes(cell: Cell, tmp_path: Path) -> None:
     assert (refused.code, "'native' is not a file" in refused.err) == (1, True)
     empty = await cell.run("import", str(cell.home))
     assert (empty.code, "There is no transcript" in empty.err) == (1, True)
+
+
+async def test_what_a_session_changed(cell: Cell) -> None:
+    done = await _json(cell, "run", "run", "--scratch", "[[script:here]]")
+    (tree,) = (await _json(cell, "diff", "diff", done["session_id"]))["trees"]
+    assert [(file["path"], file["status"], file["added"]) for file in tree["files"]] == [("here.txt", "added", 1)]
+    patch = await cell.run("diff", "--turn", "last", done["session_id"])
+    assert (patch.code, patch.err) == (0, "")
+    assert patch.out.startswith("diff --git a/here.txt b/here.txt\nnew file mode 100644\n")
+    stat = await cell.run("diff", "--stat", done["session_id"])
+    assert stat.out == "A here.txt  +1 -0\n1 file changed, +1 -0\n"
+    assert (await cell.run("diff", "--from", "1", "--to", "1", done["session_id"])).out == ""
+    beyond = await cell.run("diff", "--to", "1000", done["session_id"])
+    assert (beyond.code, "to_position" in beyond.err) == (1, True)
+    assert (await cell.run("diff", "--turn", "last", "--to", "1")).code == 2

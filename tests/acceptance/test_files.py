@@ -38,6 +38,13 @@ async def cluster(stack: Stack, projects: Path) -> AsyncIterator[Cluster]:
 
 
 @pytest.fixture
+async def one_worker(stack: Stack, projects: Path) -> AsyncIterator[Cluster]:
+    environment = {"FOOTPLATE_PROJECTS_ROOT": str(projects)}
+    async with open_cluster(workers=1, stack=stack, environment=environment) as cluster:
+        yield cluster
+
+
+@pytest.fixture
 async def client(cluster: Cluster) -> AsyncIterator[Client]:
     async with Client(cluster) as client:
         yield client
@@ -46,6 +53,12 @@ async def client(cluster: Cluster) -> AsyncIterator[Client]:
 def said(events: list[Event]) -> list[str]:
     results = [event for event in events if event["type"] == "agent.tool_result"]
     return ["".join(block["text"] for block in event["content"]).strip() for event in results]
+
+
+def apply(patch: bytes, place: Path) -> None:
+    place.mkdir(exist_ok=True)
+    subprocess.run(["git", "init", "-q"], cwd=place, check=True)
+    subprocess.run(["git", "apply"], cwd=place, input=patch, check=True)
 
 
 async def a_session(client: Client, harness: str, *, with_project: bool) -> str:
@@ -98,3 +111,69 @@ async def test_another_host_finishes_the_turn_with_the_files(
     there = ".git file in link staged" if with_project else "file in link"
     state = "second\nfirst\n D other\nA  staged\n?? in/\n?? link" if with_project else ""
     assert last == f"two\nkeptkept{there} {state}".strip()
+
+
+@pytest.mark.parametrize("with_project", [True, False])
+@pytest.mark.parametrize("harness", ["native", "claude"])
+async def test_a_fork_has_the_files_of_its_event_and_a_diff_tells_what_changed(
+    one_worker: Cluster, projects: Path, tmp_path: Path, harness: str, *, with_project: bool
+) -> None:
+    cluster = one_worker
+
+    def bash(command: str) -> Step:
+        return tool(NAMES[harness], {"command": command})
+
+    steps = [[bash(f"echo {n} > made-{n}; echo line {n} >> file; echo {n}")] for n in range(1, 4)]
+    await cluster.model.install("work", replies(*steps, [text("Done.")]))
+    await cluster.model.install("more", replies([bash("echo more > file; rm made-1; cat made-*")], [text("Done.")]))
+    await cluster.model.install("look", replies([bash("ls -A | tr '\\n' ' '; cat file")], [text("Seen.")]))
+    async with Client(cluster) as client:
+        session_id = await a_session(client, harness, with_project=with_project)
+        events = await client.run_turn(session_id, "[[script:work]]", patience=120)
+        results = [event["id"] for event in events if event["type"] == "agent.tool_result"]
+        await client.run_turn(session_id, "[[script:more]]", patience=120)
+        newest, first = [turn["id"] for turn in await client.turns(session_id)]
+
+        fork = await client.sdk.post(
+            f"/v1/sessions/{session_id}/fork", body={"at_event_id": results[1]}, cast_to=dict[str, Any]
+        )
+        (seen,) = said(await client.run_turn(fork["id"], "[[script:look]]", patience=120))
+        here = ".git file made-1 made-2 other" if with_project else "file made-1 made-2"
+        begins = "one\n" if with_project else ""
+        assert seen == f"{here} {begins}line 1\nline 2"
+
+        async def summary(**which: str) -> dict[str, tuple[str, int, int]]:
+            found: Any = await client.sdk.get(
+                f"/v1/sessions/{session_id}/diff", cast_to=dict[str, Any], options={"params": which}
+            )
+            (tree,) = found["trees"]
+            return {file["path"]: (file["status"], file["added"], file["deleted"]) for file in tree["files"]}
+
+        old = 1 if with_project else 0
+        assert await summary(from_event_id=results[0], to_event_id=results[1]) == {
+            "file": ("modified", 1, 0),
+            "made-2": ("added", 1, 0),
+        }
+        assert await summary(turn_id=newest) == {"file": ("modified", 1, 3 + old), "made-1": ("deleted", 0, 1)}
+        assert set(await summary(turn_id=first)) == {"file", "made-1", "made-2", "made-3"}
+        assert await summary() == {
+            "file": ("modified" if with_project else "added", 1, old),
+            "made-2": ("added", 1, 0),
+            "made-3": ("added", 1, 0),
+        }
+
+        async def patch() -> bytes:
+            answer = await client.http.get(
+                f"{cluster.base_urls[0]}/v1/sessions/{session_id}/diff?format=patch",
+                headers={"x-api-key": cluster.key},
+            )
+            assert answer.status_code == 200, answer.text
+            return answer.content
+
+        whole = await patch()
+        await asyncio.to_thread(shutil.move, cluster.directory / "data" / "trees", tmp_path / "gone")
+        assert await patch() == whole, "from the object store alone it is the same"
+        assert not [*(cluster.directory / "data" / "diffs").iterdir()]
+    place = projects / "app" if with_project else tmp_path / "empty"
+    await asyncio.to_thread(apply, whole, place)
+    assert ((place / "file").read_text(), (place / "made-3").read_text()) == ("more\n", "3\n")

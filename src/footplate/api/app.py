@@ -11,6 +11,7 @@ from footplate.api.errors import on_footplate_error, on_http_exception
 from footplate.api.routes import (
     absent,
     agents,
+    diffs,
     environments,
     events,
     forks,
@@ -42,7 +43,20 @@ def create_app(services: ApiServices) -> FastAPI:
     app.state.services = services
     app.add_middleware(Edge)
     for part in (
-        *(events, transcripts, sessions, turns, agents, environments, forks, threads, projects, workspaces, usage),
+        *(
+            events,
+            transcripts,
+            sessions,
+            turns,
+            agents,
+            environments,
+            forks,
+            threads,
+            projects,
+            workspaces,
+            usage,
+            diffs,
+        ),
         health,
         absent,
     ):

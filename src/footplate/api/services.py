@@ -7,7 +7,7 @@ from typing import Final
 from starlette.requests import HTTPConnection
 
 from footplate.domain.environments import Backend
-from footplate.domain.services import Health, Keys, Notifier, Reads, Tails, Units
+from footplate.domain.services import Diffs, Health, Keys, Notifier, Reads, Tails, Units
 from footplate.domain.transcripts import Transcripts
 from footplate.domain.usage import UsageReads
 
@@ -28,6 +28,7 @@ class ApiServices:
     keys: Keys
     health: Health
     usage: UsageReads
+    diffs: Diffs
     backend: Backend
     """What the workers run commands in, as far as an environment may ask something of it."""
     harnesses: frozenset[str]

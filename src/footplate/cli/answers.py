@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
-from footplate.client.models import Agent, Deleted, Environment, Event, Project, Session, Turn, Usage
+from footplate.client.models import Agent, Deleted, Diff, Environment, Event, Project, Session, Turn, Usage
 
 
 class RunResult(BaseModel):
@@ -121,6 +121,7 @@ SCHEMAS: Final[dict[str, Any]] = {
     "sessions": list[Session] | ErrorAnswer,
     "session": Session | ErrorAnswer,
     "session-detail": SessionDetail | ErrorAnswer,
+    "diff": Diff | ErrorAnswer,
     "import": list[ImportedFile] | ErrorAnswer,
     "pull": Pulled | ErrorAnswer,
     "agents": list[Agent] | ErrorAnswer,

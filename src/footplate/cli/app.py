@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from footplate.cli import config, keys, projects, resources, serving, sessions, transcripts
+from footplate.cli import config, differing, keys, projects, resources, serving, sessions, transcripts
 from footplate.cli.grouping import OWN, RESOURCES, SERVERS, SESSIONS, Grouped
 
 app = typer.Typer(
@@ -44,6 +44,7 @@ app.command(rich_help_panel=SESSIONS)(sessions.ls)
 app.command(rich_help_panel=SESSIONS)(sessions.show)
 app.command(rich_help_panel=SESSIONS)(sessions.logs)
 app.command(rich_help_panel=SESSIONS, short_help="A new session that begins with another's history.")(sessions.fork)
+app.command(rich_help_panel=SESSIONS, short_help="What a session changed, as a patch or in short.")(differing.diff)
 app.command("import", rich_help_panel=SESSIONS, short_help="Make sessions of Claude Code's own transcripts.")(
     transcripts.import_
 )

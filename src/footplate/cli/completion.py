@@ -130,10 +130,10 @@ def _powershell(items: Sequence[Item]) -> str:
 
 
 _FORMATS: Final = {"bash": _bash, "zsh": _zsh, "fish": _fish, "powershell": _powershell, "pwsh": _powershell}
-_FLAGS: Final = frozenset({"--json", "--follow", "-f", "--yes", "-y"})
+_FLAGS: Final = frozenset({"--json", "--follow", "-f", "--yes", "-y", "--stat"})
 """Options without a value, where an id may follow."""
 _ARGUMENTS: Final[Mapping[str, Source]] = {
-    **dict.fromkeys(("attach", "show", "logs", "fork", "pull", "interrupt", "archive", "rm"), _sessions),
+    **dict.fromkeys(("attach", "show", "logs", "fork", "diff", "pull", "interrupt", "archive", "rm"), _sessions),
     **dict.fromkeys(("agents show", "agents archive"), _agents),
     **dict.fromkeys(("environments show", "environments rm"), _environments),
     **dict.fromkeys(("projects show", "projects archive"), _projects),
@@ -149,5 +149,7 @@ _OPTIONS: Final[Mapping[tuple[str, str], Source]] = {
     ("run", "--agent"): _agents,
     ("run", "-a"): _agents,
     ("run", "--environment"): _environments,
+    ("diff", "--project"): _projects,
+    ("diff", "-p"): _projects,
     ("", "--profile"): _profiles,
 }

@@ -184,6 +184,35 @@ class Event(Answer):
         return "\n".join(str(block.get("text", "")) for block in self.content or [] if block.get("type") == "text")
 
 
+class FileChange(Answer):
+    path: str
+    old_path: str | None = None
+    """Where a renamed file was."""
+    status: str
+    added: int | None = None
+    """Lines; None for a binary file."""
+    deleted: int | None = None
+    binary: bool = False
+
+
+class TreeDiff(Answer):
+    project_id: str | None = None
+    """None: the session's scratch directory."""
+    name: str
+    files: list[FileChange]
+    added: int = 0
+    deleted: int = 0
+    left_out: list[str] = []
+    """What is there and not compared, and why."""
+
+
+class Diff(Answer):
+    """What changed of a session's files, tree by tree."""
+
+    session_id: str
+    trees: list[TreeDiff]
+
+
 class Deleted(Answer):
     id: str
     type: str

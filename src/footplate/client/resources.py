@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from footplate.client.listing import Pages, given
-from footplate.client.models import Agent, Deleted, Environment, Project, Session, Turn, Workspace
+from footplate.client.models import Agent, Deleted, Diff, Environment, Project, Session, Turn, Workspace
 from footplate.client.transport import Transport
 
 
@@ -145,6 +145,16 @@ class Sessions:
         place = {"at_position": at} if isinstance(at, int) else given(at_event_id=at)
         body = {**place, **fields}
         return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/fork", body))
+
+    async def diff(self, session_id: str, **which: str | int | None) -> Diff:
+        """What changed of its files: in a turn (`turn_id`), from one event to another (`from_event_id` or
+        `from_position`, `to_event_id` or `to_position`), else in all; of all its projects, or of one (`project_id`).
+        """
+        return Diff.model_validate(await self._transport.get(f"/v1/sessions/{session_id}/diff", given(**which)))
+
+    def patch(self, session_id: str, **which: str | int | None) -> AsyncIterator[bytes]:
+        """The same as a patch that `git apply` takes, piece by piece. Of a session with several projects, of one."""
+        return self._transport.pieces(f"/v1/sessions/{session_id}/diff", given(format="patch", **which))
 
     async def import_transcript(
         self,

@@ -3,8 +3,8 @@
 import ipaddress
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -66,15 +66,23 @@ class Transport:
 
     async def lines(self, path: str) -> AsyncIterator[dict[str, Any]]:
         """An answer of many lines. One that breaks off is an `Unreachable`."""
+        async with aclosing(self.pieces(path)) as pieces:
+            async for line in _lines(pieces):
+                yield line
+
+    async def pieces(self, path: str, params: Params | None = None) -> AsyncGenerator[bytes, None]:
+        """A long answer as it comes, whatever it is. One that breaks off is an `Unreachable`."""
         timeout = httpx2.Timeout(self._timeout, read=_LONG)
         try:
-            async with self._http.stream("GET", self.base_url + path, headers=self._headers, timeout=timeout) as answer:
+            async with self._http.stream(
+                "GET", self.base_url + path, params=params, headers=self._headers, timeout=timeout
+            ) as answer:
                 if answer.status_code >= _ERROR:
                     await answer.aread()
                     raise _failure(answer)
                 self._has_answered = True
-                async for line in _lines(answer):
-                    yield line
+                async for piece in answer.aiter_bytes():
+                    yield piece
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from error
 
@@ -150,10 +158,10 @@ async def _sent(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
         yield line
 
 
-async def _lines(answer: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
     """By the byte: what people write has other line breaks inside than the one that counts here."""
     rest = b""
-    async for piece in answer.aiter_bytes():
+    async for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
         for line in whole:
             yield json.loads(line)

@@ -18,6 +18,7 @@ from footplate.domain.pages import Order, Page
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.projects import NO_PROJECTS, Choice, ProjectReads, ProjectUnit
+from footplate.domain.snapshots import FileChange, TreeDiff
 from footplate.domain.transcripts import Origin, Piece
 from footplate.domain.turns import Mode, Session, SessionStatus, Turn, WhenBusy
 
@@ -58,6 +59,18 @@ class ForkPoint:
 
     event_id: str | None = None
     position: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffAsked:
+    """Which difference: that of a turn, or from one event to another; without either, all since the files began."""
+
+    turn_id: str | None = None
+    old: ForkPoint | None = None
+    """None: as they began."""
+    new: ForkPoint = ForkPoint()
+    project_id: str | None = None
+    """Of this one alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +271,16 @@ class Tails(Protocol):
 class Keys(Protocol):
     async def authenticate(self, secret: str) -> Principal:
         """Raises `Unauthenticated`."""
+
+
+class Diffs(Protocol):
+    async def find(self, principal: Principal, session_id: str, asked: DiffAsked) -> Sequence[TreeDiff]:
+        """Of each tree, in the order of the session's projects."""
+
+    async def changes(self, diff: TreeDiff) -> Sequence[FileChange]: ...
+
+    def patch(self, diff: TreeDiff) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Pieces of what `git apply` takes, made as they are asked for. Who leaves early ends it."""
 
 
 class Health(Protocol):

@@ -49,12 +49,23 @@ class Place:
         }
 
 
+async def find_position(
+    connection: Connection, archives: Archives, head: Record, point: ForkPoint, *, field: str
+) -> int:
+    """Of an event of a session, also of one that it begins with. `field`: what its fields are called, in front."""
+    rows = await connection.fetch(SQL["stretches"], head["id"])
+    return await _position(connection, archives, _whole(rows, head), point, field)
+
+
+def _whole(rows: Sequence[Record], head: Record) -> list[Stretch]:
+    return [*map(stretch, rows), Stretch(head["id"], head["seq"], head["entries"])]
+
+
 async def find_place(connection: Connection, archives: Archives, head: Record, point: ForkPoint) -> Place:
     """`head`: of the parent, which cannot be deleted meanwhile."""
-    session_id, last = head["id"], head["seq"]
-    rows = await connection.fetch(SQL["stretches"], session_id)
-    whole = [*map(stretch, rows), Stretch(session_id, last, head["entries"])]
-    seq = await _position(connection, archives, whole, point)
+    session_id = head["id"]
+    whole = _whole(await connection.fetch(SQL["stretches"], session_id), head)
+    seq = await _position(connection, archives, whole, point, "at")
     if seq == 0:
         return Place(session_id)
     index = next(n for n, part in enumerate(whole) if seq <= (part.last_seq or 0))
@@ -95,15 +106,17 @@ async def insert_fork(
     )
 
 
-async def _position(connection: Connection, archives: Archives, whole: Sequence[Stretch], point: ForkPoint) -> int:
+async def _position(
+    connection: Connection, archives: Archives, whole: Sequence[Stretch], point: ForkPoint, name: str
+) -> int:
     last = whole[-1].last_seq or 0
     if point.event_id is None:
         seq = last if point.position is None else point.position
         if seq > last:
             raise InvalidRequest(
-                f"at_position: the log of session {whole[-1].owner!r} ends at position {last}",
-                field="at_position",
-                help_text="Leave it out to fork at the newest event.",
+                f"{name}_position: the log of session {whole[-1].owner!r} ends at position {last}",
+                field=f"{name}_position",
+                help_text="Leave it out for the newest event.",
             )
         return seq
     for part in reversed(whole):
@@ -113,9 +126,9 @@ async def _position(connection: Connection, archives: Archives, whole: Sequence[
         if found is not None:
             return int(found)
     raise InvalidRequest(
-        f"at_event_id: session {whole[-1].owner!r} has no event {point.event_id!r}",
-        field="at_event_id",
-        help_text="List the session's events for their ids, or leave it out to fork at the newest one.",
+        f"{name}_event_id: session {whole[-1].owner!r} has no event {point.event_id!r}",
+        field=f"{name}_event_id",
+        help_text="List the session's events for their ids, or leave it out for the newest one.",
     )
 
 

@@ -19,6 +19,7 @@ from footplate.domain.services import Accepted
 from footplate.engine.wake import TemporalWaker
 from footplate.harness import registry
 from footplate.store.database import Database
+from footplate.store.diffs import DiffReads
 from footplate.store.keys import Keys
 from footplate.store.objects import Objects
 from footplate.store.reads import Reads
@@ -28,11 +29,14 @@ from footplate.stream.hub import Hub
 from footplate.stream.nudges import Nudger
 from footplate.stream.publisher import Live
 from footplate.telemetry import metrics
+from footplate.trees.reading import DiffReader
 from footplate.wiring.observing import observed
 from footplate.wiring.parts import backend_of, connect_temporal, keep_what_is_loaded, open_database
 
 log = structlog.get_logger(__name__)
 
+_DIFFS: Final = 8
+"""That one process makes at a time: each is a git."""
 _SEND_BUFFER: Final = 128 * 1024
 _CLIENTS_FAULT: Final = ("ASGI callable returned without completing handshake", "Invalid UTF-8 sequence")
 _MAX_MESSAGE: Final = 64 * 1024
@@ -59,6 +63,7 @@ async def run(settings: Settings) -> None:
             keys=Keys(database),
             health=_Health(database),
             usage=UsageReader(database),
+            diffs=_Diffs(DiffReads(database, objects), DiffReader(settings.data_dir, objects, at_once=_DIFFS)),
             harnesses=frozenset(registry.installed()),
             transcripts=registry.transcripts,
             default_harness=settings.default_harness,
@@ -137,6 +142,15 @@ class _Notifier:
         elif accepted.prepare:
             with suppress(FootplateError):
                 await self._waker.prepare(accepted.organisation, accepted.session_id)
+
+
+class _Diffs:
+    """What the log knows of them, and what git does."""
+
+    def __init__(self, log: DiffReads, reader: DiffReader) -> None:
+        self.find = log.find
+        self.changes = reader.changes
+        self.patch = reader.patch
 
 
 class _Health:

@@ -14,6 +14,7 @@ from footplate.domain.environments import Backend
 from footplate.domain.networks import Network
 from footplate.harness import registry
 
+from .diff_twins import TwinDiffs
 from .twins import TwinHealth, TwinKeys, TwinNotifier, TwinReads, TwinTails, TwinUnits, TwinUsage, World
 
 BASE = "http://footplate.test"
@@ -26,6 +27,7 @@ class Api:
     health: TwinHealth = field(default_factory=TwinHealth)
     keys: TwinKeys = field(default_factory=TwinKeys)
     usage: TwinUsage = field(default_factory=TwinUsage)
+    diffs: TwinDiffs = field(default_factory=TwinDiffs)
     backend: Backend = field(
         default_factory=lambda: Backend(name="sandbox", network=Network("open"), cuts_network=True)
     )
@@ -44,6 +46,7 @@ class Api:
                 keys=self.keys,
                 health=self.health,
                 usage=self.usage,
+                diffs=self.diffs,
                 backend=self.backend,
                 harnesses=frozenset({"native", "claude"}),
                 transcripts=registry.transcripts,

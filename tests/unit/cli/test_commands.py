@@ -42,6 +42,7 @@ COMMANDS = [
         ("show",),
         ("logs",),
         ("fork",),
+        ("diff",),
         ("import",),
         ("pull",),
         ("interrupt",),

@@ -238,6 +238,30 @@ class Turn(AnswerModel):
     ended_at: datetime | None
 
 
+class FileChangeAnswer(AnswerModel):
+    path: Annotated[str, Field(description="Bytes that are no UTF-8 are written as a backslash, x and hex.")]
+    old_path: Annotated[str | None, Field(description="Where a renamed file was.")]
+    status: Literal["added", "modified", "deleted", "renamed", "type_changed"]
+    added: Annotated[int | None, Field(description="Lines; null for a binary file.")]
+    deleted: int | None
+    binary: bool
+
+
+class TreeDiffAnswer(AnswerModel):
+    project_id: Annotated[str | None, Field(description="Null: the session's scratch directory.")]
+    name: str
+    files: list[FileChangeAnswer]
+    added: Annotated[int, Field(description="Lines in all.")]
+    deleted: int
+    left_out: Annotated[list[str], Field(description="What is in the directory and not compared, and why.")]
+
+
+class Diff(AnswerModel):
+    type: Literal["diff"]
+    session_id: str
+    trees: list[TreeDiffAnswer]
+
+
 class Listing(AnswerModel, Generic[T]):
     data: list[T]
     next_page: str | None

@@ -1,0 +1,95 @@
+"""Differences of a session's files on the wire."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from footplate.api.wire.base import Id, Parameters
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.services import DiffAsked, ForkPoint
+from footplate.domain.snapshots import SCRATCH, FileChange, TreeDiff, shown
+
+PATCH: Final = "text/x-patch"
+_MAX_POSITION: Final = 2**63 - 1
+
+Position = Annotated[int, Field(ge=0, le=_MAX_POSITION)]
+
+
+class ReadDiff(Parameters):
+    """Without any of them: all that changed since the session's files began."""
+
+    turn_id: Annotated[Id | None, Field(description="What this turn changed.")] = None
+    from_event_id: Annotated[Id | None, Field(description="From the files as they were at this event.")] = None
+    from_position: Annotated[Position | None, Field(description="Instead: its position.")] = None
+    to_event_id: Annotated[Id | None, Field(description="To the files at this event; left out: as they are now.")] = (
+        None
+    )
+    to_position: Annotated[Position | None, Field(description="Instead: its position.")] = None
+    project_id: Annotated[Id | None, Field(description="Of this project alone.")] = None
+    format: Annotated[
+        Literal["json", "patch"], Field(description="A summary, or the patch as `git apply` takes it.")
+    ] = "json"
+
+
+def asked_of(query: ReadDiff) -> DiffAsked:
+    old = _point("from", query.from_event_id, query.from_position)
+    new = _point("to", query.to_event_id, query.to_position)
+    if query.turn_id is not None and (old is not None or new is not None):
+        raise InvalidRequest(
+            "turn_id: is given beside events",
+            field="turn_id",
+            help_text="Ask for what a turn changed, or for what changed from one event to another.",
+        )
+    return DiffAsked(turn_id=query.turn_id, old=old, new=new or ForkPoint(), project_id=query.project_id)
+
+
+def _point(name: str, event_id: str | None, position: int | None) -> ForkPoint | None:
+    if event_id is None and position is None:
+        return None
+    if event_id is not None and position is not None:
+        raise InvalidRequest(
+            f"{name}_position: is given beside {name}_event_id",
+            field=f"{name}_position",
+            help_text="Give one of the two, or neither.",
+        )
+    return ForkPoint(event_id=event_id, position=position)
+
+
+def one_of(found: Sequence[TreeDiff]) -> TreeDiff:
+    """A patch is that of one repository."""
+    if len(found) == 1:
+        return found[0]
+    raise InvalidRequest(
+        f"project_id: the session works on {len(found)} projects, and a patch is that of one",
+        field="project_id",
+        help_text=f"Name one of {', '.join(diff.tree for diff in found)}.",
+    )
+
+
+def answer(session_id: str, found: Sequence[tuple[TreeDiff, Sequence[FileChange]]]) -> JsonObject:
+    return {"type": "diff", "session_id": session_id, "trees": [_tree(diff, changes) for diff, changes in found]}
+
+
+def _tree(diff: TreeDiff, changes: Sequence[FileChange]) -> JsonObject:
+    left_out: list[Json] = [*(diff.new.left_out if diff.new is not None else ())]
+    return {
+        "project_id": None if diff.tree == SCRATCH else diff.tree,
+        "name": diff.name,
+        "files": [_change(change) for change in changes],
+        "added": sum(change.added or 0 for change in changes),
+        "deleted": sum(change.deleted or 0 for change in changes),
+        "left_out": left_out,
+    }
+
+
+def _change(change: FileChange) -> JsonObject:
+    return {
+        "path": shown(change.path),
+        "old_path": None if change.old_path is None else shown(change.old_path),
+        "status": change.status,
+        "added": change.added,
+        "deleted": change.deleted,
+        "binary": change.binary,
+    }

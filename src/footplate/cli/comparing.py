@@ -1,0 +1,105 @@
+"""`footplate diff`: the patch as it comes, or a line for each file."""
+
+import os
+import sys
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from rich.text import Text
+
+from footplate.cli import output, starting
+from footplate.cli.connection import talk
+from footplate.cli.profiles import Server
+from footplate.cli.views import print_json
+from footplate.client import AsyncFootplate, ClientError, Diff, TreeDiff
+
+_SIGNS: Final = {"added": "A", "modified": "M", "deleted": "D", "renamed": "R", "type_changed": "T"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    session: str
+    turn: str | None
+    since: str | None
+    until: str | None
+    project: str | None
+
+
+def diff(wanted: Wanted, *, stat: bool, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> Diff:
+        session_id = await starting.session_id_of(client, wanted.session)
+        which = await _which(client, session_id, wanted)
+        found = await client.sessions.diff(session_id, **which)
+        if not stat and not as_json:
+            await _print_patches(client, found, which)
+        return found
+
+    found = talk(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json(found.wire())
+        return
+    for tree in found.trees:
+        if stat:
+            _print_summary(tree, named=len(found.trees) > 1)
+        for left_out in tree.left_out:
+            output.err().print(f"Not compared: {left_out}", style="dim", markup=False)
+
+
+async def _which(client: AsyncFootplate, session_id: str, wanted: Wanted) -> dict[str, Any]:
+    turn = wanted.turn
+    if turn == "last":
+        turn = None
+        async for newest in client.turns.list(session_id, limit=1):
+            turn = newest.id
+            break
+        if turn is None:
+            raise ClientError(f"Session {session_id} has no turn yet.")
+    return {
+        "turn_id": turn,
+        **_place("from", wanted.since),
+        **_place("to", wanted.until),
+        "project_id": wanted.project,
+    }
+
+
+def _place(name: str, event: str | None) -> dict[str, Any]:
+    if event is None:
+        return {}
+    return {f"{name}_position": int(event)} if event.isdecimal() else {f"{name}_event_id": event}
+
+
+async def _print_patches(client: AsyncFootplate, found: Diff, which: dict[str, Any]) -> None:
+    """Bytes, as git made them: what they mean is for git to say."""
+    changed = [tree for tree in found.trees if tree.files]
+    for tree in changed:
+        if len(changed) > 1:
+            output.err().print(f"{tree.name} ({tree.project_id})", style="dim", markup=False)
+        pieces = client.sessions.patch(found.session_id, **{**which, "project_id": tree.project_id})
+        async with aclosing(cast("Any", pieces)) as patch:
+            async for piece in patch:
+                if not _written(piece):
+                    return
+
+
+def _written(piece: bytes) -> bool:
+    """False: nobody reads on, as behind `| head`."""
+    try:
+        sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
+
+
+def _print_summary(tree: TreeDiff, *, named: bool) -> None:
+    console = output.out()
+    if named:
+        console.print(tree.name, style="bold", markup=False)
+    for file in tree.files:
+        counts = "binary" if file.binary else f"+{file.added} -{file.deleted}"
+        path = f"{file.old_path} → {file.path}" if file.old_path else file.path
+        console.print(Text(f"{_SIGNS.get(file.status, '?')} {path}  ").append(counts, style="dim"), soft_wrap=True)
+    files = "1 file" if len(tree.files) == 1 else f"{len(tree.files)} files"
+    console.print(f"{files} changed, +{tree.added} -{tree.deleted}", style="dim", markup=False)

@@ -1,0 +1,82 @@
+"""Differences of a session's files for who asks, on any host: from its git directory if that is here, else from packs.
+
+Nothing is left behind: what had to be read from the object store is gone with the answer.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from footplate.domain.projects import PRIVATE_TREES
+from footplate.domain.snapshots import SCRATCH, FileChange, KeptSnapshot, TreeDiff, bases_of, prefix_of
+from footplate.trees import diffs, packs
+from footplate.trees.git import Git
+from footplate.trees.packs import Shelf
+from footplate.trees.placing import BESIDE, HOST, init
+from footplate.trees.scratch import scratch
+
+_PLACE: Final = "diffs"
+"""In the data directory."""
+
+
+class DiffReader:
+    def __init__(self, data: Path, shelf: Shelf, *, at_once: int) -> None:
+        """`at_once`: how many are made at a time; others wait."""
+        self._data = data.resolve()
+        self._shelf = shelf
+        self._room = asyncio.Semaphore(at_once)
+
+    async def changes(self, diff: TreeDiff) -> Sequence[FileChange]:
+        old, new = diff.ids
+        if old == new:
+            return ()
+        async with self._room, self._objects(diff) as git_dir:
+            return await diffs.summary(git_dir, old, new)
+
+    @contextlib.asynccontextmanager
+    async def patch(self, diff: TreeDiff) -> AsyncGenerator[AsyncIterator[bytes], None]:
+        old, new = diff.ids
+        if old == new:
+            yield _nothing()
+            return
+        async with self._room, self._objects(diff) as git_dir, diffs.patch(git_dir, old, new) as pieces:
+            yield pieces
+
+    @contextlib.asynccontextmanager
+    async def _objects(self, diff: TreeDiff) -> AsyncGenerator[Path, None]:
+        """A git directory that has both."""
+        private = self._data / PRIVATE_TREES / diff.organisation / diff.session_id
+        here = (private / BESIDE / diff.tree if diff.beside else private) / HOST
+        if await _has_all(here, diff.ids):
+            yield here
+            return
+        place = self._data / _PLACE
+        await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
+        with scratch(place) as git_dir:
+            await init(git_dir, "main", None)
+            for kept in (diff.new, diff.old):  # one mostly leads to the other
+                if kept is not None and not await _has_all(git_dir, diff.ids):
+                    await self._fetch(git_dir, diff, kept)
+            yield git_dir
+
+    async def _fetch(self, git_dir: Path, diff: TreeDiff, kept: KeptSnapshot) -> None:
+        sessions = [diff.session_id, *diff.owners]
+        prefixes = [prefix_of(f"{diff.organisation}/{session}", diff.tree) for session in sessions]
+        if diff.tree != SCRATCH:
+            prefixes.append(bases_of(diff.organisation, diff.tree))
+        await packs.download(self._shelf, prefixes, git_dir, kept.number, kept.snapshot)
+
+
+async def _has_all(git_dir: Path, trees: Sequence[str]) -> bool:
+    """The objects of a tree come together, so who has the tree itself has all of it."""
+    asked = "".join(f"{tree}\n" for tree in trees).encode()
+    code, said = await Git(git_dir=git_dir).ask("cat-file", "--batch-check", stdin=asked, accept=(0, 128))
+    return code == 0 and b"missing" not in said
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    pieces: tuple[bytes, ...] = ()
+    for piece in pieces:
+        yield piece

@@ -1,0 +1,40 @@
+"""Differences without git: what a test says that there is."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from footplate.domain.principals import Principal
+from footplate.domain.services import DiffAsked
+from footplate.domain.snapshots import FileChange, TreeDiff
+
+
+@dataclass
+class TwinDiffs:
+    found: list[TreeDiff] = field(default_factory=list)
+    files: list[FileChange] = field(default_factory=list)
+    pieces: list[bytes] = field(default_factory=list)
+    breaks: Exception | None = None
+    asked: list[tuple[Principal, str, DiffAsked]] = field(default_factory=list)
+    open: int = 0
+
+    async def find(self, principal: Principal, session_id: str, asked: DiffAsked) -> Sequence[TreeDiff]:
+        self.asked.append((principal, session_id, asked))
+        return self.found
+
+    async def changes(self, diff: TreeDiff) -> Sequence[FileChange]:
+        return self.files if diff.old != diff.new else ()
+
+    @asynccontextmanager
+    async def patch(self, _diff: TreeDiff) -> AsyncIterator[AsyncIterator[bytes]]:
+        self.open += 1
+        try:
+            yield self._pieces()
+        finally:
+            self.open -= 1
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            yield piece
+        if self.breaks is not None:
+            raise self.breaks

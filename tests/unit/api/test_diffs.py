@@ -1,0 +1,124 @@
+"""`GET /v1/sessions/{id}/diff`: what may be asked, the summary, and the patch as a stream."""
+
+import httpx2
+import pytest
+from inline_snapshot import snapshot
+
+from footplate.domain.errors import Unavailable
+from footplate.domain.services import DiffAsked, ForkPoint
+from footplate.domain.snapshots import SCRATCH, FileChange, KeptSnapshot, Snapshot, TreeDiff
+
+from .conftest import Api
+
+PATH = "/v1/sessions/sesn_1/diff"
+
+
+def tree(name: str = SCRATCH, *, left_out: tuple[str, ...] = ()) -> TreeDiff:
+    kept = KeptSnapshot(1, Snapshot("a" * 40), left_out=left_out)
+    return TreeDiff(
+        organisation="acme",
+        session_id="sesn_1",
+        owners=(),
+        tree=name,
+        name="app",
+        beside=False,
+        old=None,
+        new=kept,
+    )
+
+
+async def test_a_summary_has_a_line_for_each_file(http: httpx2.AsyncClient, api: Api) -> None:
+    api.diffs.found = [tree(left_out=("pipe: neither a file nor a link",)), tree("proj_1")]
+    api.diffs.files = [
+        FileChange(path=b"caf\xe9", old_path=b"old", status="renamed", added=2, deleted=1),
+        FileChange(path=b"x.png", status="added", added=None, deleted=None),
+    ]
+    body = (await http.get(PATH)).json()
+    assert [found["project_id"] for found in body["trees"]] == [None, "proj_1"]
+    assert body["trees"][0] == snapshot(
+        {
+            "project_id": None,
+            "name": "app",
+            "files": [
+                {
+                    "path": "caf\\xe9",
+                    "old_path": "old",
+                    "status": "renamed",
+                    "added": 2,
+                    "deleted": 1,
+                    "binary": False,
+                },
+                {
+                    "path": "x.png",
+                    "old_path": None,
+                    "status": "added",
+                    "added": None,
+                    "deleted": None,
+                    "binary": True,
+                },
+            ],
+            "added": 2,
+            "deleted": 1,
+            "left_out": ["pipe: neither a file nor a link"],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ("", DiffAsked()),
+        ("?turn_id=turn_1", DiffAsked(turn_id="turn_1")),
+        (
+            "?from_event_id=sevt_1&to_position=7",
+            DiffAsked(old=ForkPoint(event_id="sevt_1"), new=ForkPoint(position=7)),
+        ),
+        ("?from_position=0&project_id=proj_1", DiffAsked(old=ForkPoint(position=0), project_id="proj_1")),
+    ],
+)
+async def test_what_is_asked_for(http: httpx2.AsyncClient, api: Api, query: str, asked: DiffAsked) -> None:
+    assert (await http.get(PATH + query)).status_code == 200
+    assert [(session_id, found) for _, session_id, found in api.diffs.asked] == [("sesn_1", asked)]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("?turn_id=turn_1&from_position=1", "turn_id"),
+        ("?from_position=1&from_event_id=sevt_1", "from_position"),
+        ("?to_position=1&to_event_id=sevt_1", "to_position"),
+        ("?format=html", "format"),
+        ("?to_position=-1", "to_position"),
+    ],
+)
+async def test_what_cannot_be_asked(http: httpx2.AsyncClient, query: str, field: str) -> None:
+    answer = await http.get(PATH + query)
+    assert answer.status_code == 400
+    assert field in answer.json()["error"]["message"]
+
+
+async def test_a_patch_is_sent_as_it_is_made(http: httpx2.AsyncClient, api: Api) -> None:
+    api.diffs.found, api.diffs.pieces = [tree()], [b"diff --git ", b"a/x b/x\n\xff"]
+    answer = await http.get(PATH, params={"format": "patch"})
+    assert answer.headers["content-type"].startswith("text/x-patch")
+    assert (answer.content, api.diffs.open) == (b"diff --git a/x b/x\n\xff", 0)
+
+
+async def test_a_patch_of_nothing_is_empty(http: httpx2.AsyncClient, api: Api) -> None:
+    api.diffs.found = [tree()]
+    answer = await http.get(PATH, params={"format": "patch"})
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+async def test_what_goes_wrong_before_the_first_piece_is_an_answer(http: httpx2.AsyncClient, api: Api) -> None:
+    api.diffs.found, api.diffs.breaks = [tree()], Unavailable("The object store does not answer.")
+    answer = await http.get(PATH, params={"format": "patch"})
+    assert (answer.status_code, api.diffs.open) == (503, 0)
+    assert "object store" in answer.json()["error"]["message"]
+
+
+async def test_a_patch_is_that_of_one_repository(http: httpx2.AsyncClient, api: Api) -> None:
+    api.diffs.found = [tree("proj_1"), tree("proj_2")]
+    answer = await http.get(PATH, params={"format": "patch"})
+    assert answer.status_code == 400
+    assert "proj_1, proj_2" in answer.text
