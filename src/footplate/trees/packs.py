@@ -8,22 +8,20 @@ leads to them. Another host follows the names back from the snapshot that it wan
 import asyncio
 import hashlib
 import re
-import struct
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import Final, Protocol
 
 from footplate.domain.errors import Permanent
 from footplate.domain.snapshots import Snapshot
 from footplate.trees.git import Git
+from footplate.trees.joining import take_in
 from footplate.trees.scratch import scratch
 from footplate.trees.snapshots import CONFIGURATION
 
 PART: Final = 16 << 20
 """A larger pack is several objects: a conditional write is one request, with all of it in memory."""
-_HEAD: Final = struct.Struct(">4sII")
-_TAIL: Final = 20
 _NAME: Final = re.compile(
     r"(?P<number>\d{8})-(?P<before>[0-9a-f]{16})-(?P<snapshot>[0-9a-f]{16})\.(?P<part>\d+)-(?P<parts>\d+)\.pack"
 )
@@ -100,14 +98,11 @@ async def download(
     wanted = chain(names, number, snapshot, known)
     if not wanted:
         return 0
+    git = Git(git_dir=git_dir, configuration=CONFIGURATION)
     with scratch(git_dir) as place:
-        pack, said = place / "pack", place / "said"
-        with pack.open("w+b") as file:
-            await _join(file, ([f"{names[name]}/{name}" for name in parts] for parts in wanted), shelf)
-        await Git(git_dir=git_dir, configuration=CONFIGURATION).convert(
-            "index-pack", "--stdin", "--fix-thin", source=pack, target=said
+        return await take_in(
+            git, [[f"{names[name]}/{name}" for name in parts] for parts in wanted], shelf.pieces, place
         )
-        return pack.stat().st_size
 
 
 def chain(names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot | None = None) -> list[list[str]]:
@@ -159,39 +154,3 @@ async def _commits(git: Git, snapshots: Sequence[Snapshot], place: Path) -> list
 
 def _trees(snapshot: Snapshot) -> list[tuple[str, str]]:
     return [("files", snapshot.tree), *([("apart", snapshot.apart)] if snapshot.apart else [])]
-
-
-async def _join(file: BinaryIO, packs: Iterable[Sequence[str]], shelf: Shelf) -> None:
-    """One pack of many: their objects one after the other. What refers to another of its own says how far away."""
-    file.write(bytes(_HEAD.size))
-    count = 0
-    for keys in packs:
-        count += await _append(file, keys, shelf)
-    file.seek(0)
-    file.write(_HEAD.pack(b"PACK", 2, count))
-    await asyncio.to_thread(_seal, file)
-
-
-async def _append(file: BinaryIO, keys: Sequence[str], shelf: Shelf) -> int:
-    """What is between a pack's head and its tail; how many objects that is."""
-    held = b""
-    count: int | None = None
-    for key in keys:
-        async for piece in shelf.pieces(key):
-            held += piece
-            if count is None and len(held) >= _HEAD.size:
-                _, _, count = _HEAD.unpack(held[: _HEAD.size])
-                held = held[_HEAD.size :]
-            if count is not None and len(held) > _TAIL:
-                file.write(held[:-_TAIL])
-                held = held[-_TAIL:]
-    return count or 0
-
-
-def _seal(file: BinaryIO) -> None:
-    file.seek(0)
-    digest = hashlib.sha1(usedforsecurity=False)
-    while data := file.read(1 << 20):
-        digest.update(data)
-    file.write(digest.digest())
-    file.flush()

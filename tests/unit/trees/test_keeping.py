@@ -1,5 +1,6 @@
 """A session's files outlive its host: what was kept is in the object store before anything refers to it."""
 
+import hashlib
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -115,6 +116,20 @@ async def test_a_fork_begins_with_its_parents_files_and_goes_on_alone(world: Wor
     shutil.rmtree(world.root / "fork")
     assert contents(await elsewhere(world, keeper, fork, kept, "other")) == expected
     assert packs.short(kept.snapshot) in (await objects.names("org/fork/trees"))[0]
+
+
+async def test_files_may_return_to_what_they_once_were(world: World, objects: Objects) -> None:
+    """Then an object is in two packs, and others are made of it in both."""
+    keeper, place = Keeper(objects), await begin(world, "session")
+    lines = "".join(f"{hashlib.sha256(bytes([n % 250])).hexdigest()}\n" for n in range(200))
+    texts = [lines + "end\n", "begin\n" + lines, lines + "other end\n"]
+    kept = None
+    for turn in range(12):
+        for number in range(3):
+            (place.tree / f"{number}").write_text(texts[(turn * (number + 1) + number) % 3])
+        kept = await keeper.keep(place, kept)
+    assert kept is not None
+    assert contents(await elsewhere(world, keeper, place, kept, "other")) == contents(place.tree)
 
 
 async def size(objects: Objects, prefix: str) -> int:
