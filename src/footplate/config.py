@@ -90,6 +90,9 @@ class Settings(BaseSettings):
     one's own directory; without it, the root is the default organisation's. Not set: `projects` in `data_dir`."""
     git_seconds: float = Field(default=600.0, gt=0)
     """How long one fetch of a project may take."""
+    snapshots: Literal["calls", "turns"] = "calls"
+    """When files are kept off the host: with the result of each call, or at the end of each turn alone. The latter is
+    quicker where commands are many and short, and a host that is lost takes the turn's files with it."""
 
     host: str = "127.0.0.1"
     port: int = 8700

@@ -20,8 +20,12 @@ _PATIENCE: Final = 30.0
 
 
 class TurnFiles:
-    def __init__(self, trees: Trees | None, claim: Claim, environment: OpenEnvironment) -> None:
+    def __init__(
+        self, trees: Trees | None, claim: Claim, environment: OpenEnvironment, *, each_call: bool = True
+    ) -> None:
+        """`each_call`: else only where a turn begins and where it ends."""
         self._trees = trees
+        self._each_call = each_call
         self._environment = environment
         projects = {project.id: project for project in claim.config.projects}
         self._kept = {
@@ -49,7 +53,7 @@ class TurnFiles:
         self._reads |= {event.id for event in uses if not may_have_written(event)}
         begins = self._begins and bool(uses)
         self._called = self._called or bool(uses)
-        return begins or any(event.type in TOOL_RESULTS and not self._only_read(event) for event in events)
+        return begins or (self._each_call and any(map(self._may_have_written, events)))
 
     async def look(self) -> list[TreeSnapshot]:
         """What changed since the last time. Under the lock."""
@@ -72,8 +76,10 @@ class TurnFiles:
         async with self.lock:
             return await self.look()
 
-    def _only_read(self, result: Event) -> bool:
-        return str(result.body.get("tool_use_id") or result.body.get("mcp_tool_use_id")) in self._reads
+    def _may_have_written(self, event: Event) -> bool:
+        """What is told of by its result."""
+        call_id = event.body.get("tool_use_id") or event.body.get("mcp_tool_use_id")
+        return event.type in TOOL_RESULTS and call_id not in self._reads
 
     async def _keep(self, tree: KeptTree, last: KeptSnapshot | None) -> KeptSnapshot | None:
         assert self._trees is not None

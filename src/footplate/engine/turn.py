@@ -82,7 +82,9 @@ class Parts:
     nudges: Nudges
     environments: Environments
     trees: Trees | None = None
-    """Without one there are no projects."""
+    """Without one there are no projects, and no file outlives its host."""
+    files_of_each_call: bool = True
+    """Else those of each turn."""
     models: ModelAccess
     harness: Callable[[str], Harness]
     leases: LeaseKeeper
@@ -222,7 +224,7 @@ class _Turn:
             lodging.environment.renew(deadline)
 
         renew(self._held.deadline)  # one that was kept has waited without
-        self._log.files = TurnFiles(parts.trees, claim, lodging.environment)
+        self._log.files = TurnFiles(parts.trees, claim, lodging.environment, each_call=parts.files_of_each_call)
         context = await self._context(lodging)
         task = asyncio.ensure_future(harness.run(context))
         self._held.on_renew = renew

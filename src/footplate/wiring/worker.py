@@ -94,6 +94,7 @@ async def run(settings: Settings) -> None:
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
                 environments=chosen.environments,
                 trees=trees,
+                files_of_each_call=settings.snapshots == "calls",
                 models=models,
                 harness=harnesses.get,
                 leases=keeper,

@@ -1,0 +1,144 @@
+"""When a turn looks at its files, and what it tells the log of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from footplate.domain import events
+from footplate.domain.agents import ResolvedConfig
+from footplate.domain.errors import Unavailable
+from footplate.domain.events import Event
+from footplate.domain.running import Claim, KeptTree, OpenEnvironment, Trees
+from footplate.domain.snapshots import SCRATCH, Files, KeptSnapshot, Snapshot, TreeSnapshot
+from footplate.engine.files import TurnFiles
+
+BASH = events.tool_use("bash", {"command": "true"}, call_id="1")
+READ = events.tool_use("read", {"file_path": "x"}, call_id="2")
+MCP = events.mcp_tool_use("server", "tool", {}, call_id="3")
+
+
+def result(use: Event) -> Event:
+    return events.result_of(use, [], is_error=False, call_id="")
+
+
+def kept(number: int) -> KeptSnapshot:
+    return KeptSnapshot(number, Snapshot(f"{number}"))
+
+
+@dataclass
+class TwinTrees:
+    """Its tree changes when a test says so."""
+
+    number: int = 0
+    failures: int = 0
+    looked: list[KeptTree] = field(default_factory=list)
+
+    async def keep(self, tree: KeptTree, last: KeptSnapshot | None) -> KeptSnapshot | None:
+        if self.failures:
+            self.failures -= 1
+            raise Unavailable("The object store does not answer.")
+        self.looked.append(tree)
+        return kept(self.number) if self.number else last
+
+
+@dataclass
+class TwinEnvironment:
+    trees: Mapping[str, Path] = field(default_factory=lambda: {SCRATCH: Path("/tree")})
+    used: bool = False
+
+
+@pytest.fixture
+def trees() -> TwinTrees:
+    return TwinTrees()
+
+
+CLAIM = Claim(
+    organisation="org",
+    session_id="sesn_1",
+    epoch=1,
+    turn_id="turn_1",
+    attempt=1,
+    failures=0,
+    first_seq=1,
+    control_seq=0,
+    controls_seq=0,
+    config=cast("ResolvedConfig", type("Config", (), {"projects": ()})()),
+    content=(),
+    context={},
+    entries=0,
+)
+
+
+def files_of(trees: TwinTrees, claim: Claim = CLAIM, *, used: bool = False, **options: Any) -> TurnFiles:
+    environment = cast("OpenEnvironment", TwinEnvironment(used=used))
+    return TurnFiles(cast("Trees", trees), claim, environment, **options)
+
+
+async def looked(files: TurnFiles, *batch: Event) -> list[TreeSnapshot] | None:
+    if not files.concerned(batch):
+        return None
+    found = await files.look()
+    files.committed(found)
+    return found
+
+
+async def test_they_are_looked_at_before_the_first_call_and_with_what_may_have_written(trees: TwinTrees) -> None:
+    files = files_of(trees)
+    assert await looked(files, events.message("Let me see.")) is None
+    trees.number = 1
+    assert await looked(files, BASH) == [TreeSnapshot(SCRATCH, kept(1), begins=True)]
+    assert await looked(files, result(BASH)) == []
+    assert await looked(files, READ) is None
+    assert await looked(files, result(READ)) is None
+    assert await looked(files, MCP) is None
+    trees.number = 2
+    assert await looked(files, result(MCP), events.model_request_start()) == [TreeSnapshot(SCRATCH, kept(2))]
+
+
+async def test_a_later_attempt_begins_with_what_the_lost_one_left(trees: TwinTrees) -> None:
+    files = files_of(trees, replace(CLAIM, attempt=2, files=Files({SCRATCH: kept(1)})))
+    trees.number = 2
+    assert await looked(files, BASH) is None
+    assert await looked(files, result(BASH)) == [TreeSnapshot(SCRATCH, kept(2))]
+
+
+async def test_what_was_not_committed_is_told_again(trees: TwinTrees) -> None:
+    files = files_of(trees)
+    trees.number = 1
+    assert files.concerned([BASH])
+    assert [found.kept for found in await files.look()] == [kept(1)]
+    assert [found.kept for found in await files.look()] == [kept(1)]
+
+
+async def test_by_turns_only_its_beginning_and_its_end_count(trees: TwinTrees) -> None:
+    files = files_of(trees, each_call=False)
+    assert await looked(files, BASH) == []
+    trees.number = 1
+    assert await looked(files, result(BASH)) is None
+    assert await files.at_the_end() == [TreeSnapshot(SCRATCH, kept(1))]
+
+
+@pytest.mark.parametrize(("used", "calls", "times"), [(False, [], 0), (True, [], 1), (False, [BASH], 2)])
+async def test_at_the_end_only_where_something_can_have_changed(
+    trees: TwinTrees, calls: list[Event], times: int, *, used: bool
+) -> None:
+    files = files_of(trees, used=used)
+    for call in calls:
+        await looked(files, call)
+    await files.at_the_end()
+    assert len(trees.looked) == times
+
+
+async def test_a_store_that_is_away_for_a_moment_costs_no_result(trees: TwinTrees) -> None:
+    files = files_of(trees)
+    trees.number, trees.failures = 1, 2
+    assert await looked(files, BASH) == [TreeSnapshot(SCRATCH, kept(1), begins=True)]
+
+
+async def test_a_directory_that_a_user_named_is_left_alone(trees: TwinTrees) -> None:
+    files = TurnFiles(cast("Trees", trees), CLAIM, cast("OpenEnvironment", TwinEnvironment(trees={}, used=True)))
+    assert await looked(files, BASH) == []
+    assert (await files.at_the_end(), trees.looked) == ([], [])
