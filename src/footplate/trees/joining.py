@@ -18,6 +18,7 @@ from footplate.trees.git import Git, GitFailed
 _HEAD: Final = struct.Struct(">4sII")
 _TAIL: Final = 20
 _PIECE: Final = 1 << 20
+_AT_ONCE: Final = 16
 
 Read = Callable[[str], AsyncIterator[bytes]]
 
@@ -34,10 +35,32 @@ class _Body:
 async def take_in(git: Git, packs: Sequence[Sequence[str]], read: Read, place: Path) -> int:
     """The first pack first, each as the keys of its parts; how many bytes that was. `place` is for our own files."""
     whole = place / "all"
+    bodies: list[_Body] = []
     with whole.open("wb") as file:
-        bodies = [await _append(file, keys, read) for keys in packs]
+        for begin in range(0, len(packs), _AT_ONCE):
+            fetched = await _fetch(packs[begin : begin + _AT_ONCE], read, place)
+            bodies += [await asyncio.to_thread(_append, file, pack) for pack in fetched]
     await _take_in(git, whole, bodies, place)
     return bodies[-1].end if bodies else 0
+
+
+async def _fetch(packs: Sequence[Sequence[str]], read: Read, place: Path) -> list[Path]:
+    """A few at once: a store that is far away takes its time for each, however small."""
+    tasks = [asyncio.create_task(_written(keys, read, place / f"{n}")) for n, keys in enumerate(packs)]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _written(keys: Sequence[str], read: Read, target: Path) -> Path:
+    with target.open("wb") as file:
+        for key in keys:
+            async for piece in read(key):
+                file.write(piece)
+    return target
 
 
 async def _take_in(git: Git, whole: Path, bodies: Sequence[_Body], place: Path) -> None:
@@ -55,33 +78,31 @@ async def _take_in(git: Git, whole: Path, bodies: Sequence[_Body], place: Path) 
         await _take_in(git, whole, bodies[middle:], place)
 
 
-async def _append(file: BinaryIO, keys: Sequence[str], read: Read) -> _Body:
-    start = file.tell()
-    held = b""
-    count: int | None = None
-    for key in keys:
-        async for piece in read(key):
-            held += piece
-            if count is None and len(held) >= _HEAD.size:
-                _, _, count = _HEAD.unpack(held[: _HEAD.size])
-                held = held[_HEAD.size :]
-            if count is not None and len(held) > _TAIL:
-                file.write(held[:-_TAIL])
-                held = held[-_TAIL:]
-    return _Body(start, file.tell(), count or 0)
+def _append(file: BinaryIO, fetched: Path) -> _Body:
+    start, size = file.tell(), fetched.stat().st_size
+    with fetched.open("rb") as pack:
+        _, _, objects = _HEAD.unpack(pack.read(_HEAD.size))
+        _copy(pack, size - _HEAD.size - _TAIL, file.write)
+    fetched.unlink()
+    return _Body(start, file.tell(), objects)
 
 
 def _join(whole: Path, bodies: Sequence[_Body], pack: Path) -> None:
     """What refers to another object of its own pack says how far away it is, and that stays the same."""
     digest = hashlib.sha1(usedforsecurity=False)
     with whole.open("rb") as source, pack.open("wb") as target:
-        head = _HEAD.pack(b"PACK", 2, sum(body.objects for body in bodies))
-        digest.update(head)
-        target.write(head)
-        source.seek(bodies[0].start)
-        left = bodies[-1].end - bodies[0].start
-        while left and (data := source.read(min(_PIECE, left))):
+
+        def write(data: bytes) -> None:
             digest.update(data)
             target.write(data)
-            left -= len(data)
+
+        write(_HEAD.pack(b"PACK", 2, sum(body.objects for body in bodies)))
+        source.seek(bodies[0].start)
+        _copy(source, bodies[-1].end - bodies[0].start, write)
         target.write(digest.digest())
+
+
+def _copy(source: BinaryIO, size: int, write: Callable[[bytes], object]) -> None:
+    while size > 0 and (data := source.read(min(_PIECE, size))):
+        write(data)
+        size -= len(data)
