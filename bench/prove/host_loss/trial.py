@@ -101,6 +101,11 @@ class Trials:
         found.calls += len(before)
         events = await self._client.events(session.id)
         done = work.completed(events)
+        if errors := [event["error"]["message"] for event in events if event["type"] == "session.error"]:
+            found.faults.append(f"{session.id} ({len(before)} calls before): {errors}")
+        if not done:
+            found.faults.append(f"{session.id}: no call was completed: {[event['type'] for event in events]}")
+            return
         tree = data_of(self._cluster, at) / "workspaces" / "default" / session.id
         unsure = work.begun_after(events, killed_at) - {*done}
         faults = await asyncio.to_thread(work.faults, tree, done, unsure)
