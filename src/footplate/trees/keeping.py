@@ -4,6 +4,7 @@ Sessions of a project share what their base has: it is written once, and each of
 worker that dies in between leaves a pack that nobody refers to; the next one finds it, or writes another.
 """
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Final
 from footplate.domain.errors import Permanent
 from footplate.domain.snapshots import KeptSnapshot, LeftOut, Snapshot
 from footplate.trees import packs, restoring, snapshots
-from footplate.trees.git import Git
+from footplate.trees.git import Git, GitFailed
 from footplate.trees.mirrors import has
 from footplate.trees.packs import Shelf, Step
 from footplate.trees.staging import Limits
@@ -35,6 +36,8 @@ class TreePlace:
     """The commit that the tree began with; None: it began empty."""
     shared: str | None = None
     """Where the bases of the project are; with a base only."""
+    nearby: Sequence[Path] = ()
+    """Git directories of this host that may have what is looked for: those of a fork's parents."""
 
     @property
     def prefixes(self) -> list[str]:
@@ -68,7 +71,8 @@ class Keeper:
         project's mirror is not read from the store.
         """
         known = await _base_of(place) if place.base and await has(Git(git_dir=place.git_dir), place.base) else None
-        await packs.download(self._shelf, place.prefixes, place.git_dir, kept.number, kept.snapshot, known)
+        if not await _copied(place, kept.snapshot, known):
+            await packs.download(self._shelf, place.prefixes, place.git_dir, kept.number, kept.snapshot, known)
         await restoring.restore(place.git_dir, kept.snapshot, place.tree, user=user)
 
     async def _base(self, place: TreePlace) -> KeptSnapshot | None:
@@ -87,6 +91,15 @@ class Keeper:
             self._bases.pop(next(iter(self._bases)))
         self._bases[key] = KeptSnapshot(0, base, base.tree)
         return self._bases[key]
+
+
+async def _copied(place: TreePlace, snapshot: Snapshot, known: Snapshot | None) -> bool:
+    """From nearby, which may be gone at any moment."""
+    for source in place.nearby:
+        with contextlib.suppress(GitFailed):
+            if await packs.copy(source, place.git_dir, snapshot, known):
+                return True
+    return False
 
 
 async def _base_of(place: TreePlace) -> Snapshot:

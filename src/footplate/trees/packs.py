@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -103,6 +103,28 @@ async def download(
         return await take_in(
             git, [[f"{names[name]}/{name}" for name in parts] for parts in wanted], shelf.pieces, place
         )
+
+
+async def copy(source: Path, git_dir: Path, snapshot: Snapshot, known: Snapshot | None = None) -> bool:
+    """The same from another git directory of this host, in one pack, however many led there. False: it has not all."""
+    beside = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(source / "objects")}
+    git = Git(git_dir=git_dir, configuration=CONFIGURATION, variables=beside)
+    if not await has_all(git, [tree for _, tree in _trees(snapshot)]):
+        return False
+    with scratch(git_dir) as place:
+        wanted, pack = place / "wanted", place / "pack"
+        *others, this = await _commits(git, [*([] if known is None else [known]), snapshot], place)
+        wanted.write_text("".join([f"{this}\n", *(f"^{other}\n" for other in others)]))
+        await git.convert("pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset", source=wanted, target=pack)
+        await replace(git, variables={}).convert("index-pack", "--stdin", source=pack, target=place / "said")
+    return True
+
+
+async def has_all(git: Git, trees: Sequence[str]) -> bool:
+    """The objects of a tree are stored before it is, so who has the tree itself has all of it."""
+    asked = "".join(f"{tree}\n" for tree in trees).encode()
+    code, said = await git.ask("cat-file", "--batch-check", stdin=asked, accept=(0, 128))
+    return code == 0 and b"missing" not in said
 
 
 def chain(names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot | None = None) -> list[list[str]]:

@@ -49,7 +49,7 @@ class DiffReader:
         """A git directory that has both."""
         private = self._data / PRIVATE_TREES / diff.organisation / diff.session_id
         here = (private / BESIDE / diff.tree if diff.beside else private) / HOST
-        if await _has_all(here, diff.ids):
+        if await packs.has_all(Git(git_dir=here), diff.ids):
             yield here
             return
         place = self._data / _PLACE
@@ -57,7 +57,7 @@ class DiffReader:
         with scratch(place) as git_dir:
             await init(git_dir, "main", None)
             for kept in (diff.new, diff.old):  # one mostly leads to the other
-                if kept is not None and not await _has_all(git_dir, diff.ids):
+                if kept is not None and not await packs.has_all(Git(git_dir=git_dir), diff.ids):
                     await self._fetch(git_dir, diff, kept)
             yield git_dir
 
@@ -67,13 +67,6 @@ class DiffReader:
         if diff.tree != SCRATCH:
             prefixes.append(bases_of(diff.organisation, diff.tree))
         await packs.download(self._shelf, prefixes, git_dir, kept.number, kept.snapshot)
-
-
-async def _has_all(git_dir: Path, trees: Sequence[str]) -> bool:
-    """The objects of a tree come together, so who has the tree itself has all of it."""
-    asked = "".join(f"{tree}\n" for tree in trees).encode()
-    code, said = await Git(git_dir=git_dir).ask("cat-file", "--batch-check", stdin=asked, accept=(0, 128))
-    return code == 0 and b"missing" not in said
 
 
 async def _nothing() -> AsyncIterator[bytes]:

@@ -9,7 +9,7 @@ import asyncio
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -41,15 +41,7 @@ async def bring_back(keeper: Keeper, wanted: Return) -> None:
     place, private = wanted.place, wanted.place.git_dir.parent
     host = await asyncio.to_thread(begin_anew, private, place.tree, wanted.user)
     await init(host, wanted.branch, wanted.mirror)
-    begun = TreePlace(
-        git_dir=host,
-        tree=place.tree,
-        prefix=place.prefix,
-        parents=place.parents,
-        base=place.base,
-        shared=place.shared,
-    )
-    await keeper.bring_back(begun, wanted.kept, user=wanted.user)
+    await keeper.bring_back(replace(place, git_dir=host), wanted.kept, user=wanted.user)
     if wanted.objects is not None:
         await asyncio.to_thread(_share_anew, place.tree, wanted.objects, wanted.user)
     go_on_from(host, [wanted.kept])

@@ -107,8 +107,9 @@ class SessionTrees(Trees):
             go_on_from(place.git_dir, [last, kept])
         return kept
 
-    def _host(self, tree: KeptTree) -> Path:
-        private = self.private(tree.organisation, tree.session_id)
+    def _host(self, tree: KeptTree, session_id: str | None = None) -> Path:
+        """`session_id`: of another session with the same projects."""
+        private = self.private(tree.organisation, session_id or tree.session_id)
         return (private / BESIDE / _name(tree) if tree.beside else private) / HOST
 
     def _tree_place(self, tree: KeptTree, files: Files = NO_FILES) -> TreePlace:
@@ -121,6 +122,7 @@ class SessionTrees(Trees):
             parents=[prefix_of(f"{organisation}/{owner}", name) for owner in files.owners],
             base=base,
             shared=None if base is None else bases_of(organisation, name),
+            nearby=[self._host(tree, owner) for owner in files.owners],
         )
 
     async def brought(self, organisation: str, project: SessionProject) -> Brought:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.trees.worlds import World, contents, git, make_host, make_world
 
+from footplate.domain.errors import Permanent
 from footplate.domain.snapshots import KeptSnapshot
 from footplate.store.objects import Objects
 from footplate.trees import packs
@@ -130,6 +131,27 @@ async def test_files_may_return_to_what_they_once_were(world: World, objects: Ob
         kept = await keeper.keep(place, kept)
     assert kept is not None
     assert contents(await elsewhere(world, keeper, place, kept, "other")) == contents(place.tree)
+
+
+async def test_a_fork_beside_its_parent_needs_no_store(world: World, objects: Objects) -> None:
+    keeper, parent = Keeper(objects), await begin(world, "parent")
+    kept = None
+    for number in range(5):
+        (parent.tree / "1").write_text(f"{number}\n")
+        kept = await keeper.keep(parent, kept)
+    assert kept is not None
+    await objects.delete_under("org")
+    fork = replace(parent, prefix="org/fork/trees", parents=[parent.prefix])
+    with pytest.raises(Permanent, match="not in the object store"):
+        await elsewhere(world, keeper, replace(fork, nearby=[world.root / "nobody.git"]), kept, "fails")
+    fork = replace(fork, nearby=[world.root / "nobody.git", parent.git_dir])
+    tree = await elsewhere(world, keeper, fork, kept, "fork")
+    shutil.rmtree(parent.git_dir)
+    assert contents(tree) == contents(parent.tree)
+    host = replace(fork, git_dir=world.root / "fork" / "host.git", tree=tree, base=None)
+    assert await keeper.keep(host, kept) == kept
+    (tree / "1").write_text("of the fork\n")
+    assert (await keeper.keep(host, kept)).number == kept.number + 1
 
 
 async def size(objects: Objects, prefix: str) -> int:
