@@ -1,0 +1,68 @@
+"""A fork has the files and the conversation of its event, in both harnesses, with a project and without; and it costs
+the same, its first turn included, however many turns changed files before.
+"""
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from bench.prove.clients import Client
+from bench.prove.cluster import Cluster, open_cluster
+from bench.prove.figure import Figure
+from bench.prove.forks import files
+from bench.prove.host_loss.trial import make_project
+
+_HARNESSES: Final = ("native", "claude")
+_SHORT: Final = 10
+_MOST: Final = 1.2
+_SANITY: Final = 3.0
+_UNHURRIED: Final = {"FOOTPLATE_LEASE": "30", "FOOTPLATE_HEARTBEAT_TIMEOUT": "60", "FOOTPLATE_SLOTS": "0"}
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    every, turns, forks = (12, 12, 2) if quick else (1, 1000, 30)
+    root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
+    try:
+        await asyncio.to_thread(make_project, root)
+        environment = {**_UNHURRIED, "FOOTPLATE_PROJECTS_ROOT": str(root)}
+        async with open_cluster(environment=environment) as cluster, Client(cluster) as client:
+            found = await _at_each_event(cluster, client, every)
+            short, long = await _costs(client, turns, forks)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, root)
+    faults = [fault for each in found for fault in each.faults]
+    for fault in faults:
+        print(f"  FAULT {fault}", flush=True)
+    ratio = median(long) / median(short)
+    most = _SANITY if quick else _MOST
+    return Figure(
+        text=f"{sum(each.forks for each in found)} forks at the events of sessions that made {files.FILES} files "
+        f"({' and '.join(_HARNESSES)}, with a project and without): {len(faults)} times the files or the conversation "
+        f"were not those of the event; a fork of {turns} turns with its first turn takes {ratio:.2f} times as long as "
+        f"one of {_SHORT} ({median(long) * 1000:.0f} ms; at most {most})",
+        holds=not faults and ratio <= most,
+        details={"faults": [*faults], "short": [*short], "long": [*long]},
+    )
+
+
+async def _at_each_event(cluster: Cluster, client: Client, every: int) -> list[files.Forked]:
+    project: Any = await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
+    kinds: list[dict[str, Any]] = [{}, {"extra_body": {"project_ids": [project["id"]]}}]
+    found = []
+    for harness in _HARNESSES:
+        await files.install(cluster, harness)
+        found += [await files.forked_at_each(cluster, client, harness, fields, every) for fields in kinds]
+    return found
+
+
+async def _costs(client: Client, turns: int, forks: int) -> tuple[list[float], list[float]]:
+    """By turns, so that the machine's own pace is the same for both."""
+    parents = [await files.grown(client, "native", count) for count in (_SHORT, turns)]
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(forks):
+        for parent, spent in zip(parents, times, strict=True):
+            spent.append(await files.cost(client, parent, "native"))
+    return times
