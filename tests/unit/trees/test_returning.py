@@ -181,3 +181,35 @@ async def test_nothing_is_put_behind_a_link_that_came_in_between(tmp_path: Path)
     await restoring.restore(git_dir, Snapshot(files, await write_tree(beside)), tree)
     assert [*outside.iterdir()] == []
     assert (tree / ".git" / "HEAD").exists()
+
+
+async def test_a_project_beside_the_first_comes_back_beside_it(a: Host, b: Host, app: SessionProject) -> None:
+    second = replace(app, id="proj_2", name="other")
+
+    async def place(host: Host, files: Files) -> list[KeptTree]:
+        ground = TreeGround(
+            tree=host.tree,
+            seen=str(host.tree),
+            beside=host.data / "beside",
+            beside_seen="",
+            objects_seen=None,
+            user=(os.geteuid(), os.getegid()),
+        )
+        placed = await host.trees.place("default", "sesn_1", [app, second], ground, files)
+        return [
+            KeptTree(organisation="default", session_id="sesn_1", project=project, files=found.tree, beside=number > 0)
+            for number, (project, found) in enumerate(zip((app, second), placed, strict=True))
+        ]
+
+    first, beside = await place(a, NO_FILES)
+    (first.files / "file").write_text("of the first\n")
+    (beside.files / "file").write_text("of the second\n")
+    kept = {tree.project.id: await a.trees.keep(tree, None) for tree in (first, beside) if tree.project}
+    other = await place(b, Files({name: one for name, one in kept.items() if one is not None}))
+    assert [(tree.files / "file").read_text() for tree in other] == ["of the first\n", "of the second\n"]
+    assert other[1].files == b.data / "beside" / "other"
+    for tree, last in zip(other, kept.values(), strict=True):
+        again = await b.trees.keep(tree, last)
+        assert again is not None
+        assert last is not None
+        assert again.snapshot.tree == last.snapshot.tree
