@@ -19,7 +19,9 @@ from footplate.testing import replies, reply, text, tool
 
 FILES: Final = 20
 CALLS: Final = 6
-_TELL: Final = "find . -path ./.git -prune -o \\( -type f -o -type l \\) -print0 | sort -z | xargs -0r sha1sum"
+_TELL: Final = (
+    "echo All files:; find . -path ./.git -prune -o \\( -type f -o -type l \\) -print0 | sort -z | xargs -0r sha1sum"
+)
 _LOOK: Final = "look"
 _PATIENCE: Final = 120.0
 
@@ -58,10 +60,8 @@ async def forked_at_each(cluster: Cluster, client: Client, harness: str, fields:
     await client.run_turn(parent, f"And the rest. [[script:files-{harness}-more]]", patience=_PATIENCE)
     log = await client.events(parent)
     found = Forked()
-    began = ""
-    if fields:  # what the project itself has
-        plain = await client.session(agent, **fields)
-        began = _listed(await client.run_turn(plain, f"[[script:{_LOOK}-{harness}]]", patience=_PATIENCE))
+    plain = await client.session(agent, **fields)
+    began = _listed(await client.run_turn(plain, f"[[script:{_LOOK}-{harness}]]", patience=_PATIENCE))
     for at in range(0, len(log), every):
         fork_id, prompt, seen = await _look(client, parent, log[at]["id"], harness)
         found.forks += 1
