@@ -1,5 +1,6 @@
-"""A host is lost with its disk in the middle of turns: another finishes them with every file up to the last completed
-call, and with nothing that no completed call left.
+"""A host is lost with its disk in the middle of turns, and another finishes them with their files.
+
+With every change up to the last completed call, and with nothing that a call left which was in flight.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
-"""A fork has the files and the conversation of its event, in both harnesses, with a project and without; and it costs
-the same, its first turn included, however many turns changed files before.
+"""A fork has the files and the conversation of its event, and costs the same however long its parent is.
+
+In both harnesses, with a project and without. The cost is that of the fork and of its first turn, which needs the files.
 """
 
 import asyncio
