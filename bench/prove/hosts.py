@@ -2,10 +2,14 @@
 
 import os
 from pathlib import Path
+from typing import Final
 
 from bench.prove.cluster import Cluster
 from footplate.cli.children import WORKER_READY
 from footplate.stack import Program
+
+_PATIENCE: Final = 180.0
+"""Seconds for a start: other hosts' turns may keep the machine busy."""
 
 
 def host(cluster: Cluster, name: str, backend: str, objects: str | None = None) -> Program:
@@ -20,7 +24,7 @@ def host(cluster: Cluster, name: str, backend: str, objects: str | None = None) 
     }
     os.makedirs(directory / "home", exist_ok=True)  # noqa: PTH103
     os.makedirs(directory / "data", exist_ok=True)  # noqa: PTH103
-    return Program(
+    program = Program(
         cluster.directory / f"worker-{name}",
         title=f"worker {name}",
         module="footplate",
@@ -29,6 +33,8 @@ def host(cluster: Cluster, name: str, backend: str, objects: str | None = None) 
         log_file=cluster.directory / "logs" / f"worker-{name}.log",
         ready_mark=WORKER_READY,
     )
+    program.start_patience = _PATIENCE
+    return program
 
 
 def data_of(cluster: Cluster, name: str) -> Path:

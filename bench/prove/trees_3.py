@@ -43,11 +43,6 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 await server.stop()
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
-    for one in found.values():
-        for fault in one.faults:
-            print(f"  FAULT {fault}", flush=True)
-        enough = quick or one.restored > one.moments / 2
-        require(holds=enough, otherwise="few of the turns had completed a call when their host was lost")
     told = "; ".join(
         f"objects in {name}: {one.moments} moments, {one.restored} of them after completed calls ({one.calls} in all)"
         for name, one in found.items()
@@ -72,4 +67,9 @@ async def _lose_hosts(root: Path, settings: dict[str, str], *, quick: bool) -> F
         trials = Trials(cluster, client, backend=backends.default(), objects=objects, seed=len(objects))
         while trials.found.moments < (1 if quick else _MOMENTS):
             await trials.lose_a_host(_QUICK if quick else _SESSIONS, longest=_LONGEST_QUICK if quick else _LONGEST)
-        return trials.found
+            print(f"  {trials.found.moments} moments, {len(trials.found.faults)} faults", flush=True)
+    for fault in trials.found.faults:
+        print(f"  FAULT {fault}", flush=True)
+    enough = quick or trials.found.restored > trials.found.moments / 2
+    require(holds=enough, otherwise="few of the turns had completed a call when their host was lost")
+    return trials.found

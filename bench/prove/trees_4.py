@@ -1,6 +1,6 @@
 """A fork has the files and the conversation of its event, and costs the same however long its parent is.
 
-In both harnesses, with a project and without. The cost is that of the fork and of its first turn, which needs the files.
+In both harnesses, with a project and without. The cost is that of the fork and its first turn, which needs the files.
 """
 
 import asyncio
