@@ -12,7 +12,7 @@ import contextlib
 import os
 import shutil
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
@@ -133,12 +133,13 @@ class Git:
         self, *argv: str, stdin: bytes = b"", seconds: float = _SECONDS, accept: Sequence[int] = (0, 1)
     ) -> tuple[int, bytes]:
         """For questions that git answers by its exit code: that, and what it printed."""
-        async with self._started(argv, asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL) as process:
-            try:
-                async with asyncio.timeout(seconds):
-                    out, said = await process.communicate(stdin or None)
-            except TimeoutError:
-                raise _too_slow(argv, seconds) from None
+        with _given(stdin) as given:
+            async with self._started(argv, given) as process:
+                try:
+                    async with asyncio.timeout(seconds):
+                        out, said = await process.communicate()
+                except TimeoutError:
+                    raise _too_slow(argv, seconds) from None
         code = process.returncode or 0
         if code not in accept:
             raise GitFailed(argv, code, _text(said))
@@ -218,6 +219,19 @@ def write_attributes(git_dir: Path) -> None:
     info = git_dir / "info"
     info.mkdir(exist_ok=True)
     (info / "attributes").write_text(ATTRIBUTES)
+
+
+@contextlib.contextmanager
+def _given(content: bytes) -> Iterator[int]:
+    """What git reads, as a file: it may have ended before it took anything out of a pipe, and uvloop raises then."""
+    if not content:
+        yield asyncio.subprocess.DEVNULL
+        return
+    with open(os.memfd_create("given"), "wb") as file:  # noqa: PTH123 - a descriptor has no path
+        file.write(content)
+        file.flush()
+        file.seek(0)
+        yield file.fileno()
 
 
 async def _pieces(

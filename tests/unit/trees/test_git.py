@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from footplate.domain.errors import Unavailable
 from footplate.trees.git import Git, GitFailed, write_attributes
@@ -116,3 +117,14 @@ async def test_files_are_the_users_own(host: Git, tmp_path: Path) -> None:
     status = (host.work_tree / "sub" / "file").stat()
     assert (status.st_uid, status.st_gid) == (65_520, 65_520)
     assert await host.run("diff-files", "--name-only") == b""
+
+
+def test_git_that_ends_before_it_was_asked_has_its_answer_under_uvloop_too(tmp_path: Path) -> None:
+    async def ask() -> set[int]:
+        git = Git(git_dir=tmp_path / "nothing")
+        asked = b"HEAD\n" * 20_000
+        asking = (git.ask("cat-file", "--batch-check", stdin=asked, accept=(128,)) for _ in range(30))
+        return {code for code, _ in await asyncio.gather(*asking)}
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(ask()) == {128}
