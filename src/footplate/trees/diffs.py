@@ -15,6 +15,7 @@ from footplate.trees.snapshots import CONFIGURATION
 
 _COMPARE: Final = ("diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--full-index", "--no-color")
 _PATCH: Final = ("-p", "--binary", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
+_LINK: Final = b":120000 "
 _STATUS: Final[dict[bytes, ChangeStatus]] = {
     b"A": "added",
     b"M": "modified",
@@ -33,9 +34,39 @@ async def summary(git_dir: Path, old: str, new: str) -> list[FileChange]:
 
 @contextlib.asynccontextmanager
 async def patch(git_dir: Path, old: str, new: str) -> AsyncGenerator[AsyncIterator[bytes], None]:
-    """Pieces of what `git apply` takes. Who leaves early ends git."""
-    async with _git(git_dir).stream(*_COMPARE, *_PATCH, old, new) as pieces:
+    """Pieces of what `git apply` takes. Who leaves early ends git.
+
+    A renamed link is told as one that went and one that came: of a mere renaming `git apply` does not know that it is
+    a link, and then refuses what comes below the path that it had.
+    """
+    async with _git(git_dir).stream(*_COMPARE, "--raw", *_PATCH, old, new) as pieces:
+        began = await _past_listing(pieces)
+        if began is not None:
+            yield _from(began, pieces)
+            return
+    async with _git(git_dir).stream(*_COMPARE, "--no-renames", *_PATCH, old, new) as pieces:
         yield pieces
+
+
+async def _past_listing(pieces: AsyncIterator[bytes]) -> bytes | None:
+    """What was read of the patch behind the lines of `--raw`; None if one of them renames a link."""
+    begun = b""
+    async for piece in pieces:
+        *lines, begun = (begun + piece).split(b"\n")
+        for number, line in enumerate(lines):
+            if not line.startswith(b":"):
+                return b"\n".join([*lines[number + 1 :], begun])
+            modes, _, _ = line.partition(b"\t")
+            if modes.startswith(_LINK) and modes.rpartition(b" ")[2].startswith(b"R"):
+                return None
+    return begun
+
+
+async def _from(began: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    if began:
+        yield began
+    async for piece in pieces:
+        yield piece
 
 
 def parse(listed: bytes) -> list[FileChange]:

@@ -76,6 +76,22 @@ async def test_the_patch_makes_the_one_of_the_other_and_back(world: World) -> No
     assert contents(target) == now
 
 
+async def test_a_link_that_goes_below_the_path_that_it_had(world: World) -> None:
+    empty = (await world.take()).snapshot.tree
+    (world.files / "w").symlink_to("somewhere")
+    old = (await world.take()).snapshot.tree
+    (world.files / "w").unlink()
+    (world.files / "w").mkdir()
+    (world.files / "w" / "link").symlink_to("somewhere")
+    new = (await world.take()).snapshot.tree
+    target = world.root / "applied"
+    target.mkdir()
+    apply(target, await whole(world, empty, old))
+    apply(target, await whole(world, old, new))
+    assert contents(target) == contents(world.files)
+    assert b"rename" not in await whole(world, old, new)
+
+
 async def test_attributes_and_drivers_of_the_tree_change_nothing(world: World) -> None:
     git(world.files, "init", "--quiet")
     git(world.files, "config", "diff.evil.textconv", f"touch {world.root / 'ran'}; cat")
