@@ -51,9 +51,11 @@ async def look(git: Git, work_tree: Path, base: str | None) -> Seen:
     changed, listed, before = await asked
     others = split(listed)
     nested = [path for path in others if path.endswith(b"/")]
+    # Where the index has a file, git says nothing of a repository that took its place.
+    nested += await asyncio.to_thread(_repositories, work_tree, split(changed))
     inner, placeholders = await _enter(git, nested) if nested else ([], [])
     files = [path for path in (*others, *inner) if not path.endswith(b"/")]
-    repositories = {path[:-1] for path in (*others, *inner) if path.endswith(b"/")}
+    repositories = {path[:-1] for path in (*nested, *inner) if path.endswith(b"/")}
     paths = frozenset((*split(changed), *files))
     ignored = await _ignored(git, base) if any(path.endswith(b".gitignore") for path in paths) else frozenset()
     return Seen(before, paths - ignored, _parents(files) | repositories, ignored.union(placeholders))
@@ -97,6 +99,16 @@ async def _enter(git: Git, nested: Sequence[bytes]) -> tuple[list[bytes], list[b
         found += listed
         nested = [path for path in listed if path.endswith(b"/") and path not in seen]
     return found, placeholders
+
+
+def _repositories(work_tree: Path, paths: Sequence[bytes]) -> list[bytes]:
+    """Those that are one. A hint, as what git says is."""
+    found = []
+    for path in paths:
+        place = os.path.join(os.fsencode(work_tree), path)  # noqa: PTH118 - names of any bytes
+        if os.path.isdir(place) and not os.path.islink(place) and os.path.lexists(place + b"/.git"):  # noqa: PTH112, PTH114
+            found.append(path + b"/")
+    return found
 
 
 def _parents(paths: Iterable[bytes]) -> frozenset[bytes]:

@@ -134,6 +134,19 @@ async def test_nested_repositories_come_back_with_their_files_and_their_history(
     assert second.snapshot.tree != first.snapshot.tree
 
 
+async def test_a_repository_in_the_place_of_a_file(world: World) -> None:
+    (world.files / "library").write_text("a file\n")
+    (world.files / "link").write_text("another\n")
+    await world.take()
+    (world.files / "library").unlink()
+    commit(make(world.files / "library"))
+    (world.files / "link").unlink()
+    (world.files / "link").symlink_to("library")
+    taken = await world.take()
+    assert contents(await world.restored(taken)) == contents(world.files)
+    assert await world.take() == taken
+
+
 async def test_what_is_in_a_submodule_comes_back_and_the_tree_has_its_link(world: World) -> None:
     commit(world.root / "library")
     commit(world.files)
