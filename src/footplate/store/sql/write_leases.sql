@@ -1,0 +1,52 @@
+-- Who may write where two would meet.
+
+-- name: queue_to_write
+-- Who was gone long ago is not waited for any more, and goes.
+with gone as (
+    delete from write_queue
+    where organisation = $1 and place = $2 and asked_at < clock_timestamp() - interval '1 hour'
+)
+insert into write_queue (organisation, place, asker) values ($1, $2, $3)
+on conflict (asker) do update set asked_at = clock_timestamp()
+returning ticket
+
+-- name: ask_to_write
+update write_queue set asked_at = clock_timestamp() where ticket = $1
+
+-- name: take_to_write
+-- The first living one in the queue takes it, once it is free or its holder's time is over. A retry of the statement finds
+-- it taken by its own ticket, with the same token.
+insert into write_leases as l (organisation, place, token, ticket, holder, since, until)
+select $1, $2, 1, $3, $4, clock_timestamp(), clock_timestamp() + $5 * interval '1 second'
+where not exists (
+    select from write_queue
+    where organisation = $1 and place = $2 and ticket < $3
+      and asked_at > clock_timestamp() - $6 * interval '1 second'
+)
+on conflict (organisation, place) do update
+set token = l.token + case when l.ticket = excluded.ticket then 0 else 1 end,
+    ticket = excluded.ticket, holder = excluded.holder, until = excluded.until,
+    since = case when l.ticket = excluded.ticket then l.since else excluded.since end
+where l.holder is null or l.until < clock_timestamp() or l.ticket = excluded.ticket
+returning token, since
+
+-- name: leave_queue
+delete from write_queue where ticket = $1
+
+-- name: writer
+-- Who has it, and how many come first.
+select l.holder, l.since, extract(epoch from clock_timestamp() - l.since)::float as seconds,
+       (select count(*) from write_queue q
+        where q.organisation = l.organisation and q.place = l.place and q.ticket < $3
+          and q.asked_at > clock_timestamp() - $4 * interval '1 second') as before
+from write_leases l
+where l.organisation = $1 and l.place = $2 and l.holder is not null
+
+-- name: renew_to_write
+-- Also when its time is over, as long as nobody else took it.
+update write_leases set until = clock_timestamp() + $4 * interval '1 second'
+where organisation = $1 and place = $2 and token = $3 and holder is not null
+returning token
+
+-- name: end_to_write
+update write_leases set holder = null where organisation = $1 and place = $2 and token = $3

@@ -1,0 +1,104 @@
+"""Write leases in the database: a queue, one holder, and a token that tells a late one that it is late.
+
+What a process sees that dies here: a ticket that it no longer asks with is passed over after `_GONE` seconds; a lease
+that it took is free when its time is over. A statement whose acknowledgement was lost may be sent again.
+"""
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import structlog
+
+from footplate.domain.errors import Unavailable
+from footplate.domain.leases import HOLD, WAIT, LeaseHeld, LeaseLost
+from footplate.store.database import Database
+
+_GONE: Final = 10.0
+"""Seconds without a question: whoever waited is not there any more."""
+_ASK_FIRST: Final = 0.05
+_ASK_EVERY: Final = 0.5
+
+log = structlog.get_logger(__name__)
+
+
+class WriteLeases:
+    def __init__(self, database: Database, *, hold: float = HOLD) -> None:
+        self._database = database
+        self._hold = hold
+
+    @asynccontextmanager
+    async def held(
+        self, organisation: str, place: str, *, who: str, wait: float = WAIT, named: str | None = None
+    ) -> AsyncGenerator["Held", None]:
+        lease = await self._wait(organisation, place, who, wait, named or place)
+        renewing = asyncio.create_task(lease.renewing())
+        try:
+            yield lease
+        finally:
+            renewing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await renewing
+            await _quietly(self._database, "end_to_write", organisation, place, lease.token)
+
+    async def _wait(self, organisation: str, place: str, who: str, wait: float, named: str) -> "Held":
+        began = time.monotonic()
+        row = await self._database.fetchrow("queue_to_write", organisation, place, secrets.token_hex(16))
+        assert row is not None
+        ticket: int = row["ticket"]
+        pause = _ASK_FIRST
+        try:
+            while True:
+                await self._database.fetch("ask_to_write", ticket)
+                taken = await self._database.fetchrow(
+                    "take_to_write", organisation, place, ticket, who, self._hold, _GONE
+                )
+                if taken is not None:
+                    return Held(self._database, organisation, place, taken["token"], self._hold, named)
+                left = wait - (time.monotonic() - began)
+                if left <= 0:
+                    await self._give_up(organisation, place, ticket, wait, named)
+                await asyncio.sleep(min(pause, max(left, 0.001)))
+                pause = min(pause * 1.5, _ASK_EVERY)
+        finally:
+            await _quietly(self._database, "leave_queue", ticket)
+
+    async def _give_up(self, organisation: str, place: str, ticket: int, wait: float, named: str) -> None:
+        """Raises, unless it has just become free."""
+        row = await self._database.fetchrow("writer", organisation, place, ticket, _GONE)
+        if row is not None:
+            raise LeaseHeld(named, holder=row["holder"], since=row["since"], waited=wait, before=row["before"])
+
+
+class Held:
+    def __init__(self, database: Database, organisation: str, place: str, token: int, hold: float, named: str) -> None:
+        self._database = database
+        self._where = (organisation, place)
+        self._hold = hold
+        self._named = named
+        self.token = token
+
+    async def check(self) -> None:
+        row = await self._database.fetchrow("renew_to_write", *self._where, self.token, self._hold)
+        if row is None:
+            raise LeaseLost(self._named)
+
+    async def renewing(self) -> None:
+        """Whether it is still ours is asked before something is written: here nobody would hear of it."""
+        while True:
+            await asyncio.sleep(self._hold / 3)
+            with contextlib.suppress(Unavailable):
+                await self.check()
+
+
+async def _quietly(database: Database, query: str, *args: object) -> None:
+    """What is not said now is found out by time."""
+    try:
+        async with asyncio.timeout(5):
+            await database.fetch(query, *args)
+    except (Unavailable, TimeoutError) as error:
+        log.warning("a lease was not given back", action="lease.not_ended", reason=str(error))

@@ -1,0 +1,122 @@
+"""One writer at a time: in the order in which they came, and a dead one only for as long as its time lasts."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from footplate.domain.leases import LeaseHeld, LeaseLost
+from footplate.store.write_leases import WriteLeases
+
+from .cell import Cell, somebody
+
+PLACE = "proj_1 refs/heads/main"
+
+
+async def test_one_at_a_time_and_in_the_order_of_the_queue(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database), somebody().organisation
+    order: list[int] = []
+    inside = 0
+
+    async def write(number: int) -> int:
+        nonlocal inside
+        await asyncio.sleep(number * 0.1)
+        async with leases.held(organisation, PLACE, who=f"writer {number}") as lease:
+            inside += 1
+            assert inside == 1
+            order.append(number)
+            await asyncio.sleep(0.2)
+            await lease.check()
+            inside -= 1
+            return lease.token
+
+    tokens = await asyncio.gather(*(write(number) for number in range(6)))
+    assert order == sorted(order)
+    assert [*tokens] == [1, 2, 3, 4, 5, 6]
+
+
+async def test_other_places_and_organisations_do_not_wait(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database), somebody().organisation
+    async with (
+        leases.held(organisation, PLACE, who="a"),
+        leases.held(organisation, "proj_1 refs/heads/next", who="b", wait=0),
+        leases.held(somebody().organisation, PLACE, who="c", wait=0),
+    ):
+        pass
+
+
+async def test_who_waited_too_long_is_told_who_holds_it_and_since_when(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database), somebody().organisation
+    async with leases.held(organisation, PLACE, who="the merge of session sesn_1"):
+        waiting = asyncio.create_task(_hold(leases, organisation, "in between", 0.2))
+        await asyncio.sleep(0.1)
+        with pytest.raises(LeaseHeld) as caught:
+            async with leases.held(organisation, PLACE, who="late", wait=0.3, named="the branch main"):
+                raise AssertionError
+    await waiting
+    error = caught.value
+    assert error.status == 409
+    assert "the branch main: the merge of session sesn_1, since 20" in error.message
+    assert "Waited 0 s" in error.message
+    assert "1 more" in error.message
+    assert abs((datetime.now(UTC) - error.since).total_seconds()) < 30
+    async with leases.held(organisation, PLACE, who="late", wait=5):  # no ticket of theirs is in the way
+        pass
+
+
+async def _hold(leases: WriteLeases, organisation: str, who: str, seconds: float) -> None:
+    async with leases.held(organisation, PLACE, who=who, wait=30):
+        await asyncio.sleep(seconds)
+
+
+async def test_a_dead_holder_frees_it_when_its_time_is_over_and_is_fenced(cell: Cell) -> None:
+    organisation = somebody().organisation
+    leases = WriteLeases(cell.database, hold=1.0)
+    dead = leases.held(organisation, PLACE, who="dead")
+    lease = await dead.__aenter__()
+    for task in asyncio.all_tasks():  # as a process that is stopped: it renews nothing
+        if getattr(task.get_coro(), "__name__", "") == "renewing":
+            task.cancel()
+    began = time.monotonic()
+    async with leases.held(organisation, PLACE, who="next", wait=30) as following:
+        assert 0.5 < time.monotonic() - began < 10
+        assert following.token == lease.token + 1
+        with pytest.raises(LeaseLost, match="lost its turn"):
+            await lease.check()
+        await following.check()
+        await dead.__aexit__(None, None, None)  # what a late one gives back is not another's
+        with pytest.raises(LeaseHeld, match="next"):
+            async with leases.held(organisation, PLACE, who="third", wait=0):
+                raise AssertionError
+
+
+async def test_a_living_holder_keeps_it_beyond_its_time(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database, hold=0.6), somebody().organisation
+    async with leases.held(organisation, PLACE, who="long") as lease:
+        with pytest.raises(LeaseHeld):
+            async with leases.held(organisation, PLACE, who="short", wait=2):
+                raise AssertionError
+        await lease.check()
+
+
+async def test_a_dead_waiter_is_passed_over(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database), somebody().organisation
+    async with cell.database.connection() as connection:
+        await connection.execute(
+            "insert into write_queue (organisation, place, asker, asked_at) values ($1, $2, $1, now() - $3::interval)",
+            organisation,
+            PLACE,
+            timedelta(seconds=60),
+        )
+    async with leases.held(organisation, PLACE, who="alive", wait=0):
+        pass
+
+
+async def test_a_lost_acknowledgement_is_one_lease(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database), somebody().organisation
+    cell.database.forget = 3
+    async with leases.held(organisation, PLACE, who="once") as lease:
+        assert lease.token == 1
+    async with leases.held(organisation, PLACE, who="again", wait=0) as lease:
+        assert lease.token == 2
