@@ -147,6 +147,10 @@ class OpenEnvironment(Environment, Protocol):
         """The session's own on this machine, by project or `SCRATCH`. None, where a user named the directory."""
 
     @property
+    def seen(self) -> Mapping[str, str]:
+        """Where those of projects are inside."""
+
+    @property
     def used(self) -> bool:
         """Whether anything was started in it."""
 
@@ -248,9 +252,19 @@ class Trees(Protocol):
         is. Without projects, the same of the scratch tree. Nothing of the session's runs meanwhile.
         """
 
-    async def keep(self, tree: "KeptTree", last: KeptSnapshot | None) -> KeptSnapshot | None:
+    async def keep(
+        self, tree: "KeptTree", last: KeptSnapshot | None, commits: tuple[tuple[str, str], ...] | None = None
+    ) -> KeptSnapshot | None:
         """A snapshot of the tree, in the object store when this returns; the `last` one, if nothing has changed since.
-        None: it is empty, and has always been. Raises `Temporary` when the store does not answer.
+        With the agent's own `commits`; None: as they were. None is returned if it is empty, and has always been.
+        Raises `Temporary` when the store does not answer.
+        """
+
+    async def commits(
+        self, tree: "KeptTree", environment: Environment, seen: str, last: KeptSnapshot | None
+    ) -> tuple[tuple[str, str], ...]:
+        """The agent's own commits, taken in as a bundle that is made inside: branches and `HEAD`, with their ids.
+        `seen`: where the tree is inside. Raises `Permanent` for what cannot be taken in.
         """
 
     async def brought(self, organisation: str, project: SessionProject) -> Brought:

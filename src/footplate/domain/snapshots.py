@@ -10,6 +10,7 @@ SCRATCH: Final = "scratch"
 """The tree of a session without projects, where those of others have a project's id."""
 EMPTY: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """The git tree that has nothing in it."""
+HEAD: Final = "HEAD"
 _ONLY_READ: Final = frozenset({"read", "glob", "grep", "web_fetch", "web_search"})
 
 ChangeStatus = Literal["added", "modified", "deleted", "renamed", "type_changed"]
@@ -24,6 +25,14 @@ class Snapshot:
     apart: str | None = None
     """The id of a second tree: what no git tree holds under its own name. The agent's own git directory (its HEAD,
     index, refs and objects), those of nested repositories, and what is in directories of submodules. None: nothing."""
+    commits: tuple[tuple[str, str], ...] = ()
+    """The agent's own, as a bundle from inside brought them: its branches and `HEAD`, by name, with their ids. Those
+    that are where the tree began are left out."""
+
+    @property
+    def head(self) -> str | None:
+        """The commit that the agent had checked out; None: the one that its tree began with."""
+        return dict(self.commits).get(HEAD)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from typing import Final
 
 import stamina
+import structlog
 
-from footplate.domain.errors import Unavailable
+from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.events import TOOL_RESULTS, TOOL_USES, Event
 from footplate.domain.running import Claim, KeptTree, OpenEnvironment, Trees
 from footplate.domain.snapshots import KeptSnapshot, TreeSnapshot, may_have_written
+
+log = structlog.get_logger(__name__)
 
 _PATIENCE: Final = 30.0
 """Seconds for an object store that does not answer: a call's result is worth the wait."""
@@ -42,6 +45,9 @@ class TurnFiles:
         self._last: dict[str, KeptSnapshot] = {**claim.files.kept}
         self._begins = claim.attempt == 1
         self._called = False
+        self._wrote = False
+        self._commits: dict[str, tuple[tuple[str, str], ...]] = {}
+        """The agent's own, once they were collected."""
         self._reads: set[str] = set()
         """Calls that write nothing."""
         self.lock = asyncio.Lock()
@@ -51,6 +57,7 @@ class TurnFiles:
         """Whether the files have to be looked at before these events are in the log."""
         uses = [event for event in events if event.type in TOOL_USES]
         self._reads |= {event.id for event in uses if not may_have_written(event)}
+        self._wrote = self._wrote or any(event.id not in self._reads for event in uses)
         begins = self._begins and bool(uses)
         self._called = self._called or bool(uses)
         return begins or (self._each_call and any(map(self._may_have_written, events)))
@@ -60,13 +67,27 @@ class TurnFiles:
         begins, self._begins = self._begins, False
         found = []
         for name, tree in self._kept.items():
-            kept = await self._keep(tree, self._last.get(name))
+            kept = await self._keep(tree, self._last.get(name), self._commits.get(name))
             if kept is not None and kept != self._last.get(name):
                 found.append(TreeSnapshot(name, kept, begins))
         return found
 
     def committed(self, found: Sequence[TreeSnapshot]) -> None:
         self._last |= {snapshot.tree: snapshot.kept for snapshot in found}
+
+    async def collect(self) -> None:
+        """The commits that the agent made, by a program inside: while the turn's environment is still open. What cannot
+        be had of them is told to the operator; the files are kept all the same.
+        """
+        if self._trees is None or not self._wrote:
+            return
+        for name, seen in self._environment.seen.items():
+            try:
+                self._commits[name] = await self._trees.commits(
+                    self._kept[name], self._environment, seen, self._last.get(name)
+                )
+            except FootplateError as error:
+                log.warning("commits not collected", action="turn.no_commits", tree=name, reason=error.message)
 
     async def at_the_end(self) -> list[TreeSnapshot]:
         """Where nothing was ever started, and no tool called, nothing can have changed."""
@@ -81,9 +102,11 @@ class TurnFiles:
         call_id = event.body.get("tool_use_id") or event.body.get("mcp_tool_use_id")
         return event.type in TOOL_RESULTS and call_id not in self._reads
 
-    async def _keep(self, tree: KeptTree, last: KeptSnapshot | None) -> KeptSnapshot | None:
+    async def _keep(
+        self, tree: KeptTree, last: KeptSnapshot | None, commits: tuple[tuple[str, str], ...] | None
+    ) -> KeptSnapshot | None:
         assert self._trees is not None
         async for attempt in stamina.retry_context(on=Unavailable, timeout=_PATIENCE, attempts=None, wait_max=1.0):
             with attempt:
-                return await self._trees.keep(tree, last)
+                return await self._trees.keep(tree, last, commits)
         raise AssertionError  # the loop above returns or raises

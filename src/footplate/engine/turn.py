@@ -189,6 +189,8 @@ class _Turn:
         lodging = self._lodging = await self._lodge()
         try:
             outcome = await self._work_in(lodging)
+            if self._log.files is not None:
+                await self._log.files.collect()
         except BaseException:
             await self._leave()
             raise

@@ -126,6 +126,10 @@ class EnclosedEnvironment(GuardedEnvironment):
         return trees.own(self._view.trees, self._view.tree, named=self._view.named)
 
     @property
+    def seen(self) -> Mapping[str, str]:
+        return trees.seen(self._view.trees)
+
+    @property
     def scratch(self) -> str:
         """Named after the lease: in a container that others made, /tmp is older than the turn."""
         return SCRATCH if self._lease is None else f"{SCRATCH}-{self._lease.id}"

@@ -56,6 +56,11 @@ def own(placed: Sequence[PlacedTree], tree: Path, *, named: bool) -> Mapping[str
     return {SCRATCH: tree}
 
 
+def seen(placed: Sequence[PlacedTree]) -> Mapping[str, str]:
+    """Where each project is inside."""
+    return {found.project_id: found.seen for found in placed}
+
+
 def variables(projects: Sequence[SessionProject], placed: Sequence[PlacedTree]) -> Mapping[str, str]:
     """For every command: where each project is, in their order."""
     if not placed:

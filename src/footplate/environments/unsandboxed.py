@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from footplate.domain.ports import FileInfo
+from footplate.domain.snapshots import SCRATCH
 from footplate.environments import files
 from footplate.environments.guarded import GRACE, GuardedEnvironment
 from footplate.environments.guardian import Guardian
@@ -48,6 +49,10 @@ class UnsandboxedEnvironment(GuardedEnvironment):
     @property
     def trees(self) -> Mapping[str, Path]:
         return self._trees
+
+    @property
+    def seen(self) -> Mapping[str, str]:
+        return {name: str(tree) for name, tree in self._trees.items() if name != SCRATCH}
 
     async def read(self, path: str) -> bytes:
         return await asyncio.to_thread(files.read, self._resolve(path))

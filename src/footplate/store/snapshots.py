@@ -23,7 +23,10 @@ async def files_at(connection: Connection, session_id: str, trees: Sequence[str]
 def by_tree(rows: Sequence[Row]) -> Mapping[str, KeptSnapshot]:
     return {
         row["tree"]: KeptSnapshot(
-            row["number"], Snapshot(row["files"], row["apart"]), row["base"], tuple(row["left_out"])
+            row["number"],
+            Snapshot(row["files"], row["apart"], tuple(sorted(row["commits"].items()))),
+            row["base"],
+            tuple(row["left_out"]),
         )
         for row in rows
     }

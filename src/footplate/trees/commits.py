@@ -1,71 +1,116 @@
 """An agent's own commits, brought to the host: as a bundle that git inside the environment makes, with no right that
 the agent lacks, and that the host takes in by content alone. Nothing of the agent's git directory is read by the host.
+
+What git inside says of branches is the agent's word. It counts as far as the host then has such a commit, whole.
 """
 
 import asyncio
+import re
 import shlex
-import tempfile
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Final
 
 from footplate.domain.errors import Permanent
 from footplate.domain.ports import Environment
+from footplate.domain.snapshots import HEAD
 from footplate.trees.git import Git, GitFailed
+from footplate.trees.scratch import scratch
+from footplate.trees.snapshots import CONFIGURATION
 
-AGENTS: Final = "refs/agent/"
-"""Where the host keeps the agent's branches."""
-_SECONDS: Final = 300.0
-_MOST: Final = 1 << 30
+Commits = tuple[tuple[str, str], ...]
+
+MOST_BYTES: Final = 128 << 20
+"""Of one bundle: it is in memory once."""
+_MOST_BRANCHES: Final = 100
+_SECONDS: Final = 120.0
 _BUNDLE: Final = "commits.bundle"
-_MAKE: Final = """cd {tree} && mkdir -p {scratch} && rm -f {bundle} && \
-if [ -n "$(git rev-list -n 1 --branches --not {known})" ]; then \
-git bundle create -q {bundle} --branches --not {known} && wc -c < {bundle}; else echo 0; fi"""
+_LINE: Final = re.compile(r"(?P<id>[0-9a-f]{40}) (?P<name>HEAD|refs/heads/[^\x00-\x20\x7f]{1,255})")
+# Its own configuration may name programs; those are the agent's, and run nothing here.
+_MAKE: Final = """
+cd {tree} || exit 1
+export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_OPTIONAL_LOCKS=0 GIT_TERMINAL_PROMPT=0
+export GIT_NO_REPLACE_OBJECTS=1 GIT_NO_LAZY_FETCH=1 LC_ALL=C GIT_DIR=.git GIT_WORK_TREE=.
+ours() {{ git -c core.fsmonitor=false -c core.hooksPath=/dev/null -c core.pager=cat -c protocol.allow=never "$@"; }}
+mkdir -p {scratch} && rm -f {bundle}
+head=$(ours rev-parse -q --verify 'HEAD^{{commit}}') && echo "$head HEAD"
+ours for-each-ref --count={most} --format='%(objectname) %(refname)' refs/heads/ || exit 1
+some=$(ours rev-list -n 1 --ignore-missing ${{head:+HEAD}} --branches --not {known}) || exit 1
+test -z "$some" && exit 0
+ours bundle create -q {bundle} --ignore-missing ${{head:+HEAD}} --branches --not {known} || exit 1
+echo "$(wc -c < {bundle}) bytes"
+"""
 
 
 class NoCommits(Permanent):
     code = "no_commits"
 
 
-async def collect(environment: Environment, tree: str, git: Git, base: str | None) -> Mapping[str, str]:
-    """The agent's branches that have commits which the host did not have, by name, in `refs/agent/` of the host's.
+async def collect(environment: Environment, tree: str, git: Git, base: str | None, last: Commits = ()) -> Commits:
+    """The agent's branches and `HEAD`, but for those that are at `base`. Their objects are the host's by then.
 
-    `tree`: as it is seen inside.
+    `tree`: as it is seen inside. `last`: those that the host has already.
     """
     bundle = f"{environment.scratch}/{_BUNDLE}"
-    known = shlex.quote(base) if base else "--remotes"
-    words = {"tree": shlex.quote(tree), "scratch": shlex.quote(environment.scratch), "bundle": shlex.quote(bundle)}
-    made = await environment.run(["sh", "-c", _MAKE.format(known=known, **words)], timeout=_SECONDS)
-    size = made.stdout.strip()
-    if made.exit_code != 0 or not size.isdigit():
-        said = made.stderr.decode("utf-8", "replace").strip() or made.error
+    known = dict.fromkeys([*([] if base is None else [base]), *(commit for _, commit in last)])
+    made = await environment.run(["sh", "-c", _script(environment, tree, bundle, [*known])], timeout=_SECONDS)
+    if made.exit_code != 0 or made.truncated:
+        said = made.stderr.decode("utf-8", "replace").strip()[-500:] or made.error
         raise NoCommits(f"The agent's git could not give its commits away: {said}")
-    if size == b"0":
-        return {}
-    if int(size) > _MOST:
-        raise NoCommits(f"The agent's commits take {int(size)} bytes, and at most {_MOST} are taken.")
-    return await _take(await environment.read(bundle), git)
+    *lines, size = made.stdout.decode("utf-8", "surrogateescape").splitlines() or [""]
+    if not size.endswith(" bytes"):
+        lines, size = [*lines, size], "0 bytes"
+    if (count := int(size.split()[0])) > MOST_BYTES:
+        raise NoCommits(f"The agent's commits take {count} bytes, and at most {MOST_BYTES} are taken.")
+    if count:
+        await take(await environment.read(bundle), git)
+    return await _present(git, [(name, commit) for name, commit in _named(lines) if commit != base])
 
 
-async def _take(content: bytes, git: Git) -> Mapping[str, str]:
-    """Whatever it is: git checks every object's name, and its form, before there is a reference to it."""
-    checked = Git(git_dir=git.git_dir, configuration={**git.configuration, "transfer.fsckObjects": "true"})
-    with tempfile.TemporaryDirectory(dir=git.git_dir, prefix="bundle-") as directory:
-        file = Path(directory, _BUNDLE)
-        await asyncio.to_thread(file.write_bytes, content)
+def _script(environment: Environment, tree: str, bundle: str, known: Sequence[str]) -> str:
+    return _MAKE.format(
+        tree=shlex.quote(tree),
+        scratch=shlex.quote(environment.scratch),
+        bundle=shlex.quote(bundle),
+        known=" ".join(known),
+        most=_MOST_BRANCHES,
+    )
+
+
+async def take(content: bytes, git: Git) -> None:
+    """Whatever it is: git checks each object's form, and that all that it refers to is there, before it is the host's.
+    What the bundle's head says is not read.
+    """
+    _, found, pack = content[: 1 << 20].partition(b"\n\nPACK")
+    if not content.startswith(b"# v") or not found or not pack:
+        raise NoCommits("What the agent's git made is no bundle.")
+    start = content.index(b"\n\nPACK") + 2
+    with scratch(git.git_dir) as place:
+        file = place / "pack"
+        await asyncio.to_thread(file.write_bytes, content[start:])
         try:
-            listed = await checked.run("bundle", "unbundle", str(file))
+            await Git(git_dir=git.git_dir, configuration=CONFIGURATION).convert(
+                "index-pack", "--stdin", "--fix-thin", "--strict", source=file, target=place / "said"
+            )
         except GitFailed as error:
             raise NoCommits(f"The agent's commits could not be taken in: {error.said}") from error
-    refs = dict(_refs(line) for line in listed.decode("utf-8", "surrogateescape").splitlines())
-    heads = {
-        name.removeprefix("refs/heads/"): commit for name, commit in refs.items() if name.startswith("refs/heads/")
-    }
-    for branch, commit in heads.items():
-        await checked.run("update-ref", f"{AGENTS}{branch}", commit)
-    return heads
 
 
-def _refs(line: str) -> tuple[str, str]:
-    commit, _, name = line.partition(" ")
-    return name, commit
+def _named(lines: Sequence[str]) -> list[tuple[str, str]]:
+    found = []
+    for line in lines:
+        if (match := _LINE.fullmatch(line)) is None:
+            continue
+        name = match["name"]
+        if name.isprintable():  # the log could not keep another
+            found.append((HEAD if name == HEAD else name.removeprefix("refs/heads/"), match["id"]))
+    return found
+
+
+async def _present(git: Git, named: Sequence[tuple[str, str]]) -> Commits:
+    """Those that the host has, as commits."""
+    asked = "".join(f"{commit}\n" for _, commit in named).encode()
+    if not asked:
+        return ()
+    out = await git.run("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
+    commits = {line.split()[0].decode() for line in out.splitlines() if line.endswith(b" commit")}
+    return tuple(sorted((name, commit) for name, commit in named if commit in commits))

@@ -49,6 +49,8 @@ class Step:
     snapshot: Snapshot
     before: Snapshot | None
     """None: it is the first, and its pack has all of it."""
+    base: str | None = None
+    """A commit whose history is in no pack: that of the project, where the agent's own commits begin."""
 
     def name(self, part: int, parts: int) -> str:
         before = _NONE if self.before is None else short(self.before)
@@ -56,7 +58,9 @@ class Step:
 
 
 def short(snapshot: Snapshot) -> str:
-    return hashlib.sha256(f"{snapshot.tree} {snapshot.apart or ''}".encode()).hexdigest()[:16]
+    commits = "".join(f" {commit} {name}" for name, commit in snapshot.commits)
+    named = f"{snapshot.tree} {snapshot.apart or ''}{commits}"
+    return hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
@@ -66,7 +70,7 @@ async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
         wanted, pack = place / "wanted", place / "pack"
         known = [step.before] if step.before is not None else []
         *others, this = await _commits(git, [*known, step.snapshot], place)
-        wanted.write_text("".join([f"{this}\n", *(f"^{other}\n" for other in others)]))
+        wanted.write_text(_revisions(this, others, step.base if step.snapshot.commits else None))
         await git.convert(
             *("pack-objects", "-q", "--revs", "--thin", "--stdout", "--delta-base-offset"), source=wanted, target=pack
         )
@@ -105,16 +109,20 @@ async def download(
         )
 
 
-async def copy(source: Path, git_dir: Path, snapshot: Snapshot, known: Snapshot | None = None) -> bool:
-    """The same from another git directory of this host, in one pack, however many led there. False: it has not all."""
+async def copy(
+    source: Path, git_dir: Path, snapshot: Snapshot, known: Snapshot | None = None, base: str | None = None
+) -> bool:
+    """The same from another git directory of this host, in one pack, however many led there. False: it has not all.
+    `base`: a commit that the git directory has, with all that came before.
+    """
     beside = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(source / "objects")}
     git = Git(git_dir=git_dir, configuration=CONFIGURATION, variables=beside)
-    if not await has_all(git, [tree for _, tree in _trees(snapshot)]):
+    if not await has_all(git, ids_of(snapshot)):
         return False
     with scratch(git_dir) as place:
         wanted, pack = place / "wanted", place / "pack"
         *others, this = await _commits(git, [*([] if known is None else [known]), snapshot], place)
-        wanted.write_text("".join([f"{this}\n", *(f"^{other}\n" for other in others)]))
+        wanted.write_text(_revisions(this, others, base if snapshot.commits else None))
         await git.convert("pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset", source=wanted, target=pack)
         await replace(git, variables={}).convert("index-pack", "--stdin", source=pack, target=place / "said")
     return True
@@ -164,7 +172,9 @@ async def _commits(git: Git, snapshots: Sequence[Snapshot], place: Path) -> list
     roots = (await git.run("mktree", "--batch", stdin=f"{listed}\n".encode())).decode().split()
     files: list[Path] = []
     parent = ""
-    for number, root in enumerate(roots):
+    for number, (root, snapshot) in enumerate(zip(roots, snapshots, strict=True)):
+        # The agent's commits are its parents too, so that they come with it.
+        parent += "".join(f"parent {commit}\n" for commit in dict(snapshot.commits).values())
         body = f"tree {root}\n{parent}author {_NOBODY}\ncommitter {_NOBODY}\n\nsnapshot\n".encode()
         files.append(place / f"commit-{number}")
         files[-1].write_bytes(body)
@@ -172,6 +182,16 @@ async def _commits(git: Git, snapshots: Sequence[Snapshot], place: Path) -> list
         parent = f"parent {digest.hexdigest()}\n"
     paths = "".join(f"{file}\n" for file in files).encode()
     return (await git.run("hash-object", "-t", "commit", "-w", "--stdin-paths", stdin=paths)).decode().split()
+
+
+def ids_of(snapshot: Snapshot) -> list[str]:
+    """Who has these objects has all of it."""
+    return [*(tree for _, tree in _trees(snapshot)), *(commit for _, commit in snapshot.commits)]
+
+
+def _revisions(this: str, others: Sequence[str], base: str | None) -> str:
+    known = [*others, *([] if base is None else [base])]
+    return "".join([f"{this}\n", *(f"^{other}\n" for other in known)])
 
 
 def _trees(snapshot: Snapshot) -> list[tuple[str, str]]:

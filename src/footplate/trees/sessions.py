@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from footplate.domain.brought import Brought
+from footplate.domain.ports import Environment
 from footplate.domain.projects import PRIVATE_TREES, Base, SessionProject, Trust
 from footplate.domain.running import KeptTree, PlacedTree, TreeGround, Trees
 from footplate.domain.snapshots import NO_FILES, SCRATCH, Files, KeptSnapshot, bases_of, prefix_of
 from footplate.trees import bringing
+from footplate.trees.commits import Commits, collect
 from footplate.trees.git import Git
 from footplate.trees.keeping import Keeper, TreePlace
 from footplate.trees.locks import locked
@@ -96,16 +98,23 @@ class SessionTrees(Trees):
             )
         )
 
-    async def keep(self, tree: KeptTree, last: KeptSnapshot | None) -> KeptSnapshot | None:
+    async def keep(
+        self, tree: KeptTree, last: KeptSnapshot | None, commits: Commits | None = None
+    ) -> KeptSnapshot | None:
         place = self._tree_place(tree)
         if not place.git_dir.is_dir():
             if last is None and not await asyncio.to_thread(_has_any, tree.files):
                 return None
             await _make_host(place.git_dir)
-        kept = await self._keeper.keep(place, last)
+        kept = await self._keeper.keep(place, last, commits)
         if kept != last:
             go_on_from(place.git_dir, [last, kept])
         return kept
+
+    async def commits(self, tree: KeptTree, environment: Environment, seen: str, last: KeptSnapshot | None) -> Commits:
+        base = tree.project.base.commit if tree.project is not None and tree.project.base is not None else None
+        known = () if last is None else last.snapshot.commits
+        return await collect(environment, seen, Git(git_dir=self._host(tree)), base, known)
 
     def _host(self, tree: KeptTree, session_id: str | None = None) -> Path:
         """`session_id`: of another session with the same projects."""

@@ -36,7 +36,10 @@ class TwinTrees:
     failures: int = 0
     looked: list[KeptTree] = field(default_factory=list)
 
-    async def keep(self, tree: KeptTree, last: KeptSnapshot | None) -> KeptSnapshot | None:
+    async def keep(
+        self, tree: KeptTree, last: KeptSnapshot | None, commits: tuple[tuple[str, str], ...] | None = None
+    ) -> KeptSnapshot | None:
+        assert commits is None
         if self.failures:
             self.failures -= 1
             raise Unavailable("The object store does not answer.")
@@ -47,6 +50,7 @@ class TwinTrees:
 @dataclass
 class TwinEnvironment:
     trees: Mapping[str, Path] = field(default_factory=lambda: {SCRATCH: Path("/tree")})
+    seen: Mapping[str, str] = field(default_factory=dict)
     used: bool = False
 
 

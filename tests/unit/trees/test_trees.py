@@ -31,7 +31,7 @@ from footplate.proxy.models import ModelProxy
 from footplate.stack.dockerd import missing
 from footplate.store.objects import Objects
 from footplate.testing.scratch import USUAL
-from footplate.trees.commits import NoCommits, _take, collect
+from footplate.trees.commits import NoCommits, collect, take
 from footplate.trees.keeping import Keeper
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.placing import TreeLost
@@ -539,16 +539,23 @@ async def test_agents_commits_come_as_a_bundle(host: Host, environments: Environ
         )
         try:
             mirror = host.trees.git("default", SESSION, host.ground().tree)
-            assert await collect(opened, opened.root, mirror, on.base.commit) == {}
+            assert await collect(opened, opened.root, mirror, on.base.commit) == ()
             work = "git config core.pager false; git switch -qc topic && echo x > x && git add x && git commit -qm x"
             assert (await opened.shell(work, timeout=30)).exit_code == 0
             found = await collect(opened, opened.root, mirror, on.base.commit)
+            assert await collect(opened, opened.root, mirror, on.base.commit, found) == found
+            assert (await opened.shell("git commit -q --allow-empty -m y", timeout=30)).exit_code == 0
+            last = await collect(opened, opened.root, mirror, on.base.commit, found)
+            assert (
+                await opened.shell("git switch -q --detach main && git branch -qD topic", timeout=30)
+            ).exit_code == 0
+            assert await collect(opened, opened.root, mirror, on.base.commit, last) == ()
         finally:
             await opened.aclose()
             await models.aclose()
-    assert list(found) == ["topic"]
-    log = await mirror.run("log", "--format=%s", "refs/agent/topic")
-    assert log.split() == [b"x", b"first"]
+    assert [name for name, _ in found] == ["HEAD", "topic"]
+    log = await mirror.run("log", "--format=%s", dict(last)["topic"])
+    assert log.split() == [b"y", b"x", b"first"]
     assert git(user, "branch", "--list", "topic") == ""
 
 
@@ -563,5 +570,4 @@ async def test_a_crafted_bundle_is_not_taken_in(host: Host) -> None:
         os.urandom(500),
     ):
         with pytest.raises(NoCommits):
-            await _take(content, mirror)
-    assert await mirror.run("for-each-ref", "refs/agent/") == b""
+            await take(content, mirror)

@@ -63,13 +63,16 @@ with head as (
     where $17 > 0 and session_id = $1 and id = $4
 ), new_files as (
     -- From the first of the events on that come with them; what comes without an event is of the last one.
-    insert into snapshots (session_id, tree, seq, organisation, turn_id, begins, number, files, apart, base, left_out)
+    insert into snapshots (session_id, tree, seq, organisation, turn_id, begins, number, files, apart, base, left_out,
+                           commits)
     select $1, tree, head.seq - greatest(cardinality($5::text[]), 1) + 1, $2, $4, begins, number, files, nullif(apart, ''),
-           nullif(base, ''), array(select json_array_elements_text(left_out::json))
-    from head, unnest($19::text[], $20::boolean[], $21::integer[], $22::text[], $23::text[], $24::text[], $25::text[])
-        as b (tree, begins, number, files, apart, base, left_out)
+           nullif(base, ''), array(select json_array_elements_text(left_out::json)), commits::jsonb
+    from head, unnest($19::text[], $20::boolean[], $21::integer[], $22::text[], $23::text[], $24::text[], $25::text[],
+                      $26::text[])
+        as b (tree, begins, number, files, apart, base, left_out, commits)
     on conflict (session_id, tree, seq) do update
-    set number = excluded.number, files = excluded.files, apart = excluded.apart, left_out = excluded.left_out
+    set number = excluded.number, files = excluded.files, apart = excluded.apart, left_out = excluded.left_out,
+        commits = excluded.commits
 )
 select seq, entries, now() as created_at from head
 
