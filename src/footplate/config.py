@@ -15,6 +15,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from footplate.domain.leases import HOLD
 from footplate.domain.networks import Network, NetworkMode
 from footplate.domain.projects import OF_ORGANISATION
 
@@ -90,6 +91,8 @@ class Settings(BaseSettings):
     one's own directory; without it, the root is the default organisation's. Not set: `projects` in `data_dir`."""
     git_seconds: float = Field(default=600.0, gt=0)
     """How long one fetch of a project may take."""
+    branch_lease: float = Field(default=HOLD, gt=0)
+    """How long a process that writes to a project's branch may be silent before another may write there."""
     snapshots: Literal["calls", "turns"] = "calls"
     """When files are kept off the host: with the result of each call, or at the end of each turn alone. The latter is
     quicker where commands are many and short, and a host that is lost takes the turn's files with it."""

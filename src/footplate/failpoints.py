@@ -26,6 +26,7 @@ POINTS: Final = (
 TREE_POINTS: Final = ("tree_written", "files_kept")
 
 API_POINTS: Final = ("before_answer",)
+LEAVING_POINTS: Final = ("before_ref", "after_ref")
 
 # Of retention and deletion.
 ARCHIVE_POINTS: Final = (

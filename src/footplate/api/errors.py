@@ -74,6 +74,8 @@ def envelope(error: FootplateError, status: int, request_id: str) -> JsonObject:
     details["docs"] = f"{DOCS}#{error.code}"
     if error_code := error.fields.get("error_code"):
         details["details"] = {"error_code": error_code}
+    if conflicts := error.fields.get("conflicts"):
+        details["conflicts"] = conflicts
     return {"type": "error", "error": details, "request_id": request_id}
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from starlette.requests import HTTPConnection
 
 from footplate.domain.environments import Backend
+from footplate.domain.leaving import Leaving
 from footplate.domain.services import Diffs, Health, Keys, Notifier, Reads, Tails, Units
 from footplate.domain.transcripts import Transcripts
 from footplate.domain.usage import UsageReads
@@ -29,6 +30,7 @@ class ApiServices:
     health: Health
     usage: UsageReads
     diffs: Diffs
+    leaving: Leaving
     backend: Backend
     """What the workers run commands in, as far as an environment may ask something of it."""
     harnesses: frozenset[str]

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
-from footplate.client.models import Agent, Deleted, Diff, Environment, Event, Project, Session, Turn, Usage
+from footplate.client.models import Agent, Deleted, Diff, Environment, Event, Left, Project, Session, Turn, Usage
 
 
 class RunResult(BaseModel):
@@ -75,6 +75,28 @@ class Pulled(BaseModel):
     """Goes on with it."""
 
 
+class Applied(BaseModel):
+    """`apply`."""
+
+    session_id: str
+    status: Literal["applied", "unchanged"]
+    """`unchanged`: the checkout had all of it."""
+    directory: str
+    files: int
+    """How many the session changed."""
+
+
+class Exported(BaseModel):
+    """`export`: one of the two."""
+
+    session_id: str
+    patch: str | None = None
+    """The file that it is in."""
+    branch: str | None = None
+    commit: str | None = None
+    """What the branch is at."""
+
+
 class ProfileAnswer(BaseModel):
     """`config list`. A key is shown by its last characters only."""
 
@@ -122,6 +144,9 @@ SCHEMAS: Final[dict[str, Any]] = {
     "session": Session | ErrorAnswer,
     "session-detail": SessionDetail | ErrorAnswer,
     "diff": Diff | ErrorAnswer,
+    "left": Left | ErrorAnswer,
+    "applied": Applied | ErrorAnswer,
+    "exported": Exported | ErrorAnswer,
     "import": list[ImportedFile] | ErrorAnswer,
     "pull": Pulled | ErrorAnswer,
     "agents": list[Agent] | ErrorAnswer,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from footplate.cli import config, differing, keys, projects, resources, serving, sessions, transcripts
+from footplate.cli import config, differing, keys, leaving, projects, resources, serving, sessions, transcripts
 from footplate.cli.grouping import OWN, RESOURCES, SERVERS, SESSIONS, Grouped
 
 app = typer.Typer(
@@ -45,6 +45,10 @@ app.command(rich_help_panel=SESSIONS)(sessions.show)
 app.command(rich_help_panel=SESSIONS)(sessions.logs)
 app.command(rich_help_panel=SESSIONS, short_help="A new session that begins with another's history.")(sessions.fork)
 app.command(rich_help_panel=SESSIONS, short_help="What a session changed, as a patch or in short.")(differing.diff)
+app.command(rich_help_panel=SESSIONS, short_help="Bring what a session changed into your checkout.")(leaving.apply)
+app.command(rich_help_panel=SESSIONS, short_help="Merge a session's work into a branch of its project.")(leaving.merge)
+app.command(rich_help_panel=SESSIONS, short_help="Push a session's work as a branch of its project.")(leaving.push)
+app.command(rich_help_panel=SESSIONS, short_help="Take a session's work as a branch or a patch.")(leaving.export)
 app.command("import", rich_help_panel=SESSIONS, short_help="Make sessions of Claude Code's own transcripts.")(
     transcripts.import_
 )

@@ -29,10 +29,11 @@ class Wanted:
 def diff(wanted: Wanted, *, stat: bool, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> Diff:
         session_id = await starting.session_id_of(client, wanted.session)
-        which = await _which(client, session_id, wanted)
-        found = await client.sessions.diff(session_id, **which)
+        asked = await which(client, session_id, turn=wanted.turn, project=wanted.project)
+        asked |= {**_place("from", wanted.since), **_place("to", wanted.until)}
+        found = await client.sessions.diff(session_id, **asked)
         if not stat and not as_json:
-            await _print_patches(client, found, which)
+            await _print_patches(client, found, asked)
         return found
 
     found = talk(work, profile=profile, as_json=as_json)
@@ -46,8 +47,8 @@ def diff(wanted: Wanted, *, stat: bool, as_json: bool, profile: str | None) -> N
             output.err().print(f"Not compared: {left_out}", style="dim", markup=False)
 
 
-async def _which(client: AsyncFootplate, session_id: str, wanted: Wanted) -> dict[str, Any]:
-    turn = wanted.turn
+async def which(client: AsyncFootplate, session_id: str, *, turn: str | None, project: str | None) -> dict[str, Any]:
+    """Of a turn, whose id may be `last`, and of a project: what to ask the server for."""
     if turn == "last":
         turn = None
         async for newest in client.turns.list(session_id, limit=1):
@@ -55,12 +56,7 @@ async def _which(client: AsyncFootplate, session_id: str, wanted: Wanted) -> dic
             break
         if turn is None:
             raise ClientError(f"Session {session_id} has no turn yet.")
-    return {
-        "turn_id": turn,
-        **_place("from", wanted.since),
-        **_place("to", wanted.until),
-        "project_id": wanted.project,
-    }
+    return {"turn_id": turn, "project_id": project}
 
 
 def _place(name: str, event: str | None) -> dict[str, Any]:

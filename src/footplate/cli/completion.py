@@ -133,7 +133,24 @@ _FORMATS: Final = {"bash": _bash, "zsh": _zsh, "fish": _fish, "powershell": _pow
 _FLAGS: Final = frozenset({"--json", "--follow", "-f", "--yes", "-y", "--stat"})
 """Options without a value, where an id may follow."""
 _ARGUMENTS: Final[Mapping[str, Source]] = {
-    **dict.fromkeys(("attach", "show", "logs", "fork", "diff", "pull", "interrupt", "archive", "rm"), _sessions),
+    **dict.fromkeys(
+        (
+            "attach",
+            "show",
+            "logs",
+            "fork",
+            "diff",
+            "apply",
+            "merge",
+            "push",
+            "export",
+            "pull",
+            "interrupt",
+            "archive",
+            "rm",
+        ),
+        _sessions,
+    ),
     **dict.fromkeys(("agents show", "agents archive"), _agents),
     **dict.fromkeys(("environments show", "environments rm"), _environments),
     **dict.fromkeys(("projects show", "projects archive"), _projects),
@@ -149,7 +166,10 @@ _OPTIONS: Final[Mapping[tuple[str, str], Source]] = {
     ("run", "--agent"): _agents,
     ("run", "-a"): _agents,
     ("run", "--environment"): _environments,
-    ("diff", "--project"): _projects,
-    ("diff", "-p"): _projects,
+    **{
+        (command, option): _projects
+        for command in ("diff", "apply", "merge", "push", "export")
+        for option in ("--project", "-p")
+    },
     ("", "--profile"): _profiles,
 }

@@ -114,6 +114,18 @@ class Session(Answer):
     """By project: the commit and the branch that its tree began with, once a turn has begun."""
 
 
+class Left(Answer):
+    """A session's work that is in a branch of its project now."""
+
+    session_id: str
+    project_id: str
+    status: Literal["merged", "fast_forwarded", "pushed", "unchanged"]
+    branch: str
+    commit: str
+    before: str | None = None
+    """What the branch was at; None: it is new."""
+
+
 class TurnMetrics(Answer):
     duration_seconds: float | None = None
     """Not there while the turn runs."""

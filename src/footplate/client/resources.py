@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from footplate.client.listing import Pages, given
-from footplate.client.models import Agent, Deleted, Diff, Environment, Project, Session, Turn, Workspace
+from footplate.client.models import Agent, Deleted, Diff, Environment, Left, Project, Session, Turn, Workspace
 from footplate.client.transport import Transport
 
 
@@ -155,6 +155,24 @@ class Sessions:
     def patch(self, session_id: str, **which: str | int | None) -> AsyncIterator[bytes]:
         """The same as a patch that `git apply` takes, piece by piece. Of a session with several projects, of one."""
         return self._transport.pieces(f"/v1/sessions/{session_id}/diff", given(format="patch", **which))
+
+    async def merge(
+        self, session_id: str, *, into: str | None = None, project_id: str | None = None, **fields: Any
+    ) -> Left:
+        """Its work, into a branch of the project's own repository. `message` and `wait_seconds` go in as keywords."""
+        body = given(into=into, project_id=project_id, **fields)
+        return Left.model_validate(await self._transport.post_slowly(f"/v1/sessions/{session_id}/merge", body))
+
+    async def push(
+        self, session_id: str, *, branch: str | None = None, project_id: str | None = None, **fields: Any
+    ) -> Left:
+        """The same, as a branch of its own."""
+        body = given(branch=branch, project_id=project_id, **fields)
+        return Left.model_validate(await self._transport.post_slowly(f"/v1/sessions/{session_id}/push", body))
+
+    def bundle(self, session_id: str, *, project_id: str | None = None) -> AsyncIterator[bytes]:
+        """The same commits as a git bundle, piece by piece: `refs/heads/session` in it."""
+        return self._transport.pieces(f"/v1/sessions/{session_id}/bundle", given(project_id=project_id))
 
     async def import_transcript(
         self,

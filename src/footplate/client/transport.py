@@ -60,6 +60,11 @@ class Transport:
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         return await self._patiently("POST", path, body={} if body is None else body, key=str(uuid.uuid4()))
 
+    async def post_slowly(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """For what may have to wait for others before it is done."""
+        timeout = httpx2.Timeout(self._timeout, read=_LONG)
+        return await self._patiently("POST", path, body=body, key=str(uuid.uuid4()), timeout=timeout)
+
     async def post_lines(self, path: str, lines: Callable[[], Iterable[bytes]]) -> dict[str, Any]:
         """A body that is made anew for each try, and never whole in memory."""
         return await self._patiently("POST", path, lines=lines, key=str(uuid.uuid4()))
@@ -123,6 +128,7 @@ class Transport:
         body: Mapping[str, Any] | None = None,
         lines: Callable[[], Iterable[bytes]] | None = None,
         key: str | None = None,
+        timeout: httpx2.Timeout | float | None = None,  # noqa: ASYNC109 - the library enforces it
     ) -> dict[str, Any]:
         """Every try carries the same key, so that the server does the work once, however many of them reach it."""
         headers = {**self._headers, **({"idempotency-key": key} if key else {})}
@@ -134,7 +140,9 @@ class Transport:
                     headers["content-type"] = _LINES
                     timeout = httpx2.Timeout(self._timeout, read=_LONG)
                     return await self._once(method, path, headers=headers, content=_sent(lines()), timeout=timeout)
-                return await self._once(method, path, headers=headers, params=params, json=body, timeout=self._timeout)
+                return await self._once(
+                    method, path, headers=headers, params=params, json=body, timeout=timeout or self._timeout
+                )
         raise AssertionError("the retries end with a result or an error")
 
     async def _once(self, method: str, path: str, **given: Any) -> dict[str, Any]:

@@ -4,7 +4,8 @@ Sessions share its objects, so nothing is ever removed from it: git's own cleani
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -13,13 +14,30 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.projects import Base, SessionProject, root_of
 from footplate.trees.git import Git, GitFailed, write_attributes
 from footplate.trees.locks import locked
-from footplate.trees.sources import Source, explained, opened
+from footplate.trees.sources import Source, explained, not_written, opened
 
 MIRRORS: Final = "mirrors"
 """In the data directory."""
 _REFS: Final = ("refs/heads/", "refs/tags/")
 _LOCK: Final = "{}.lock"
+_MOVED: Final = (b"(stale info)", b"(fetch first)", b"(non-fast-forward)", b"failed to update ref", b"cannot lock ref")
 _READABLE_BY_ALL: Final = "0644"
+
+
+class Written(Enum):
+    DONE = "done"
+    MOVED = "moved"
+    """Somebody else set it meanwhile."""
+    CHECKED_OUT = "checked out"
+    """Somebody works on it, in files that would not follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    branch: str
+    commit: str
+    before: str | None
+    """Where it has to be for that; None: it is new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +95,38 @@ class Mirrors:
                 except GitFailed as error:
                     raise explained(error, project) from error
         return path
+
+    async def branch(self, organisation: str, project: SessionProject, branch: str) -> str | None:
+        """The commit that a branch is at, in the mirror as it was last refreshed."""
+        git = Git(git_dir=self.path(organisation, project.id))
+        return (await _known(git)).get(f"refs/heads/{branch}")
+
+    async def write(self, organisation: str, project: SessionProject, git: Git, update: Update) -> Written:
+        """Sets a branch where the project comes from, if it is still where it was; `git` has the commit."""
+        root = root_of(self._root, organisation) if project.url is None else ""
+        async with opened(project, root, self._reach) as source:
+            pushing = replace(
+                git, configuration={**git.configuration, **source.configuration}, descriptors=source.descriptors
+            )
+            ref = f"refs/heads/{update.branch}"
+            try:
+                code, said = await pushing.ask(
+                    *("push", "-q", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags"),
+                    f"--force-with-lease={ref}:{update.before or ''}",
+                    *source.receiving,
+                    source.address,
+                    f"{update.commit}:{ref}",
+                    seconds=self._seconds,
+                )
+            except GitFailed as error:
+                raise not_written(project, error.said) from error
+        if code == 0:
+            return Written.DONE
+        if b"branch is currently checked out" in said:
+            return Written.CHECKED_OUT
+        if any(word in said for word in _MOVED):
+            return Written.MOVED
+        raise not_written(project, said.decode("utf-8", "replace"))
 
     async def _mirror(self, path: Path, source: Source) -> Git:
         git = Git(git_dir=path, configuration=source.configuration, descriptors=source.descriptors)

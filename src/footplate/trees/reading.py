@@ -32,7 +32,7 @@ class DiffReader:
         old, new = diff.ids
         if old == new:
             return ()
-        async with self._room, self._objects(diff) as git_dir:
+        async with self._room, self.objects(diff, diff.ids) as git_dir:
             return await diffs.summary(git_dir, old, new)
 
     @contextlib.asynccontextmanager
@@ -41,15 +41,15 @@ class DiffReader:
         if old == new:
             yield _nothing()
             return
-        async with self._room, self._objects(diff) as git_dir, diffs.patch(git_dir, old, new) as pieces:
+        async with self._room, self.objects(diff, diff.ids) as git_dir, diffs.patch(git_dir, old, new) as pieces:
             yield pieces
 
     @contextlib.asynccontextmanager
-    async def _objects(self, diff: TreeDiff) -> AsyncGenerator[Path, None]:
-        """A git directory that has both."""
+    async def objects(self, diff: TreeDiff, wanted: Sequence[str]) -> AsyncGenerator[Path, None]:
+        """A git directory that has these objects of a session's."""
         private = self._data / PRIVATE_TREES / diff.organisation / diff.session_id
         here = (private / BESIDE / diff.tree if diff.beside else private) / HOST
-        if await packs.has_all(Git(git_dir=here), diff.ids):
+        if await packs.has_all(Git(git_dir=here), wanted):
             yield here
             return
         place = self._data / _PLACE
@@ -57,7 +57,7 @@ class DiffReader:
         with scratch(place) as git_dir:
             await init(git_dir, "main", None)
             for kept in (diff.new, diff.old):  # one mostly leads to the other
-                if kept is not None and not await packs.has_all(Git(git_dir=git_dir), diff.ids):
+                if kept is not None and not await packs.has_all(Git(git_dir=git_dir), wanted):
                     await self._fetch(git_dir, diff, kept)
             yield git_dir
 

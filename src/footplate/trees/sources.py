@@ -21,7 +21,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from footplate.domain.addresses import Reach
-from footplate.domain.errors import Permanent, Unavailable
+from footplate.domain.errors import Conflict, Permanent, Unavailable
 from footplate.domain.projects import SessionProject, path_of
 from footplate.trees.git import Git, GitFailed, become, program
 
@@ -29,6 +29,17 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PORTS: Final = {"https": 443, "http": 80}
 _LONGEST_HEAD: Final = 1024
 _BRANCH: Final = "main"
+# Of a repository that a branch is written to: none of its programs run, and what is checked out stays as it is.
+_RECEIVING: Final = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "receive.autoGC": "false",
+    "receive.denyCurrentBranch": "refuse",
+    "receive.fsckObjects": "true",
+    "receive.updateServerInfo": "false",
+}
 
 
 class NoRepository(Permanent):
@@ -42,6 +53,8 @@ class Source:
     address: str
     options: Sequence[str] = ()
     """Of the fetching command."""
+    receiving: Sequence[str] = ()
+    """Of the command that writes a branch there."""
     configuration: Mapping[str, str] = field(default_factory=dict)
     descriptors: Sequence[int] = ()
     unborn: str = _BRANCH
@@ -160,17 +173,24 @@ async def _initialise(found: _Found) -> None:
 
 def _at(git_dir: int) -> Source:
     owner = os.fstat(git_dir)
-    serve = [program(), "upload-pack", "--strict"]
-    # git takes our configuration away from a command that works on another repository; this much it needs.
-    mine = ["env", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"]
     as_owner = become((owner.st_uid, owner.st_gid), reaches_all=False) if os.geteuid() == 0 and owner.st_uid else []
     return Source(
         address=f"/proc/self/fd/{git_dir}",
-        options=[f"--upload-pack={shlex.join([*as_owner, *mine, *serve])}"],
+        options=[f"--upload-pack={shlex.join([*as_owner, *_with({}), program(), 'upload-pack', '--strict'])}"],
+        receiving=[f"--receive-pack={shlex.join([*as_owner, *_with(_RECEIVING), program(), 'receive-pack'])}"],
         configuration={"protocol.file.allow": "always"},
         descriptors=[git_dir],
         unborn=_unborn(git_dir),
     )
+
+
+def _with(configuration: Mapping[str, str]) -> list[str]:
+    """Git takes our configuration away from a command that works on another repository; this much it needs."""
+    needed = {"safe.directory": "*", **configuration}
+    words = ["env", f"GIT_CONFIG_COUNT={len(needed)}"]
+    for number, (key, value) in enumerate(needed.items()):
+        words += [f"GIT_CONFIG_KEY_{number}={key}", f"GIT_CONFIG_VALUE_{number}={value}"]
+    return words
 
 
 def _unborn(git_dir: int) -> str:
@@ -216,6 +236,15 @@ def explained(error: GitFailed, project: SessionProject) -> Permanent:
     return NoRepository(
         f"The project {project.name!r} at {where!r} could not be fetched: {error.said.splitlines()[-1:] or error.said}",
         help_text="Check that it is a git repository that the worker may read without asking for a password.",
+    )
+
+
+def not_written(project: SessionProject, said: str) -> Conflict:
+    reason = (said.strip().splitlines() or ["git said nothing"])[-1]
+    return Conflict(
+        f"The project {project.name!r} at {project.url or project.path!r} took no branch: {reason}",
+        help_text="Nothing was changed. Is the server allowed to write there? If not, `footplate export --branch NAME` "
+        "makes the branch in a repository of yours.",
     )
 
 

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import socket
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import FrameType
 from typing import Final
 
@@ -14,6 +15,8 @@ from footplate.api.app import create_app
 from footplate.api.services import ApiServices
 from footplate.config import Settings
 from footplate.domain.errors import FootplateError
+from footplate.domain.leaving import BranchAsked, Departure, Left
+from footplate.domain.principals import Principal
 from footplate.domain.running import Waker
 from footplate.domain.services import Accepted
 from footplate.engine.wake import TemporalWaker
@@ -21,22 +24,26 @@ from footplate.harness import registry
 from footplate.store.database import Database
 from footplate.store.diffs import DiffReads
 from footplate.store.keys import Keys
+from footplate.store.leaving import Departures
 from footplate.store.objects import Objects
 from footplate.store.reads import Reads
 from footplate.store.units import Units
 from footplate.store.usage import UsageReader
+from footplate.store.write_leases import WriteLeases
 from footplate.stream.hub import Hub
 from footplate.stream.nudges import Nudger
 from footplate.stream.publisher import Live
 from footplate.telemetry import metrics
+from footplate.trees.leaving import Leaver
 from footplate.trees.reading import DiffReader
 from footplate.wiring.observing import observed
-from footplate.wiring.parts import backend_of, connect_temporal, keep_what_is_loaded, open_database
+from footplate.wiring.parts import backend_of, connect_temporal, keep_what_is_loaded, mirrors_of, open_database
 
 log = structlog.get_logger(__name__)
 
 _DIFFS: Final = 8
 """That one process makes at a time: each is a git."""
+_LEAVING: Final = 4
 _SEND_BUFFER: Final = 128 * 1024
 _CLIENTS_FAULT: Final = ("ASGI callable returned without completing handshake", "Invalid UTF-8 sequence")
 _MAX_MESSAGE: Final = 64 * 1024
@@ -55,6 +62,7 @@ async def run(settings: Settings) -> None:
         reads = Reads(database, objects)
         hub = await exits.enter_async_context(Hub(settings.redis_url, reads, keepalive=settings.keepalive))
         metrics.STREAMS.set_function(lambda: hub.streams)
+        reader = DiffReader(settings.data_dir, objects, at_once=_DIFFS)
         services = ApiServices(
             reads=reads,
             units=Units(database, objects),
@@ -63,7 +71,17 @@ async def run(settings: Settings) -> None:
             keys=Keys(database),
             health=_Health(database),
             usage=UsageReader(database),
-            diffs=_Diffs(DiffReads(database, objects), DiffReader(settings.data_dir, objects, at_once=_DIFFS)),
+            diffs=_Diffs(DiffReads(database, objects), reader),
+            leaving=_Leaving(
+                Departures(database),
+                Leaver(
+                    settings.data_dir,
+                    reader,
+                    mirrors_of(settings),
+                    WriteLeases(database, hold=settings.branch_lease),
+                    at_once=_LEAVING,
+                ),
+            ),
             harnesses=frozenset(registry.installed()),
             transcripts=registry.transcripts,
             default_harness=settings.default_harness,
@@ -151,6 +169,28 @@ class _Diffs:
         self.find = log.find
         self.changes = reader.changes
         self.patch = reader.patch
+
+
+class _Leaving:
+    """The log knows that something leaves before it does."""
+
+    def __init__(self, log: Departures, leaver: Leaver) -> None:
+        self._log = log
+        self._leaver = leaver
+        self.find = log.find
+
+    async def merge(self, principal: Principal, departure: Departure, asked: BranchAsked) -> Left:
+        known = await self._log.depart(departure)
+        return await self._leaver.merge(known, asked.branch, who=principal.name, wait=asked.wait)
+
+    async def push(self, principal: Principal, departure: Departure, asked: BranchAsked) -> Left:
+        known = await self._log.depart(departure)
+        return await self._leaver.push(known, asked.branch, who=principal.name, wait=asked.wait)
+
+    @asynccontextmanager
+    async def bundle(self, departure: Departure) -> AsyncIterator[AsyncIterator[bytes]]:
+        async with self._leaver.bundle(await self._log.depart(departure)) as pieces:
+            yield pieces
 
 
 class _Health:

@@ -11,10 +11,12 @@ from temporalio.client import Client
 from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
 from footplate.config import Settings
+from footplate.domain.addresses import Reach
 from footplate.domain.environments import Backend
 from footplate.domain.errors import Unavailable
 from footplate.domain.networks import Network
 from footplate.store.database import Database, Plans
+from footplate.trees.mirrors import Mirrors
 
 
 def backend_of(settings: Settings) -> Backend:
@@ -33,6 +35,11 @@ def backend_of(settings: Settings) -> Backend:
             setups=own,
         )
     return Backend(name="sandbox", network=settings.network, cuts_network=True, allow_lists=True)
+
+
+def mirrors_of(settings: Settings) -> Mirrors:
+    reach = Reach(settings.web_allowed)
+    return Mirrors(settings.data_dir, root=settings.projects_place, reach=reach, seconds=settings.git_seconds)
 
 
 @asynccontextmanager

@@ -12,7 +12,6 @@ from pydantic import SecretStr
 
 from footplate.config import Settings
 from footplate.domain import ids
-from footplate.domain.addresses import Reach
 from footplate.domain.ports import Endpoint, HarnessServices, McpAccess, SearchProvider, WebAccess
 from footplate.domain.running import LiveTurn
 from footplate.engine.activities import SweepActivities, TurnActivities
@@ -40,11 +39,10 @@ from footplate.stream.nudges import NudgeListener
 from footplate.stream.publisher import Live
 from footplate.stream.turn_live import TurnLive
 from footplate.trees.keeping import Keeper
-from footplate.trees.mirrors import Mirrors
 from footplate.trees.sessions import SessionTrees
 from footplate.wiring.environments import choose_environments
 from footplate.wiring.observing import observed
-from footplate.wiring.parts import connect_temporal, keep_what_is_loaded, open_database
+from footplate.wiring.parts import connect_temporal, keep_what_is_loaded, mirrors_of, open_database
 
 
 async def run(settings: Settings) -> None:
@@ -158,9 +156,7 @@ def _web(settings: Settings) -> WebAccess:
 
 
 def _trees(settings: Settings, objects: Objects) -> SessionTrees:
-    reach = Reach(settings.web_allowed)
-    mirrors = Mirrors(settings.data_dir, root=settings.projects_place, reach=reach, seconds=settings.git_seconds)
-    return SessionTrees(settings.data_dir, mirrors, Keeper(objects), seconds=settings.git_seconds)
+    return SessionTrees(settings.data_dir, mirrors_of(settings), Keeper(objects), seconds=settings.git_seconds)
 
 
 def _mcp(settings: Settings) -> McpAccess:

@@ -15,6 +15,7 @@ from footplate.domain.networks import Network
 from footplate.harness import registry
 
 from .diff_twins import TwinDiffs
+from .leaving_twins import TwinLeaving
 from .twins import TwinHealth, TwinKeys, TwinNotifier, TwinReads, TwinTails, TwinUnits, TwinUsage, World
 
 BASE = "http://footplate.test"
@@ -28,6 +29,7 @@ class Api:
     keys: TwinKeys = field(default_factory=TwinKeys)
     usage: TwinUsage = field(default_factory=TwinUsage)
     diffs: TwinDiffs = field(default_factory=TwinDiffs)
+    leaving: TwinLeaving = field(default_factory=TwinLeaving)
     backend: Backend = field(
         default_factory=lambda: Backend(name="sandbox", network=Network("open"), cuts_network=True)
     )
@@ -47,6 +49,7 @@ class Api:
                 health=self.health,
                 usage=self.usage,
                 diffs=self.diffs,
+                leaving=self.leaving,
                 backend=self.backend,
                 harnesses=frozenset({"native", "claude"}),
                 transcripts=registry.transcripts,

@@ -262,6 +262,19 @@ class Diff(AnswerModel):
     trees: list[TreeDiffAnswer]
 
 
+class SessionLeft(AnswerModel):
+    type: Literal["session_left"]
+    session_id: str
+    project_id: str
+    status: Annotated[
+        Literal["merged", "fast_forwarded", "pushed", "unchanged"],
+        Field(description="`unchanged`: the branch had it already."),
+    ]
+    branch: str
+    commit: Annotated[str, Field(description="What the branch is at.")]
+    before: Annotated[str | None, Field(description="What it was at; null: it is new.")]
+
+
 class Listing(AnswerModel, Generic[T]):
     data: list[T]
     next_page: str | None

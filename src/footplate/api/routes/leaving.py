@@ -1,0 +1,62 @@
+"""`/v1/sessions/{id}/merge`, `…/push` and `…/bundle`: how a session's work leaves its tree.
+
+None of them is a transaction of the log's: git may take a while, and others may be asked to wait. What makes a retry
+safe is that the same files are the same commit, and a branch that has it is left as it is.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+from fastapi import Request
+from starlette.responses import Response, StreamingResponse
+
+from footplate.api.auth import Asking
+from footplate.api.openapi import takes
+from footplate.api.replies import reply
+from footplate.api.requests import read_body, read_query
+from footplate.api.routing import router_of
+from footplate.api.services import services_of
+from footplate.api.wire import answers, leaving
+from footplate.api.wire.leaving import BUNDLE, ReadBundle, SessionMerge, SessionPush
+from footplate.domain.leaving import DepartureAsked
+
+router = router_of("/v1/sessions/{session_id}", "sessions")
+
+
+@router.post("/merge", response_model=answers.SessionLeft, openapi_extra=takes(body=SessionMerge))
+async def merge_session(request: Request, session_id: str, principal: Asking) -> Response:
+    """Into a branch of the project, in its own repository. One at a time for each branch; nothing is left half done."""
+    body, _ = await read_body(request, SessionMerge)
+    service = services_of(request).leaving
+    what, where = leaving.of_merge(body)
+    departure = await service.find(principal, session_id, what)
+    return reply(leaving.answer(departure, await service.merge(principal, departure, where)))
+
+
+@router.post("/push", response_model=answers.SessionLeft, openapi_extra=takes(body=SessionPush))
+async def push_session(request: Request, session_id: str, principal: Asking) -> Response:
+    """As a branch of its own, in the project's own repository."""
+    body, _ = await read_body(request, SessionPush)
+    service = services_of(request).leaving
+    what, where = leaving.of_push(body)
+    departure = await service.find(principal, session_id, what)
+    return reply(leaving.answer(departure, await service.push(principal, departure, where)))
+
+
+@router.get("/bundle", responses={200: {"content": {BUNDLE: {}}}}, openapi_extra=takes(query=ReadBundle))
+async def read_bundle(request: Request, session_id: str, principal: Asking) -> Response:
+    """The same commits as a git bundle, for a repository that has the commit which the session began with."""
+    query = read_query(request, ReadBundle)
+    service = services_of(request).leaving
+    departure = await service.find(principal, session_id, DepartureAsked(project_id=query.project_id, writes=False))
+    async with AsyncExitStack() as opening:
+        pieces = await opening.enter_async_context(service.bundle(departure))
+        first = await anext(pieces, b"")  # what goes wrong before there is anything to say is an answer of its own
+        return StreamingResponse(_sent(first, pieces, opening.pop_all()), media_type=BUNDLE)
+
+
+async def _sent(first: bytes, rest: AsyncIterator[bytes], until: AsyncExitStack) -> AsyncIterator[bytes]:
+    async with until:
+        yield first
+        async for piece in rest:
+            yield piece

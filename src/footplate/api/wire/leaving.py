@@ -1,0 +1,72 @@
+"""A session's work on its way out, on the wire."""
+
+from typing import Annotated, Final
+
+from pydantic import Field, StringConstraints
+
+from footplate.api.wire.base import Body, Id, Parameters, Text
+from footplate.domain.json import JsonObject
+from footplate.domain.leases import WAIT
+from footplate.domain.leaving import BranchAsked, Departure, DepartureAsked, Left
+from footplate.domain.projects import branch_of
+
+BUNDLE: Final = "application/x-git-bundle"
+_LONGEST_MESSAGE: Final = 16 * 1024
+
+Message = Annotated[
+    Text,
+    StringConstraints(min_length=1, max_length=_LONGEST_MESSAGE),
+    Field(description="Of the commit with what the agent left uncommitted. Left out: the session's title."),
+]
+Wait = Annotated[int, Field(ge=0, le=int(WAIT), description="Seconds to wait for others who write to the same branch.")]
+OfProject = Annotated[Id | None, Field(description="Which project, where the session works on several.")]
+
+
+class SessionMerge(Body):
+    """Into a branch of the project's own repository. Asking again changes nothing."""
+
+    project_id: OfProject = None
+    into: Annotated[Id | None, Field(description="A branch; left out: the one that the session began with.")] = None
+    message: Message | None = None
+    wait_seconds: Wait = int(WAIT)
+
+
+class SessionPush(Body):
+    """As a branch of its own in the project's repository. Asking again changes nothing."""
+
+    project_id: OfProject = None
+    branch: Annotated[Id | None, Field(description="Its name; left out: `footplate/` and the session's id.")] = None
+    message: Message | None = None
+    wait_seconds: Wait = int(WAIT)
+
+
+class ReadBundle(Parameters):
+    project_id: OfProject = None
+
+
+def of_merge(body: SessionMerge) -> tuple[DepartureAsked, BranchAsked]:
+    branch = None if body.into is None else branch_of(body.into)
+    return (
+        DepartureAsked(project_id=body.project_id, message=body.message),
+        BranchAsked(branch=branch, wait=body.wait_seconds),
+    )
+
+
+def of_push(body: SessionPush) -> tuple[DepartureAsked, BranchAsked]:
+    branch = None if body.branch is None else branch_of(body.branch)
+    return (
+        DepartureAsked(project_id=body.project_id, message=body.message),
+        BranchAsked(branch=branch, wait=body.wait_seconds),
+    )
+
+
+def answer(departure: Departure, left: Left) -> JsonObject:
+    return {
+        "type": "session_left",
+        "session_id": departure.session_id,
+        "project_id": departure.project.id,
+        "status": left.status,
+        "branch": left.branch,
+        "commit": left.commit,
+        "before": left.before,
+    }

@@ -1,0 +1,109 @@
+"""What of a session may leave, and as what it left before: questions to the log, answered without any file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound
+from footplate.domain.leaving import Departure, DepartureAsked, NothingToLeave, Step, message_of
+from footplate.domain.principals import Principal
+from footplate.domain.projects import SessionProject
+from footplate.domain.snapshots import KeptSnapshot, Snapshot, TreeDiff
+from footplate.store.database import SQL, Connection, Database
+from footplate.store.records import Row
+from footplate.store.snapshots import files_at
+
+
+class Departures:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(self, principal: Principal, session_id: str, asked: DepartureAsked) -> Departure:
+        async with self._database.connection() as connection:
+            head = await connection.fetchrow(SQL["leaving_head"], session_id, principal.organisation)
+            if head is None:
+                raise NotFound("session", session_id)
+            project_id = _chosen(head, asked.project_id)
+            if asked.writes and head["status"] != "idle":
+                raise Conflict(
+                    f"Session {session_id} is in the middle of a turn, and so are its files.",
+                    help_text="Wait until it is idle, or interrupt it: what it did is kept.",
+                )
+            files = await files_at(connection, session_id, [project_id])
+            kept = files.kept.get(project_id)
+            if kept is None:
+                raise NothingToLeave(
+                    f"Session {session_id} has changed nothing.", help_text="There is nothing to take."
+                )
+            project = await _project(connection, principal, head, project_id)
+            steps = await _steps(connection, head, project_id, kept, asked.message)
+        return Departure(
+            files=TreeDiff(
+                organisation=principal.organisation,
+                session_id=session_id,
+                owners=files.owners,
+                tree=project_id,
+                name=project.name,
+                beside=project_id != head["project_ids"][0],
+                old=None,
+                new=kept,
+            ),
+            project=project,
+            steps=steps,
+        )
+
+    async def depart(self, departure: Departure) -> Departure:
+        """The same, once the log has that its files leave. Twice is once."""
+        *before, now = departure.steps
+        row = await self._database.fetchrow("depart", now.session_id, departure.project.id, now.seq, now.message)
+        if row is None:
+            raise NotFound("session", departure.session_id)
+        return replace(departure, steps=(*before, replace(now, message=row["departed"])))
+
+
+async def _steps(
+    connection: Connection, head: Row, tree: str, kept: KeptSnapshot, message: str | None
+) -> Sequence[Step]:
+    rows = await connection.fetch(SQL["departures"], head["id"], tree, kept.number, kept.snapshot.tree)
+    now = rows[-1]["seq"]
+    return [
+        Step(
+            session_id=row["session_id"],
+            seq=row["seq"],
+            snapshot=Snapshot(row["files"], row["apart"], tuple(sorted(row["commits"].items()))),
+            taken_at=row["created_at"],
+            message=row["departed"] or message_of(head["id"], message, head["title"]),
+        )
+        for row in rows
+        if row["departed"] is not None or row["seq"] == now
+    ]
+
+
+async def _project(connection: Connection, principal: Principal, head: Row, project_id: str) -> SessionProject:
+    rows = await connection.fetch(SQL["projects_of"], [project_id], principal.organisation)
+    if not rows:
+        raise NotFound("project", project_id)
+    row = rows[0]
+    stored: Mapping[str, object] = {**dict(row), "base": head["bases"].get(project_id)}
+    return SessionProject.load(stored)  # type: ignore[arg-type]  # a row's values, of which it takes what is JSON
+
+
+def _chosen(head: Row, project_id: str | None) -> str:
+    ids: list[str] = head["project_ids"]
+    if not ids:
+        raise NothingToLeave(
+            f"Session {head['id']} works on no project, so there is no branch for its files.",
+            help_text="`footplate diff` has them as a patch, and `footplate apply` writes them into a checkout.",
+        )
+    if project_id is None and len(ids) > 1:
+        raise InvalidRequest(
+            f"project_id: session {head['id']} works on {len(ids)} projects",
+            field="project_id",
+            help_text=f"Name one of {', '.join(ids)}.",
+        )
+    if project_id is not None and project_id not in ids:
+        raise InvalidRequest(
+            f"project_id: session {head['id']!r} does not work on {project_id!r}",
+            field="project_id",
+            help_text="Its `project_ids` has those that it works on.",
+        )
+    return project_id or ids[0]

@@ -1,0 +1,166 @@
+"""A session's work on its way out: into a branch of its project, where the project comes from, or as a bundle.
+
+All of it happens in a git directory of its own, which shares the objects of the session and of the project's mirror,
+and which is gone afterwards. What changes is one branch, at once, from what it was seen at to what was made of that:
+whoever dies before has changed nothing, and whoever dies after has done it, which the next try sees.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from footplate import failpoints
+from footplate.domain.errors import Conflict, InvalidRequest
+from footplate.domain.leases import HeldLease, WriteLeases
+from footplate.domain.leaving import BUNDLED, CheckedOut, Departure, Left, LeftStatus
+from footplate.trees import merging
+from footplate.trees.git import Git, NoGit
+from footplate.trees.mirrors import Mirrors, Update, Written
+from footplate.trees.packs import ids_of
+from footplate.trees.placing import init, share
+from footplate.trees.reading import DiffReader
+from footplate.trees.scratch import scratch
+from footplate.trees.sources import NoRepository
+
+_PLACE: Final = "leaving"
+"""In the data directory."""
+_TRIES: Final = 10
+"""With somebody who commits to the same branch all the time."""
+
+
+class Leaver:
+    def __init__(self, data: Path, reader: DiffReader, mirrors: Mirrors, leases: WriteLeases, *, at_once: int) -> None:
+        """`at_once`: how many git works on at a time; others wait."""
+        self._place = data.resolve() / _PLACE
+        self._reader = reader
+        self._mirrors = mirrors
+        self._leases = leases
+        self._room, self._bundles = asyncio.Semaphore(at_once), asyncio.Semaphore(at_once)
+
+    async def merge(self, departure: Departure, branch: str | None, *, who: str, wait: float) -> Left:
+        base = departure.project.base
+        into = branch or (base.branch if base is not None else "main")
+        async with self._writing(
+            departure, into, f"the merge of session {departure.session_id} by {who}", wait
+        ) as lease:
+            return await self._merge(departure, into, lease)
+
+    async def push(self, departure: Departure, branch: str | None, *, who: str, wait: float) -> Left:
+        name = branch or f"footplate/{departure.session_id}"
+        async with self._writing(
+            departure, name, f"the push of session {departure.session_id} by {who}", wait
+        ) as lease:
+            return await self._push(departure, name, lease)
+
+    @contextlib.asynccontextmanager
+    async def bundle(self, departure: Departure) -> AsyncGenerator[AsyncIterator[bytes], None]:
+        async with _told(), self._bundles, self._work(departure) as git:
+            mine = await merging.session_commit(git, departure)
+            await git.run("update-ref", BUNDLED, mine)
+            base = departure.project.base
+            known = [] if base is None or base.commit is None else [f"^{base.commit}"]
+            async with git.stream("bundle", "create", "-q", "-", BUNDLED, *known) as pieces:
+                yield pieces
+
+    @contextlib.asynccontextmanager
+    async def _writing(
+        self, departure: Departure, branch: str, who: str, wait: float
+    ) -> AsyncGenerator[HeldLease, None]:
+        project = departure.project
+        place, named = f"{project.id} refs/heads/{branch}", f"the branch {branch!r} of the project {project.name!r}"
+        async with (
+            self._leases.held(departure.organisation, place, who=who, wait=wait, named=named) as lease,
+            _told(),
+        ):
+            yield lease
+
+    async def _merge(self, departure: Departure, branch: str, lease: HeldLease) -> Left:
+        for _ in range(_TRIES):
+            target = await self._target(departure, branch)
+            if target is None and departure.project.base is not None and departure.project.base.commit is not None:
+                raise InvalidRequest(
+                    f"into: the project {departure.project.name!r} has no branch {branch!r}",
+                    field="into",
+                    help_text="Name one that it has, or make one of the session's work with `footplate push --branch`.",
+                )
+            async with self._room, self._work(departure) as git:
+                planned = await merging.plan(git, departure, target, branch)
+                if planned.status == "unchanged":
+                    return _left("unchanged", branch, planned.commit, target)
+                if await self._write(departure, git, Update(branch, planned.commit, target), lease):
+                    return _left(planned.status, branch, planned.commit, target)
+        raise _restless(branch)
+
+    async def _push(self, departure: Departure, branch: str, lease: HeldLease) -> Left:
+        for _ in range(_TRIES):
+            target = await self._target(departure, branch)
+            async with self._room, self._work(departure) as git:
+                mine = await merging.session_commit(git, departure)
+                if target == mine:
+                    return _left("unchanged", branch, mine, target)
+                code = 0 if target is None else (await git.ask("merge-base", "--is-ancestor", target, mine))[0]
+                if code != 0:
+                    raise Conflict(
+                        f"The branch {branch!r} has commits that the session's work does not have.",
+                        help_text="Nothing was changed. Push to another branch, or merge into this one.",
+                    )
+                if await self._write(departure, git, Update(branch, mine, target), lease):
+                    return _left("pushed", branch, mine, target)
+        raise _restless(branch)
+
+    async def _target(self, departure: Departure, branch: str) -> str | None:
+        """Of the branch as it is now."""
+        project = replace(departure.project, branch=None)
+        await self._mirrors.refresh(departure.organisation, project)
+        return await self._mirrors.branch(departure.organisation, project, branch)
+
+    async def _write(self, departure: Departure, git: Git, update: Update, lease: HeldLease) -> bool:
+        """False: it moved, and what was made is of no use."""
+        await failpoints.hit("before_ref")
+        await lease.check()
+        written = await self._mirrors.write(departure.organisation, departure.project, git, update)
+        await failpoints.hit("after_ref")
+        if written is Written.CHECKED_OUT:
+            raise CheckedOut(update.branch, departure.project.name)
+        return written is Written.DONE
+
+    @contextlib.asynccontextmanager
+    async def _work(self, departure: Departure) -> AsyncGenerator[Git, None]:
+        """A git directory with all that the session and the project have."""
+        base = departure.project.base
+        if base is not None and base.commit is not None:
+            mirror = await self._mirrors.ensure(departure.organisation, departure.project, base.commit)
+        else:
+            await self._mirrors.refresh(departure.organisation, replace(departure.project, branch=None))
+            mirror = self._mirrors.path(departure.organisation, departure.project.id)
+        snapshots = [replace(step.snapshot, apart=None) for step in departure.steps]
+        wanted = [*dict.fromkeys(name for snapshot in snapshots for name in ids_of(snapshot))]
+        await asyncio.to_thread(self._place.mkdir, parents=True, exist_ok=True)
+        async with self._reader.objects(departure.files, wanted) as objects:
+            with scratch(self._place) as git_dir:
+                git = await init(git_dir, "main", None)
+                share(git_dir / "objects", f"{objects / 'objects'}\n{mirror / 'objects'}")
+                yield git
+
+
+@contextlib.asynccontextmanager
+async def _told() -> AsyncGenerator[None, None]:
+    """What is wrong with a project's repository is for whoever asked to know."""
+    try:
+        yield
+    except (NoRepository, NoGit) as error:
+        raise Conflict(error.message, help_text=error.help_text) from error
+
+
+def _left(status: LeftStatus, branch: str, commit: str, before: str | None) -> Left:
+    return Left(status=status, branch=branch, commit=commit, before=before)
+
+
+def _restless(branch: str) -> Conflict:
+    return Conflict(
+        f"The branch {branch!r} was changed by somebody else each time that the session's work was merged into it.",
+        help_text="Nothing was changed. Try again when it is quieter there.",
+    )

@@ -1,0 +1,91 @@
+"""What of a session may leave, and as what it left before, in the real database."""
+
+from dataclasses import replace
+
+import pytest
+
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound
+from footplate.domain.leaving import DepartureAsked, NothingToLeave
+from footplate.domain.principals import Principal
+from footplate.domain.projects import Base, Choice
+from footplate.domain.snapshots import KeptSnapshot, Snapshot, TreeSnapshot
+from footplate.store.leaving import Departures
+
+from .cell import ANSWERED, Cell, somebody
+from .test_projects import begin, claimed, create
+
+ASKED = DepartureAsked()
+
+
+def kept(number: int) -> KeptSnapshot:
+    return KeptSnapshot(number, Snapshot(f"{number:040d}", None, (("HEAD", "c" * 40),)), base="b" * 40)
+
+
+async def turn(cell: Cell, who: Principal, session_id: str, project_id: str, number: int) -> None:
+    claim = await claimed(cell, who, session_id)
+    await cell.turns.decide_base(claim, project_id, Base("1" * 40, "main", "app"))
+    await cell.turns.finish(claim, ANSWERED, [TreeSnapshot(project_id, kept(number))])
+
+
+async def test_it_is_the_newest_and_what_left_before(cell: Cell) -> None:
+    who = somebody()
+    project = await create(cell, who)
+    session_id = await begin(cell, who, Choice(project_ids=[project.id]))
+    await turn(cell, who, session_id, project.id, 1)
+    departures = Departures(cell.database)
+    found = await departures.find(who, session_id, DepartureAsked(message="First"))
+    assert (found.project.path, found.project.base) == ("app", Base("1" * 40, "main", "app"))
+    assert (found.files.new, found.files.tree, found.files.beside) == (kept(1), project.id, False)
+    (step,) = found.steps
+    assert (step.snapshot, step.message) == (kept(1).snapshot, f"First\n\nFootplate-Session: {session_id}\n")
+    known = await departures.depart(found)
+    again = await departures.depart(await departures.find(who, session_id, DepartureAsked(message="Other")))
+    assert (known.steps, again.steps) == (found.steps, found.steps)
+    for number in (2, 3):  # the second did not leave, and is no step
+        await cell.send(who, session_id, "go on")
+        await turn(cell, who, session_id, project.id, number)
+    now = await departures.find(who, session_id, ASKED)
+    assert [step.snapshot for step in now.steps] == [kept(1).snapshot, kept(3).snapshot]
+    assert now.steps[1].message.startswith("Work of the session")
+
+
+async def test_a_fork_goes_on_from_what_its_parent_let_out_before(cell: Cell) -> None:
+    who = somebody()
+    project = await create(cell, who)
+    session_id = await begin(cell, who, Choice(project_ids=[project.id]))
+    await turn(cell, who, session_id, project.id, 1)
+    departures = Departures(cell.database)
+    await departures.depart(await departures.find(who, session_id, ASKED))
+    fork = await cell.fork(who, session_id)
+    await cell.send(who, session_id, "go on")
+    await turn(cell, who, session_id, project.id, 2)
+    await departures.depart(await departures.find(who, session_id, ASKED))
+    await cell.send(who, fork.id, "otherwise")
+    await turn(cell, who, fork.id, project.id, 7)
+    found = await departures.find(who, fork.id, ASKED)
+    assert [step.snapshot for step in found.steps] == [kept(1).snapshot, kept(7).snapshot]
+    assert found.files.owners == (session_id,)
+
+
+async def test_what_cannot_leave_says_why(cell: Cell) -> None:
+    who = somebody()
+    one, two = await create(cell, who, "one"), await create(cell, who, "two")
+    departures = Departures(cell.database)
+    scratch = await begin(cell, who, Choice())
+    with pytest.raises(NothingToLeave, match="works on no project"):
+        await departures.find(who, scratch, ASKED)
+    session_id = await begin(cell, who, Choice(project_ids=[one.id, two.id]))
+    with pytest.raises(InvalidRequest, match="works on 2 projects"):
+        await departures.find(who, session_id, ASKED)
+    with pytest.raises(InvalidRequest, match="does not work on"):
+        await departures.find(who, session_id, DepartureAsked(project_id="proj_x"))
+    of_one = DepartureAsked(project_id=one.id)
+    with pytest.raises(NotFound):
+        await departures.find(somebody(), session_id, of_one)
+    with pytest.raises(NothingToLeave, match="has changed nothing"):
+        await departures.find(who, session_id, of_one)
+    claim = await claimed(cell, who, session_id)
+    with pytest.raises(Conflict, match="in the middle of a turn"):
+        await departures.find(who, session_id, of_one)
+    await cell.turns.append(claim, (), files=[TreeSnapshot(one.id, kept(1))])
+    assert (await departures.find(who, session_id, replace(of_one, writes=False))).files.new == kept(1)

@@ -1,0 +1,415 @@
+"""A session's work leaves as commits: into a branch of its project, once, whatever dies; or not at all, and why."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from footplate.domain.addresses import Reach
+from footplate.domain.errors import Conflict, InvalidRequest
+from footplate.domain.leases import LeaseLost
+from footplate.domain.leaving import CheckedOut, Departure, Left, MergeConflict, NothingToLeave, Step, message_of
+from footplate.domain.ports import CommandResult
+from footplate.domain.projects import SessionProject
+from footplate.domain.running import KeptTree, TreeGround
+from footplate.domain.snapshots import KeptSnapshot, TreeDiff
+from footplate.store.objects import Objects
+from footplate.trees.keeping import Keeper
+from footplate.trees.leaving import Leaver
+from footplate.trees.mirrors import Mirrors
+from footplate.trees.reading import DiffReader
+from footplate.trees.sessions import SessionTrees
+
+BEGAN = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+
+
+def git(at: Path, *argv: str) -> str:
+    identity = ["-c", "user.name=User", "-c", "user.email=user@example.com", "-c", "init.defaultBranch=main"]
+    command = ["git", "-C", str(at), *identity, *argv]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+class Inside:
+    """An environment whose inside is this machine."""
+
+    def __init__(self, root: Path, scratch: Path) -> None:
+        self.root, self.scratch = str(root), str(scratch)
+
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60) -> CommandResult:  # noqa: ASYNC109 - the port's
+        assert not stdin
+        assert timeout
+        done = await asyncio.to_thread(subprocess.run, argv, cwd=self.root, capture_output=True, check=False)
+        return CommandResult(exit_code=done.returncode, stdout=done.stdout, stderr=done.stderr, duration=0)
+
+    async def read(self, path: str) -> bytes:
+        return await asyncio.to_thread(Path(self.root, path).read_bytes)
+
+
+@dataclass
+class Lease:
+    token: int = 1
+    lost: bool = False
+
+    async def check(self) -> None:
+        if self.lost:
+            raise LeaseLost("the branch")
+
+
+class OneByOne:
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.asked: list[tuple[str, str, float]] = []
+        self.lost = False
+
+    @asynccontextmanager
+    async def held(
+        self, organisation: str, place: str, *, who: str, wait: float = 300, named: str | None = None
+    ) -> AsyncIterator[Lease]:
+        assert organisation == "default"
+        assert named
+        self.asked.append((place, who, wait))
+        async with self.lock:
+            yield Lease(lost=self.lost)
+
+
+class World:
+    """A project, a host with sessions on it, and a server that lets their work out."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.user = directory / "projects" / "app"
+        self.user.mkdir(parents=True)
+        git(self.user, "init", "-q", *(["--bare"] if directory.name == "bare" else []))
+        self.objects = Objects.open(None, directory / "store")
+        self.leases = OneByOne()
+        self.data = directory / "data"
+        self.mirrors = Mirrors(self.data, root=str(directory / "projects"), reach=Reach(), seconds=60)
+        self.trees = SessionTrees(self.data, self.mirrors, Keeper(self.objects), seconds=60)
+        self.leaver = self._leaver(self.data, self.mirrors)
+
+    def _leaver(self, data: Path, mirrors: Mirrors) -> Leaver:
+        return Leaver(data, DiffReader(data, self.objects, at_once=4), mirrors, self.leases, at_once=2)
+
+    def elsewhere(self) -> Leaver:
+        """On another machine, which has nothing yet."""
+        data = self.directory / "other"
+        mirrors = Mirrors(data, root=str(self.directory / "projects"), reach=Reach(), seconds=60)
+        return self._leaver(data, mirrors)
+
+    async def session(self, session_id: str = "sesn_1") -> "Session":
+        project = SessionProject(id="proj_1", name="app", path="app")
+        based = replace(project, base=await self.trees.base("default", project))
+        tree = self.data / "workspaces" / session_id
+        ground = TreeGround(
+            tree=tree,
+            seen=str(tree),
+            beside=tree.with_name("beside"),
+            beside_seen="",
+            objects_seen=None,
+            user=(os.geteuid(), os.getegid()),
+        )
+        await self.trees.place("default", session_id, [based], ground)
+        return Session(self, session_id, based, tree)
+
+
+class Session:
+    def __init__(self, world: World, session_id: str, project: SessionProject, tree: Path) -> None:
+        self.world, self.id, self.project, self.tree = world, session_id, project, tree
+        self.kept: KeptSnapshot | None = None
+        self.steps: list[Step] = []
+
+    async def turn(self) -> None:
+        """What the end of one does."""
+        kept_tree = KeptTree(organisation="default", session_id=self.id, project=self.project, files=self.tree)
+        inside = Inside(self.tree, self.world.directory / f"scratch-{self.id}")
+        trees = self.world.trees
+        commits = await trees.commits(kept_tree, inside, str(self.tree), self.kept)  # type: ignore[arg-type]
+        self.kept = await trees.keep(kept_tree, self.kept, commits)
+
+    def departure(self, message: str | None = None) -> Departure:
+        assert self.kept is not None
+        seq = len(self.steps) + 1
+        if not self.steps or self.steps[-1].snapshot != self.kept.snapshot:
+            self.steps.append(
+                Step(
+                    session_id=self.id,
+                    seq=seq,
+                    snapshot=self.kept.snapshot,
+                    taken_at=BEGAN + timedelta(minutes=seq),
+                    message=message_of(self.id, message, None),
+                )
+            )
+        files = TreeDiff(
+            organisation="default",
+            session_id=self.id,
+            owners=(),
+            tree="proj_1",
+            name="app",
+            beside=False,
+            old=None,
+            new=self.kept,
+        )
+        return Departure(files=files, project=self.project, steps=[*self.steps])
+
+    async def merge(self, into: str | None = "next", leaver: Leaver | None = None) -> Left:
+        return await (leaver or self.world.leaver).merge(self.departure(), into, who="ann", wait=7)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Its `main` is checked out, and `next` is not."""
+    world = World(tmp_path)
+    (world.user / "text").write_text("".join(f"line {number}\n" for number in range(1, 21)))
+    (world.user / "other").write_text("other\n")
+    git(world.user, "add", "-A")
+    git(world.user, "commit", "-qm", "first")
+    git(world.user, "branch", "next")
+    return world
+
+
+def change(at: Path, number: int, text: str) -> None:
+    lines = (at / "text").read_text().splitlines()
+    lines[number - 1] = text
+    (at / "text").write_text("\n".join(lines) + "\n")
+
+
+async def test_uncommitted_work_goes_forward(world: World) -> None:
+    session = await world.session()
+    change(session.tree, 3, "three")
+    await session.turn()
+    status = git(world.user, "status", "--porcelain", "--branch")
+    left = await session.merge()
+    assert (left.status, left.before) == ("fast_forwarded", git(world.user, "rev-parse", "main"))
+    assert git(world.user, "rev-parse", "next") == left.commit
+    assert git(world.user, "show", "-s", "--format=%an %s%n%(trailers:only)", "next").splitlines() == [
+        "Footplate agent Work of the session sesn_1",
+        "Footplate-Session: sesn_1",
+    ]
+    assert git(world.user, "status", "--porcelain", "--branch") == status
+    assert world.leases.asked == [("proj_1 refs/heads/next", "the merge of session sesn_1 by ann", 7)]
+    again = await session.merge()
+    assert (again.status, again.commit) == ("unchanged", left.commit)
+    assert not [*(world.data / "leaving").iterdir()]
+
+
+async def test_the_agents_own_commits_keep_their_history(world: World) -> None:
+    session = await world.session()
+    change(session.tree, 3, "three")
+    git(session.tree, "commit", "-qam", "mine one")
+    change(session.tree, 4, "four")
+    git(session.tree, "commit", "-qam", "mine two")
+    await session.turn()
+    left = await session.merge()
+    assert left.commit == git(session.tree, "rev-parse", "HEAD")
+    change(session.tree, 5, "five")
+    git(session.tree, "commit", "-qam", "mine three")
+    change(session.tree, 6, "not committed")
+    await session.turn()
+    left = await session.merge()
+    subjects = git(world.user, "log", "--format=%s", "next").splitlines()
+    assert subjects == ["Work of the session sesn_1", "mine three", "mine two", "mine one", "first"]
+    assert "not committed" in git(world.user, "show", "next:text")
+
+
+async def test_from_the_store_alone_it_is_the_same_commit(world: World) -> None:
+    session = await world.session()
+    change(session.tree, 3, "three")
+    git(session.tree, "commit", "-qam", "mine")
+    await session.turn()
+    change(session.tree, 4, "four")
+    await session.turn()
+    shutil.rmtree(world.data)
+    left = await session.merge(leaver=world.elsewhere())
+    assert git(world.user, "log", "--format=%s", "next").splitlines()[1:] == ["mine", "first"]
+    assert left.status == "fast_forwarded"
+
+
+async def test_two_are_joined(world: World) -> None:
+    one, two = await world.session("sesn_1"), await world.session("sesn_2")
+    change(one.tree, 3, "three")
+    change(two.tree, 15, "fifteen")
+    await one.turn()
+    await two.turn()
+    done = await asyncio.gather(one.merge(), two.merge())
+    assert sorted(left.status for left in done) == ["fast_forwarded", "merged"]
+    text = git(world.user, "show", "next:text")
+    assert "three" in text
+    assert "fifteen" in text
+    assert len(git(world.user, "show", "-s", "--format=%P", "next").split()) == 2
+    for session in (one, two):
+        assert (await session.merge()).status == "unchanged"
+
+
+async def test_what_leaves_again_goes_on_from_what_left(world: World) -> None:
+    """The same lines, changed again after a merge: no conflict with oneself."""
+    session = await world.session()
+    change(session.tree, 3, "three")
+    await session.turn()
+    await session.merge()
+    other = await world.session("sesn_2")
+    change(other.tree, 18, "eighteen")
+    await other.turn()
+    await other.merge()
+    change(session.tree, 3, "three, again")
+    await session.turn()
+    left = await session.merge()
+    assert left.status == "merged"
+    text = git(world.user, "show", "next:text")
+    assert "three, again" in text
+    assert "eighteen" in text
+
+
+async def test_a_conflict_is_explained_and_changes_nothing(world: World) -> None:
+    session = await world.session()
+    change(session.tree, 3, "three")
+    (session.tree / "other").unlink()
+    await session.turn()
+    git(world.user, "switch", "-q", "next")
+    change(world.user, 3, "drei")
+    (world.user / "other").write_text("changed\n")
+    git(world.user, "commit", "-qam", "In German")
+    git(world.user, "switch", "-q", "main")
+    before = git(world.user, "for-each-ref")
+    with pytest.raises(MergeConflict) as caught:
+        await session.merge()
+    lines = caught.value.message.splitlines()
+    assert lines[0] == "The session's work and the branch 'next' do not go together in 2 files:"
+    assert lines[1].startswith("  other: one changed it and the other deleted it; last in ")
+    assert lines[2].startswith("  text: both changed the same lines (line 3); last in ")
+    assert lines[2].endswith("In German (User)")
+    assert git(world.user, "for-each-ref") == before
+
+
+async def test_a_branch_that_is_checked_out_is_left_alone(world: World) -> None:
+    git(world.user, "config", "receive.denyCurrentBranch", "updateInstead")
+    git(world.user, "worktree", "add", "-q", str(world.directory / "linked"), "next")
+    session = await world.session()
+    change(session.tree, 3, "three")
+    await session.turn()
+    for branch in (None, "next"):
+        with pytest.raises(CheckedOut, match="is checked out"):
+            await session.merge(branch)
+    assert git(world.user, "log", "--format=%s", "--all") == "first"
+    assert git(world.user, "status", "--porcelain") == ""
+
+
+async def test_no_program_of_the_repository_runs(world: World) -> None:
+    witness = world.directory / "ran"
+    for name in ("pre-receive", "update", "post-receive", "post-update", "reference-transaction", "push-to-checkout"):
+        hook = world.user / ".git" / "hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {witness}\n")
+        hook.chmod(0o755)
+    git(world.user, "config", "core.fsmonitor", f"touch {witness}; false")
+    session = await world.session()
+    change(session.tree, 3, "three")
+    (session.tree / ".gitattributes").write_text("* filter=evil merge=evil diff=evil\n")
+    for key in ("filter.evil.clean", "filter.evil.smudge", "merge.evil.driver", "core.fsmonitor", "diff.evil.textconv"):
+        git(session.tree, "config", key, f"touch {witness}; cat")
+    witness.unlink(missing_ok=True)
+    await session.turn()
+    await session.merge()
+    assert not witness.exists()
+
+
+async def test_what_dies_before_the_ref_is_set_changed_nothing_and_after_it_is_done(world: World) -> None:
+    session = await world.session()
+    change(session.tree, 3, "three")
+    await session.turn()
+    world.leases.lost = True
+    with pytest.raises(LeaseLost):
+        await session.merge()
+    assert git(world.user, "rev-parse", "next") == git(world.user, "rev-parse", "main")
+    world.leases.lost = False
+    left = await session.merge()
+    assert (await session.merge(leaver=world.elsewhere())).commit == left.commit
+    assert git(world.user, "rev-list", "--count", "next") == "2"
+
+
+async def test_somebody_who_commits_meanwhile_is_merged_with(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = await world.session()
+    change(session.tree, 3, "three")
+    await session.turn()
+    git(world.user, "worktree", "add", "-q", "--detach", str(world.directory / "linked"), "next")
+    check = Lease.check
+    meddled = False
+
+    async def meddle(lease: Lease) -> None:
+        nonlocal meddled
+        await check(lease)
+        if not meddled:
+            meddled = True
+            linked = world.directory / "linked"
+            change(linked, 10, "ten")
+            git(linked, "commit", "-qam", "meanwhile")
+            git(linked, "update-ref", "refs/heads/next", "HEAD")
+
+    monkeypatch.setattr(Lease, "check", meddle)
+    left = await session.merge()
+    assert left.status == "merged"
+    text = git(world.user, "show", "next:text")
+    assert "ten" in text
+    assert "three" in text
+
+
+async def test_a_push_is_a_branch_of_its_own(world: World) -> None:
+    session = await world.session()
+    change(session.tree, 3, "three")
+    await session.turn()
+    left = await world.leaver.push(session.departure("Mine"), None, who="ann", wait=1)
+    assert (left.status, left.branch, left.before) == ("pushed", "footplate/sesn_1", None)
+    assert git(world.user, "show", "-s", "--format=%s", "footplate/sesn_1") == "Mine"
+    again = await world.leaver.push(session.departure("Other"), None, who="ann", wait=1)
+    assert (again.status, again.commit) == ("unchanged", left.commit)
+    change(session.tree, 4, "four")
+    await session.turn()
+    further = await world.leaver.push(session.departure(), None, who="ann", wait=1)
+    assert (further.status, further.before) == ("pushed", left.commit)
+    git(world.user, "branch", "theirs")
+    git(world.user, "update-ref", "refs/heads/theirs", git(world.user, "commit-tree", "-m", "x", "main^{tree}"))
+    with pytest.raises(Conflict, match="has commits that the session's work does not have"):
+        await world.leaver.push(session.departure(), "theirs", who="ann", wait=1)
+
+
+async def test_a_bundle_has_what_the_project_has_not(world: World) -> None:
+    session = await world.session()
+    change(session.tree, 3, "three")
+    await session.turn()
+    async with world.leaver.bundle(session.departure()) as pieces:
+        content = b"".join([piece async for piece in pieces])
+    file = world.directory / "bundle"
+    file.write_bytes(content)
+    git(world.user, "fetch", "-q", str(file), "refs/heads/session:refs/heads/mine")
+    assert "three" in git(world.user, "show", "mine:text")
+    assert git(world.user, "log", "--format=%s", "mine").splitlines()[1:] == ["first"]
+
+
+async def test_nothing_is_no_merge(world: World) -> None:
+    session = await world.session()
+    await session.turn()
+    with pytest.raises(NothingToLeave, match="has changed nothing"):
+        await session.merge()
+    change(session.tree, 3, "three")
+    await session.turn()
+    with pytest.raises(InvalidRequest, match="has no branch 'nowhere'"):
+        await session.merge("nowhere")
+    shutil.rmtree(world.user / ".git")
+    with pytest.raises(Conflict, match="is no git repository"):
+        await session.merge()
+
+
+async def test_the_first_commit_of_a_repository(tmp_path: Path) -> None:
+    world = World(tmp_path / "bare")
+    session = await world.session()
+    (session.tree / "file").write_text("first\n")
+    await session.turn()
+    left = await session.merge(None)
+    assert (left.status, left.branch, left.before) == ("fast_forwarded", "main", None)
+    assert git(world.user, "show", "main:file") == "first"
