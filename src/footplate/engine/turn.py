@@ -15,6 +15,7 @@ import structlog
 
 from footplate import failpoints
 from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent, Temporary
+from footplate.domain.leases import WriteLeases
 from footplate.domain.ports import Harness, Kept, SteerMessage, TurnContext
 from footplate.domain.running import (
     Claim,
@@ -40,6 +41,7 @@ from footplate.engine.leases import HeldTurn, LeaseKeeper
 from footplate.engine.lodging import Lodging, lodge
 from footplate.engine.observed import TurnWatch
 from footplate.engine.slots import Slots
+from footplate.engine.writing import alone
 
 log = structlog.get_logger(__name__)
 
@@ -83,6 +85,8 @@ class Parts:
     environments: Environments
     trees: Trees | None = None
     """Without one there are no projects, and no file outlives its host."""
+    writers: WriteLeases | None = None
+    """Without one there is no directory that two sessions could share."""
     files_of_each_call: bool = True
     """Else those of each turn."""
     models: ModelAccess
@@ -169,7 +173,9 @@ class _Turn:
             lost = f"{claim.attempt} workers were lost while they ran this turn; it is not tried again."
             return await self._commit(_failure("unknown_error", lost))
         try:
-            return await self._commit(await self._work())
+            async with alone(self._parts.writers, self._claim):
+                outcome = await self._work()
+            return await self._commit(outcome)
         except (Fenced, HandOver) as error:
             return _lost(error) if isinstance(error, Fenced) else await self._hand_over()
         except asyncio.CancelledError:

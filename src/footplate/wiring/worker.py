@@ -34,6 +34,7 @@ from footplate.store.retention import Retention
 from footplate.store.retention_deletions import Deletions
 from footplate.store.session_log import SessionLog
 from footplate.store.turns import Turns
+from footplate.store.write_leases import WriteLeases
 from footplate.stream.forgetting import Forgetter
 from footplate.stream.nudges import NudgeListener
 from footplate.stream.publisher import Live
@@ -92,6 +93,7 @@ async def run(settings: Settings) -> None:
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
                 environments=chosen.environments,
                 trees=trees,
+                writers=WriteLeases(database) if settings.named_directories else None,
                 files_of_each_call=settings.snapshots == "calls",
                 models=models,
                 harness=harnesses.get,
