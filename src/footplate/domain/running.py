@@ -14,7 +14,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.networks import Network
 from footplate.domain.ports import Endpoint, Entry, Environment, Preview, Printed, SteerMessage
 from footplate.domain.projects import Base, SessionProject
-from footplate.domain.snapshots import NO_FILES, Files, KeptSnapshot, TreeSnapshot
+from footplate.domain.snapshots import NO_FILES, Collected, Files, KeptSnapshot, TreeSnapshot
 from footplate.domain.turns import Outcome
 
 
@@ -253,17 +253,17 @@ class Trees(Protocol):
         """
 
     async def keep(
-        self, tree: "KeptTree", last: KeptSnapshot | None, commits: tuple[tuple[str, str], ...] | None = None
+        self, tree: "KeptTree", last: KeptSnapshot | None, collected: Collected | None = None
     ) -> KeptSnapshot | None:
         """A snapshot of the tree, in the object store when this returns; the `last` one, if nothing has changed since.
-        With the agent's own `commits`; None: as they were. None is returned if it is empty, and has always been.
+        With the agent's own commits; `collected` None: as they were. None is returned if it is empty, and always was.
         Raises `Temporary` when the store does not answer.
         """
 
     async def commits(
         self, tree: "KeptTree", environment: Environment, seen: str, last: KeptSnapshot | None
-    ) -> tuple[tuple[str, str], ...]:
-        """The agent's own commits, taken in as a bundle that is made inside: branches and `HEAD`, with their ids.
+    ) -> Collected:
+        """The agent's own commits, taken in as a bundle that is made inside.
         `seen`: where the tree is inside. Raises `Permanent` for what cannot be taken in.
         """
 

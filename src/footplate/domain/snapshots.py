@@ -26,13 +26,24 @@ class Snapshot:
     """The id of a second tree: what no git tree holds under its own name. The agent's own git directory (its HEAD,
     index, refs and objects), those of nested repositories, and what is in directories of submodules. None: nothing."""
     commits: tuple[tuple[str, str], ...] = ()
-    """The agent's own, as a bundle from inside brought them: its branches and `HEAD`, by name, with their ids. Those
-    that are where the tree began are left out."""
+    """The agent's own: its branches and `HEAD`, by name, with their ids. Those that are where the tree began are left
+    out."""
+    bundles: str | None = None
+    """The id of a third tree: the bundles that brought the commits out of the environment, as they are, one after the
+    other. None: there are none."""
 
     @property
     def head(self) -> str | None:
         """The commit that the agent had checked out; None: the one that its tree began with."""
         return dict(self.commits).get(HEAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What became of an agent's commits, as in a snapshot."""
+
+    commits: tuple[tuple[str, str], ...] = ()
+    bundles: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

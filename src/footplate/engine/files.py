@@ -14,7 +14,7 @@ import structlog
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.events import TOOL_RESULTS, TOOL_USES, Event
 from footplate.domain.running import Claim, KeptTree, OpenEnvironment, Trees
-from footplate.domain.snapshots import KeptSnapshot, TreeSnapshot, may_have_written
+from footplate.domain.snapshots import Collected, KeptSnapshot, TreeSnapshot, may_have_written
 
 log = structlog.get_logger(__name__)
 
@@ -46,8 +46,8 @@ class TurnFiles:
         self._begins = claim.attempt == 1
         self._called = False
         self._wrote = False
-        self._commits: dict[str, tuple[tuple[str, str], ...]] = {}
-        """The agent's own, once they were collected."""
+        self._collected: dict[str, Collected] = {}
+        """The agent's own commits, at the end."""
         self._reads: set[str] = set()
         """Calls that write nothing."""
         self.lock = asyncio.Lock()
@@ -67,7 +67,7 @@ class TurnFiles:
         begins, self._begins = self._begins, False
         found = []
         for name, tree in self._kept.items():
-            kept = await self._keep(tree, self._last.get(name), self._commits.get(name))
+            kept = await self._keep(tree, self._last.get(name), self._collected.get(name))
             if kept is not None and kept != self._last.get(name):
                 found.append(TreeSnapshot(name, kept, begins))
         return found
@@ -83,7 +83,7 @@ class TurnFiles:
             return
         for name, seen in self._environment.seen.items():
             try:
-                self._commits[name] = await self._trees.commits(
+                self._collected[name] = await self._trees.commits(
                     self._kept[name], self._environment, seen, self._last.get(name)
                 )
             except FootplateError as error:
@@ -103,10 +103,10 @@ class TurnFiles:
         return event.type in TOOL_RESULTS and call_id not in self._reads
 
     async def _keep(
-        self, tree: KeptTree, last: KeptSnapshot | None, commits: tuple[tuple[str, str], ...] | None
+        self, tree: KeptTree, last: KeptSnapshot | None, collected: Collected | None
     ) -> KeptSnapshot | None:
         assert self._trees is not None
         async for attempt in stamina.retry_context(on=Unavailable, timeout=_PATIENCE, attempts=None, wait_max=1.0):
             with attempt:
-                return await self._trees.keep(tree, last, commits)
+                return await self._trees.keep(tree, last, collected)
         raise AssertionError  # the loop above returns or raises

@@ -60,6 +60,7 @@ async def append(connection: Connection, objects: Objects, claim: Claim, batch: 
         [found.kept.base or "" for found in batch.files],
         [orjson.dumps(found.kept.left_out).decode() for found in batch.files],
         [orjson.dumps(dict(found.kept.snapshot.commits)).decode() for found in batch.files],
+        [found.kept.snapshot.bundles or "" for found in batch.files],
     )
     if row is None:
         raise Fenced(f"Another worker holds session {claim.session_id}.")

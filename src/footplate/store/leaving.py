@@ -65,17 +65,17 @@ async def _steps(
 ) -> Sequence[Step]:
     rows = await connection.fetch(SQL["departures"], head["id"], tree, kept.number, kept.snapshot.tree)
     now = rows[-1]["seq"]
-    return [
+    return tuple(
         Step(
             session_id=row["session_id"],
             seq=row["seq"],
-            snapshot=Snapshot(row["files"], row["apart"], tuple(sorted(row["commits"].items()))),
+            snapshot=Snapshot(row["files"], row["apart"], tuple(sorted(row["commits"].items())), row["bundles"]),
             taken_at=row["created_at"],
             message=row["departed"] or message_of(head["id"], message, head["title"]),
         )
         for row in rows
         if row["departed"] is not None or row["seq"] == now
-    ]
+    )
 
 
 async def _project(connection: Connection, principal: Principal, head: Row, project_id: str) -> SessionProject:

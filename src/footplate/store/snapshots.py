@@ -24,7 +24,7 @@ def by_tree(rows: Sequence[Row]) -> Mapping[str, KeptSnapshot]:
     return {
         row["tree"]: KeptSnapshot(
             row["number"],
-            Snapshot(row["files"], row["apart"], tuple(sorted(row["commits"].items()))),
+            Snapshot(row["files"], row["apart"], tuple(sorted(row["commits"].items())), row["bundles"]),
             row["base"],
             tuple(row["left_out"]),
         )

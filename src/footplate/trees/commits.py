@@ -12,7 +12,7 @@ from typing import Final
 
 from footplate.domain.errors import Permanent
 from footplate.domain.ports import Environment
-from footplate.domain.snapshots import HEAD
+from footplate.domain.snapshots import EMPTY, HEAD, Collected, Snapshot
 from footplate.trees.git import Git, GitFailed
 from footplate.trees.scratch import scratch
 from footplate.trees.snapshots import CONFIGURATION
@@ -45,13 +45,16 @@ class NoCommits(Permanent):
     code = "no_commits"
 
 
-async def collect(environment: Environment, tree: str, git: Git, base: str | None, last: Commits = ()) -> Commits:
+async def collect(
+    environment: Environment, tree: str, git: Git, base: str | None, last: Snapshot | None = None
+) -> Collected:
     """The agent's branches and `HEAD`, but for those that are at `base`. Their objects are the host's by then.
 
-    `tree`: as it is seen inside. `last`: those that the host has already.
+    `tree`: as it is seen inside. `last`: with those that were collected before.
     """
     bundle = f"{environment.scratch}/{_BUNDLE}"
-    known = dict.fromkeys([*([] if base is None else [base]), *(commit for _, commit in last)])
+    before = last or Snapshot(EMPTY)
+    known = dict.fromkeys([*([] if base is None else [base]), *(commit for _, commit in before.commits)])
     made = await environment.run(["sh", "-c", _script(environment, tree, bundle, [*known])], timeout=_SECONDS)
     if made.exit_code != 0 or made.truncated:
         said = made.stderr.decode("utf-8", "replace").strip()[-500:] or made.error
@@ -61,9 +64,30 @@ async def collect(environment: Environment, tree: str, git: Git, base: str | Non
         lines, size = [*lines, size], "0 bytes"
     if (count := int(size.split()[0])) > MOST_BYTES:
         raise NoCommits(f"The agent's commits take {count} bytes, and at most {MOST_BYTES} are taken.")
+    bundles = before.bundles
     if count:
-        await take(await environment.read(bundle), git)
-    return await _present(git, [(name, commit) for name, commit in _named(lines) if commit != base])
+        await ensure(git, before)
+        content = await environment.read(bundle)
+        await take(content, git)
+        bundles = await _beside(git, bundles, content)
+    commits = await _present(git, [(name, commit) for name, commit in _named(lines) if commit != base])
+    return Collected(commits, bundles if commits else None)
+
+
+async def ensure(git: Git, snapshot: Snapshot) -> None:
+    """The commits of a snapshot, where there are only the bundles that they came in. The project's own are there."""
+    if snapshot.bundles is None or len(await _present(git, snapshot.commits)) == len(snapshot.commits):
+        return
+    for line in (await git.run("ls-tree", snapshot.bundles)).decode().splitlines():
+        await take(await git.run("cat-file", "blob", line.split()[2]), git)
+
+
+async def _beside(git: Git, bundles: str | None, content: bytes) -> str:
+    """A tree with one more. They are kept as they came: whoever takes them in checks them again."""
+    before = b"" if bundles is None else await git.run("ls-tree", bundles)
+    blob = (await git.run("hash-object", "-w", "--stdin", stdin=content)).decode().strip()
+    line = f"100644 blob {blob}\t{len(before.splitlines()):06d}\n".encode()
+    return (await git.run("mktree", stdin=before + line)).decode().strip()
 
 
 def _script(environment: Environment, tree: str, bundle: str, known: Sequence[str]) -> str:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from footplate.domain.errors import Permanent
-from footplate.domain.snapshots import KeptSnapshot, LeftOut, Snapshot
+from footplate.domain.snapshots import Collected, KeptSnapshot, LeftOut, Snapshot
 from footplate.trees import packs, restoring, snapshots
-from footplate.trees.commits import Commits
 from footplate.trees.git import Git, GitFailed
 from footplate.trees.mirrors import has
 from footplate.trees.packs import Shelf, Step
@@ -52,9 +51,11 @@ class Keeper:
         self._bases: dict[tuple[str, str], KeptSnapshot] = {}
         """Those that are known to be in the store: a commit does not change."""
 
-    async def keep(self, place: TreePlace, last: KeptSnapshot | None, commits: Commits | None = None) -> KeptSnapshot:
-        """`last` is what the log refers to by now. Whatever is returned is in the object store to stay. `commits`: the
-        agent's own, which the git directory has; None: as they were.
+    async def keep(
+        self, place: TreePlace, last: KeptSnapshot | None, collected: Collected | None = None
+    ) -> KeptSnapshot:
+        """`last` is what the log refers to by now. Whatever is returned is in the object store to stay. `collected`: of
+        the agent's own commits; None: as they were.
         """
         base = await self._base(place)
         last = last or base
@@ -62,13 +63,13 @@ class Keeper:
             place.git_dir, place.tree, base=None if base is None else base.snapshot.tree, limits=self._limits
         )
         left_out = _told(taken.left_out)
-        if commits is None:
-            commits = () if last is None else last.snapshot.commits
-        snapshot = replace(taken.snapshot, commits=commits)
+        if collected is None:
+            collected = Collected() if last is None else Collected(last.snapshot.commits, last.snapshot.bundles)
+        snapshot = replace(taken.snapshot, commits=collected.commits, bundles=collected.bundles)
         if last is not None and snapshot == last.snapshot:
             return last if last.left_out == left_out else replace(last, left_out=left_out)
         number, before = (0, None) if last is None else (last.number + 1, last.snapshot)
-        step = Step(number, snapshot, before, place.base)
+        step = Step(number, snapshot, before)
         await packs.upload(self._shelf, place.prefix, place.git_dir, step)
         return KeptSnapshot(step.number, step.snapshot, None if base is None else base.snapshot.tree, left_out)
 
@@ -103,8 +104,7 @@ async def _copied(place: TreePlace, snapshot: Snapshot, known: Snapshot | None) 
     """From nearby, which may be gone at any moment."""
     for source in place.nearby:
         with contextlib.suppress(GitFailed):
-            base = None if known is None else place.base
-            if await packs.copy(source, place.git_dir, snapshot, known, base):
+            if await packs.copy(source, place.git_dir, snapshot, known):
                 return True
     return False
 

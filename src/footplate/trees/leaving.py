@@ -17,6 +17,7 @@ from footplate.domain.errors import Conflict, InvalidRequest
 from footplate.domain.leases import HeldLease, WriteLeases
 from footplate.domain.leaving import BUNDLED, CheckedOut, Departure, Left, LeftStatus
 from footplate.trees import merging
+from footplate.trees.commits import ensure
 from footplate.trees.git import Git, NoGit
 from footplate.trees.mirrors import Mirrors, Update, Written
 from footplate.trees.packs import ids_of
@@ -143,6 +144,8 @@ class Leaver:
             with scratch(self._place) as git_dir:
                 git = await init(git_dir, "main", None)
                 share(git_dir / "objects", f"{objects / 'objects'}\n{mirror / 'objects'}")
+                for snapshot in snapshots:
+                    await ensure(git, snapshot)
                 yield git
 
 

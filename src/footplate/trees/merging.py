@@ -59,11 +59,11 @@ async def session_commit(git: Git, departure: Departure) -> str:
 
 
 async def _after(git: Git, last: str | None, head: str | None, step: Step, base: str | None) -> str | None:
-    """`last` is the commit before, and `head` where the agent was then."""
+    """`last` is the commit before, and `head` where the agent was then. What left once stays in the history."""
     tree, now = step.snapshot.tree, step.snapshot.head or base
     parents = [last] if last is not None else []
     if now is not None and now not in {head, last}:
-        if last is None or await _has(git, now, last):
+        if last is None or last == base or await _has(git, now, last):
             parents = [now]
         elif not await _has(git, last, now):
             parents.append(now)

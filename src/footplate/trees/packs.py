@@ -49,8 +49,6 @@ class Step:
     snapshot: Snapshot
     before: Snapshot | None
     """None: it is the first, and its pack has all of it."""
-    base: str | None = None
-    """A commit whose history is in no pack: that of the project, where the agent's own commits begin."""
 
     def name(self, part: int, parts: int) -> str:
         before = _NONE if self.before is None else short(self.before)
@@ -58,9 +56,8 @@ class Step:
 
 
 def short(snapshot: Snapshot) -> str:
-    commits = "".join(f" {commit} {name}" for name, commit in snapshot.commits)
-    named = f"{snapshot.tree} {snapshot.apart or ''}{commits}"
-    return hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    bundles = f" {snapshot.bundles}" if snapshot.bundles else ""
+    return hashlib.sha256(f"{snapshot.tree} {snapshot.apart or ''}{bundles}".encode()).hexdigest()[:16]
 
 
 async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
@@ -70,7 +67,7 @@ async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
         wanted, pack = place / "wanted", place / "pack"
         known = [step.before] if step.before is not None else []
         *others, this = await _commits(git, [*known, step.snapshot], place)
-        wanted.write_text(_revisions(this, others, step.base if step.snapshot.commits else None))
+        wanted.write_text("".join([f"{this}\n", *(f"^{other}\n" for other in others)]))
         await git.convert(
             *("pack-objects", "-q", "--revs", "--thin", "--stdout", "--delta-base-offset"), source=wanted, target=pack
         )
@@ -109,12 +106,8 @@ async def download(
         )
 
 
-async def copy(
-    source: Path, git_dir: Path, snapshot: Snapshot, known: Snapshot | None = None, base: str | None = None
-) -> bool:
-    """The same from another git directory of this host, in one pack, however many led there. False: it has not all.
-    `base`: a commit that the git directory has, with all that came before.
-    """
+async def copy(source: Path, git_dir: Path, snapshot: Snapshot, known: Snapshot | None = None) -> bool:
+    """The same from another git directory of this host, in one pack, however many led there. False: it has not all."""
     beside = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(source / "objects")}
     git = Git(git_dir=git_dir, configuration=CONFIGURATION, variables=beside)
     if not await has_all(git, ids_of(snapshot)):
@@ -122,7 +115,7 @@ async def copy(
     with scratch(git_dir) as place:
         wanted, pack = place / "wanted", place / "pack"
         *others, this = await _commits(git, [*([] if known is None else [known]), snapshot], place)
-        wanted.write_text(_revisions(this, others, base if snapshot.commits else None))
+        wanted.write_text("".join([f"{this}\n", *(f"^{other}\n" for other in others)]))
         await git.convert("pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset", source=wanted, target=pack)
         await replace(git, variables={}).convert("index-pack", "--stdin", source=pack, target=place / "said")
     return True
@@ -172,9 +165,7 @@ async def _commits(git: Git, snapshots: Sequence[Snapshot], place: Path) -> list
     roots = (await git.run("mktree", "--batch", stdin=f"{listed}\n".encode())).decode().split()
     files: list[Path] = []
     parent = ""
-    for number, (root, snapshot) in enumerate(zip(roots, snapshots, strict=True)):
-        # The agent's commits are its parents too, so that they come with it.
-        parent += "".join(f"parent {commit}\n" for commit in dict(snapshot.commits).values())
+    for number, root in enumerate(roots):
         body = f"tree {root}\n{parent}author {_NOBODY}\ncommitter {_NOBODY}\n\nsnapshot\n".encode()
         files.append(place / f"commit-{number}")
         files[-1].write_bytes(body)
@@ -186,13 +177,9 @@ async def _commits(git: Git, snapshots: Sequence[Snapshot], place: Path) -> list
 
 def ids_of(snapshot: Snapshot) -> list[str]:
     """Who has these objects has all of it."""
-    return [*(tree for _, tree in _trees(snapshot)), *(commit for _, commit in snapshot.commits)]
-
-
-def _revisions(this: str, others: Sequence[str], base: str | None) -> str:
-    known = [*others, *([] if base is None else [base])]
-    return "".join([f"{this}\n", *(f"^{other}\n" for other in known)])
+    return [tree for _, tree in _trees(snapshot)]
 
 
 def _trees(snapshot: Snapshot) -> list[tuple[str, str]]:
-    return [("files", snapshot.tree), *([("apart", snapshot.apart)] if snapshot.apart else [])]
+    named = [("files", snapshot.tree), ("apart", snapshot.apart), ("bundles", snapshot.bundles)]
+    return [(name, tree) for name, tree in named if tree is not None]

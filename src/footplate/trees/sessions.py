@@ -11,9 +11,9 @@ from footplate.domain.brought import Brought
 from footplate.domain.ports import Environment
 from footplate.domain.projects import PRIVATE_TREES, Base, SessionProject, Trust
 from footplate.domain.running import KeptTree, PlacedTree, TreeGround, Trees
-from footplate.domain.snapshots import NO_FILES, SCRATCH, Files, KeptSnapshot, bases_of, prefix_of
+from footplate.domain.snapshots import NO_FILES, SCRATCH, Collected, Files, KeptSnapshot, bases_of, prefix_of
 from footplate.trees import bringing
-from footplate.trees.commits import Commits, collect
+from footplate.trees.commits import collect
 from footplate.trees.git import Git
 from footplate.trees.keeping import Keeper, TreePlace
 from footplate.trees.locks import locked
@@ -99,22 +99,24 @@ class SessionTrees(Trees):
         )
 
     async def keep(
-        self, tree: KeptTree, last: KeptSnapshot | None, commits: Commits | None = None
+        self, tree: KeptTree, last: KeptSnapshot | None, collected: Collected | None = None
     ) -> KeptSnapshot | None:
         place = self._tree_place(tree)
         if not place.git_dir.is_dir():
             if last is None and not await asyncio.to_thread(_has_any, tree.files):
                 return None
             await _make_host(place.git_dir)
-        kept = await self._keeper.keep(place, last, commits)
+        kept = await self._keeper.keep(place, last, collected)
         if kept != last:
             go_on_from(place.git_dir, [last, kept])
         return kept
 
-    async def commits(self, tree: KeptTree, environment: Environment, seen: str, last: KeptSnapshot | None) -> Commits:
+    async def commits(
+        self, tree: KeptTree, environment: Environment, seen: str, last: KeptSnapshot | None
+    ) -> Collected:
         base = tree.project.base.commit if tree.project is not None and tree.project.base is not None else None
-        known = () if last is None else last.snapshot.commits
-        return await collect(environment, seen, Git(git_dir=self._host(tree)), base, known)
+        before = None if last is None else last.snapshot
+        return await collect(environment, seen, Git(git_dir=self._host(tree)), base, before)
 
     def _host(self, tree: KeptTree, session_id: str | None = None) -> Path:
         """`session_id`: of another session with the same projects."""

@@ -18,7 +18,7 @@ ASKED = DepartureAsked()
 
 
 def kept(number: int) -> KeptSnapshot:
-    return KeptSnapshot(number, Snapshot(f"{number:040d}", None, (("HEAD", "c" * 40),)), base="b" * 40)
+    return KeptSnapshot(number, Snapshot(f"{number:040d}", None, (("HEAD", "c" * 40),), "d" * 40), base="b" * 40)
 
 
 async def turn(cell: Cell, who: Principal, session_id: str, project_id: str, number: int) -> None:

@@ -12,7 +12,7 @@ from footplate.domain.agents import ResolvedConfig
 from footplate.domain.errors import Unavailable
 from footplate.domain.events import Event
 from footplate.domain.running import Claim, KeptTree, OpenEnvironment, Trees
-from footplate.domain.snapshots import SCRATCH, Files, KeptSnapshot, Snapshot, TreeSnapshot
+from footplate.domain.snapshots import SCRATCH, Collected, Files, KeptSnapshot, Snapshot, TreeSnapshot
 from footplate.engine.files import TurnFiles
 
 BASH = events.tool_use("bash", {"command": "true"}, call_id="1")
@@ -37,9 +37,9 @@ class TwinTrees:
     looked: list[KeptTree] = field(default_factory=list)
 
     async def keep(
-        self, tree: KeptTree, last: KeptSnapshot | None, commits: tuple[tuple[str, str], ...] | None = None
+        self, tree: KeptTree, last: KeptSnapshot | None, collected: Collected | None = None
     ) -> KeptSnapshot | None:
-        assert commits is None
+        assert collected is None
         if self.failures:
             self.failures -= 1
             raise Unavailable("The object store does not answer.")

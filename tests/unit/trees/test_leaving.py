@@ -231,6 +231,30 @@ async def test_from_the_store_alone_it_is_the_same_commit(world: World) -> None:
     assert left.status == "fast_forwarded"
 
 
+async def test_an_agent_that_went_back_loses_nothing_with_its_host(world: World) -> None:
+    """Its commits share files with a past of the project that the store does not have."""
+    change(world.user, 7, "seven")
+    (world.user / "other").write_text("newer\n")
+    git(world.user, "commit", "-qam", "newer")
+    git(world.user, "branch", "-f", "next")
+    session = await world.session()
+    git(session.tree, "reset", "-q", "--hard", "HEAD~1")
+    (session.tree / "mine").write_text("mine\n")
+    git(session.tree, "add", "-A")
+    git(session.tree, "commit", "-qm", "from the past")
+    await session.turn()
+    git(session.tree, "commit", "-q", "--allow-empty", "-m", "and more")
+    await session.turn()
+    diff = session.departure().files
+    shutil.rmtree(world.data)
+    changes = await DiffReader(world.directory / "other", world.objects, at_once=1).changes(diff)
+    assert [change.path for change in changes] == [b"mine", b"other", b"text"]
+    await session.merge(leaver=world.elsewhere())
+    assert git(world.user, "show", "next:other") == "newer"
+    assert git(world.user, "show", "next:mine") == "mine"
+    assert "and more\nfrom the past" in git(world.user, "log", "--format=%s", "next")
+
+
 async def test_two_are_joined(world: World) -> None:
     one, two = await world.session("sesn_1"), await world.session("sesn_2")
     change(one.tree, 3, "three")

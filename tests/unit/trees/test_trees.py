@@ -21,6 +21,7 @@ from footplate.domain.errors import InvalidRequest, Permanent, Unavailable
 from footplate.domain.networks import Network
 from footplate.domain.projects import Base, SessionProject
 from footplate.domain.running import Environments, TreeGround
+from footplate.domain.snapshots import Collected, Snapshot
 from footplate.environments.docker.images import Recipe
 from footplate.environments.docker.opening import Ground
 from footplate.environments.docker.probe import find as find_docker
@@ -539,22 +540,26 @@ async def test_agents_commits_come_as_a_bundle(host: Host, environments: Environ
         )
         try:
             mirror = host.trees.git("default", SESSION, host.ground().tree)
-            assert await collect(opened, opened.root, mirror, on.base.commit) == ()
+            assert await collect(opened, opened.root, mirror, on.base.commit) == Collected()
             work = "git config core.pager false; git switch -qc topic && echo x > x && git add x && git commit -qm x"
             assert (await opened.shell(work, timeout=30)).exit_code == 0
             found = await collect(opened, opened.root, mirror, on.base.commit)
-            assert await collect(opened, opened.root, mirror, on.base.commit, found) == found
+            before = Snapshot("", None, found.commits, found.bundles)
+            assert await collect(opened, opened.root, mirror, on.base.commit, before) == found
             assert (await opened.shell("git commit -q --allow-empty -m y", timeout=30)).exit_code == 0
-            last = await collect(opened, opened.root, mirror, on.base.commit, found)
+            last = await collect(opened, opened.root, mirror, on.base.commit, before)
             assert (
                 await opened.shell("git switch -q --detach main && git branch -qD topic", timeout=30)
             ).exit_code == 0
-            assert await collect(opened, opened.root, mirror, on.base.commit, last) == ()
+            after = Snapshot("", None, last.commits, last.bundles)
+            assert await collect(opened, opened.root, mirror, on.base.commit, after) == Collected()
         finally:
             await opened.aclose()
             await models.aclose()
-    assert [name for name, _ in found] == ["HEAD", "topic"]
-    log = await mirror.run("log", "--format=%s", dict(last)["topic"])
+    assert [name for name, _ in found.commits] == ["HEAD", "topic"]
+    log = await mirror.run("log", "--format=%s", dict(last.commits)["topic"])
+    assert last.bundles is not None
+    assert len((await mirror.run("ls-tree", last.bundles)).splitlines()) == 2
     assert log.split() == [b"y", b"x", b"first"]
     assert git(user, "branch", "--list", "topic") == ""
 

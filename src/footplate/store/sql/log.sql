@@ -64,15 +64,16 @@ with head as (
 ), new_files as (
     -- From the first of the events on that come with them; what comes without an event is of the last one.
     insert into snapshots (session_id, tree, seq, organisation, turn_id, begins, number, files, apart, base, left_out,
-                           commits)
+                           commits, bundles)
     select $1, tree, head.seq - greatest(cardinality($5::text[]), 1) + 1, $2, $4, begins, number, files, nullif(apart, ''),
-           nullif(base, ''), array(select json_array_elements_text(left_out::json)), commits::jsonb
+           nullif(base, ''), array(select json_array_elements_text(left_out::json)), commits::jsonb,
+           nullif(bundles, '')
     from head, unnest($19::text[], $20::boolean[], $21::integer[], $22::text[], $23::text[], $24::text[], $25::text[],
-                      $26::text[])
-        as b (tree, begins, number, files, apart, base, left_out, commits)
+                      $26::text[], $27::text[])
+        as b (tree, begins, number, files, apart, base, left_out, commits, bundles)
     on conflict (session_id, tree, seq) do update
     set number = excluded.number, files = excluded.files, apart = excluded.apart, left_out = excluded.left_out,
-        commits = excluded.commits
+        commits = excluded.commits, bundles = excluded.bundles
 )
 select seq, entries, now() as created_at from head
 

@@ -2,7 +2,7 @@
 
 -- name: files_at
 -- The newest snapshot of each tree at a position: the session's own, or one of those that it begins in.
-select t.tree, n.number, n.files, n.apart, n.base, n.left_out, n.commits,
+select t.tree, n.number, n.files, n.apart, n.base, n.left_out, n.commits, n.bundles,
        array(select owner from stretches where session_id = $1 order by last_seq desc) as owners
 from unnest($2::text[]) as t (tree)
 cross join lateral (
@@ -21,13 +21,13 @@ cross join lateral (
 
 -- name: files_of_turn
 -- What a turn found before its first call, and what it left, by tree.
-select distinct on (tree, begins) tree, begins, number, files, apart, base, left_out, commits
+select distinct on (tree, begins) tree, begins, number, files, apart, base, left_out, commits, bundles
 from snapshots where session_id = $1 and tree = any($2::text[]) and seq >= $3 and turn_id = $4
 order by tree, begins, case when begins then seq else -seq end
 
 -- name: departures
 -- The snapshots of a tree as which its files left, those of a fork's beginning among them, and the newest, which may leave.
-select f.session_id, f.seq, f.number, f.files, f.apart, f.commits, f.departed, f.created_at
+select f.session_id, f.seq, f.number, f.files, f.apart, f.commits, f.bundles, f.departed, f.created_at
 from (
     select $1::text as owner, 9223372036854775807 as last_seq
     union all

@@ -24,9 +24,10 @@ create table write_queue (
 );
 create index write_queue_order on write_queue (organisation, place, ticket);
 
--- The agent's branches that have commits of its own, and its HEAD: ids by name, as a bundle from inside brought them. Their
--- objects are in the snapshot's packs.
+-- The agent's branches that have commits of its own, and its HEAD: ids by name. `bundles` is git's id of a tree with what brought
+-- them out of the environment.
 alter table snapshots
     add column commits jsonb not null default '{}',
+    add column bundles text,
     -- The files left the session as they were here, as a commit with this message: what leaves later goes on from that one.
     add column departed text;

@@ -1,0 +1,100 @@
+"""A session's work leaves by the command line, in every harness: into a checkout, as a branch, merged on the server."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.prove.clients import Client
+from bench.prove.cluster import Cluster, open_cluster
+
+from footplate.stack import Stack
+from footplate.testing import replies, text, tool
+
+NAMES = {"native": "bash", "claude": "Bash"}
+WORK = "echo two >> file && git commit -qam 'agent: second' && echo loose > loose && mkdir -p in && echo x > in/new"
+
+
+async def run(at: Path, *argv: str, **variables: str) -> tuple[int, str, str]:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(at.parent), "LANG": "C.UTF-8", **variables}
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*argv, cwd=at, env=environment, stdout=pipe, stderr=pipe)
+    out, err = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode().strip(), err.decode().strip()
+
+
+async def git(at: Path, *argv: str) -> str:
+    code, out, err = await run(at, "git", "-c", "user.name=User", "-c", "user.email=user@example.com", *argv)
+    assert code == 0, err
+    return out
+
+
+@pytest.fixture
+async def user(tmp_path: Path) -> Path:
+    at = tmp_path / "projects" / "app"
+    at.mkdir(parents=True)
+    (at / "file").write_text("one\n")
+    await git(at, "init", "-q", "-b", "main")
+    await git(at, "add", "-A")
+    await git(at, "commit", "-qm", "first")
+    await git(at, "branch", "next")
+    return at
+
+
+@pytest.fixture
+async def cluster(stack: Stack, user: Path) -> AsyncIterator[Cluster]:
+    environment = {"FOOTPLATE_PROJECTS_ROOT": str(user.parent)}
+    async with open_cluster(stack=stack, environment=environment) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("harness", ["native", "claude"])
+async def test_work_leaves_by_the_command_line(cluster: Cluster, user: Path, tmp_path: Path, harness: str) -> None:
+    await cluster.model.install("work", replies([tool(NAMES[harness], {"command": WORK})], [text("Done.")]))
+    async with Client(cluster) as client:
+        made: Any = await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
+        agent = await client.agent(extra_body={"harness": harness})
+        session = await client.session(agent, extra_body={"project_ids": [made["id"]]})
+        await client.run_turn(session, "[[script:work]]", patience=120)
+
+    async def footplate(*argv: str) -> tuple[int, str, str]:
+        server = {"FOOTPLATE_BASE_URL": cluster.base_urls[0], "FOOTPLATE_API_KEY": cluster.key}
+        return await run(user, sys.executable, "-m", "footplate", *argv, **server)
+
+    code, out, err = await footplate("apply", session, "--json")
+    assert code == 0, err
+    assert (json.loads(out)["status"], json.loads(out)["files"]) == ("applied", 3)
+    assert await git(user, "status", "--porcelain") == "M file\n?? in/\n?? loose"
+    await git(user, "stash", "-q", "-u")
+
+    code, _, err = await footplate("merge", session)
+    assert (code, "is checked out" in err, "footplate apply" in err) == (1, True, True)
+    code, out, err = await footplate("merge", session, "--into", "next", "-m", "From the agent", "--json")
+    assert code == 0, err
+    assert json.loads(out)["status"] == "fast_forwarded"
+    assert (await git(user, "log", "--format=%s", "next")).splitlines() == ["From the agent", "agent: second", "first"]
+    code, _, err = await footplate("merge", session, "--into", "next")
+    assert (code, err.startswith("Nothing to do")) == (0, True)
+
+    code, out, err = await footplate("export", session, "--branch", "mine")
+    assert (code, out) == (0, f"mine {await git(user, 'rev-parse', 'next')}"), err
+    code, _, err = await footplate("push", session)
+    assert code == 0, err
+    assert await git(user, "rev-parse", f"footplate/{session}") == await git(user, "rev-parse", "next")
+    code, _, err = await footplate("export", session, "--patch", str(tmp_path / "x.patch"))
+    assert code == 0, err
+    await git(user, "apply", "--check", str(tmp_path / "x.patch"))
+
+    (user / "file").write_text("three\n")
+    await git(user, "commit", "-qam", "third")
+    await git(user, "branch", "other")
+    code, _, err = await footplate("merge", session, "--into", "other")
+    assert (code, "file: both changed the same lines" in err) == (1, True), err
+    code, _, err = await footplate("apply", session)
+    assert (code, "file: changed here and by the session" in err) == (1, True), err
+    assert await git(user, "status", "--porcelain") == ""
