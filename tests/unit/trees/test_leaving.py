@@ -4,10 +4,12 @@ import asyncio
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -92,19 +94,19 @@ class World:
         self.data = directory / "data"
         self.mirrors = Mirrors(self.data, root=str(directory / "projects"), reach=Reach(), seconds=60)
         self.trees = SessionTrees(self.data, self.mirrors, Keeper(self.objects), seconds=60)
-        self.leaver = self._leaver(self.data, self.mirrors)
+        self.leaver = self.leaver_at(self.data, self.mirrors)
 
-    def _leaver(self, data: Path, mirrors: Mirrors) -> Leaver:
+    def leaver_at(self, data: Path, mirrors: Mirrors) -> Leaver:
         return Leaver(data, DiffReader(data, self.objects, at_once=4), mirrors, self.leases, at_once=2)
 
     def elsewhere(self) -> Leaver:
         """On another machine, which has nothing yet."""
         data = self.directory / "other"
         mirrors = Mirrors(data, root=str(self.directory / "projects"), reach=Reach(), seconds=60)
-        return self._leaver(data, mirrors)
+        return self.leaver_at(data, mirrors)
 
-    async def session(self, session_id: str = "sesn_1") -> "Session":
-        project = SessionProject(id="proj_1", name="app", path="app")
+    async def session(self, session_id: str = "sesn_1", *, url: str | None = None) -> "Session":
+        project = SessionProject(id="proj_1", name="app", path=None if url else "app", url=url)
         based = replace(project, base=await self.trees.base("default", project))
         tree = self.data / "workspaces" / session_id
         ground = TreeGround(
@@ -413,6 +415,69 @@ async def test_a_bundle_has_what_the_project_has_not(world: World) -> None:
     git(world.user, "fetch", "-q", str(file), "refs/heads/session:refs/heads/mine")
     assert "three" in git(world.user, "show", "mine:text")
     assert git(world.user, "log", "--format=%s", "mine").splitlines()[1:] == ["first"]
+
+
+@pytest.fixture
+def served(world: World) -> Iterator[str]:
+    """The project behind git's own HTTP server, which takes branches from everybody."""
+    git(world.user, "config", "http.receivepack", "true")
+    backend = f"{git(world.user, '--exec-path')}/git-http-backend"
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path, _, query = self.path.partition("?")
+            environment = {
+                "GIT_PROJECT_ROOT": str(world.user.parent),
+                "GIT_HTTP_EXPORT_ALL": "1",
+                "PATH": os.environ["PATH"],
+                "PATH_INFO": path,
+                "QUERY_STRING": query,
+                "REQUEST_METHOD": self.command,
+                "CONTENT_TYPE": self.headers.get("content-type", ""),
+                "CONTENT_LENGTH": self.headers.get("content-length", ""),
+                "HTTP_CONTENT_ENCODING": self.headers.get("content-encoding", ""),
+            }
+            body = self.rfile.read(int(self.headers.get("content-length") or 0))
+            done = subprocess.run([backend], env=environment, input=body, capture_output=True, check=True)
+            head, _, content = done.stdout.partition(b"\r\n\r\n")
+            lines = dict(line.split(": ", 1) for line in head.decode().splitlines())
+            self.send_response(int(lines.pop("Status", "200").split()[0]))
+            for name, value in lines.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_POST = do_GET  # noqa: N815 - the library's name
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/app/.git"
+        server.shutdown()
+        thread.join()
+
+
+async def test_a_project_behind_a_url_is_written_to_in_the_same_way(world: World, served: str) -> None:
+    world.mirrors = Mirrors(world.data, root="/", reach=Reach(["127.0.0.1"]), seconds=60)
+    world.trees = SessionTrees(world.data, world.mirrors, Keeper(world.objects), seconds=60)
+    world.leaver = world.leaver_at(world.data, world.mirrors)
+    session = await world.session(url=served)
+    change(session.tree, 3, "three")
+    await session.turn()
+    left = await session.merge()
+    assert (left.status, git(world.user, "rev-parse", "next")) == ("fast_forwarded", left.commit)
+    with pytest.raises(CheckedOut):
+        await session.merge("main")
+    git(world.user, "config", "http.receivepack", "false")
+    change(session.tree, 4, "four")
+    await session.turn()
+    with pytest.raises(Conflict, match="took no branch") as caught:
+        await session.merge()
+    assert "footplate export --branch" in caught.value.help_text
+    assert git(world.user, "rev-parse", "next") == left.commit
 
 
 async def test_nothing_is_no_merge(world: World) -> None:
