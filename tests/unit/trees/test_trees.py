@@ -576,3 +576,20 @@ async def test_a_crafted_bundle_is_not_taken_in(host: Host) -> None:
     ):
         with pytest.raises(NoCommits):
             await take(content, mirror)
+
+
+async def test_a_bundle_without_all_of_its_files_is_not_taken_in(host: Host, tmp_path: Path) -> None:
+    repository(host.root / "app")
+    tree = await host.place(project())
+    mirror = host.trees.git("default", SESSION, tree)
+    evil = repository(tmp_path / "evil", secret="not sent\n")
+    commit = git(evil, "rev-parse", "HEAD")
+    (evil / "names").write_text(f"{commit}\n")
+    with (evil / "names").open("rb") as names:
+        command = ["git", "-C", str(evil), "pack-objects", "-q", "--stdout"]
+        pack = await asyncio.to_thread(subprocess.run, command, stdin=names, capture_output=True, check=True)
+    content = f"# v2 git bundle\n{commit} refs/heads/x\n\n".encode() + pack.stdout
+    with pytest.raises(NoCommits, match="could not be taken in"):
+        await take(content, mirror)
+    code, _ = await mirror.ask("cat-file", "-e", commit)
+    assert code != 0
