@@ -54,9 +54,17 @@ class HeldLease(Protocol):
 
 class WriteLeases(Protocol):
     def held(
-        self, organisation: str, place: str, *, who: str, wait: float = WAIT, named: str | None = None
+        self,
+        organisation: str,
+        place: str,
+        *,
+        who: str,
+        wait: float = WAIT,
+        named: str | None = None,
+        successor: bool = False,
     ) -> AbstractAsyncContextManager[HeldLease]:
-        """Waits in the queue. `who`, and `named`, are for people: who writes, and where.
+        """Waits in the queue. `who`, and `named`, are for people: who writes, and where. `successor`: a holder with the
+        same `who` is known to be dead, and is not waited for.
 
         Raises `LeaseHeld` when the wait is over.
         """

@@ -22,5 +22,6 @@ async def alone(leases: WriteLeases | None, claim: Claim) -> AsyncGenerator[None
         return
     place = f"{socket.gethostname()}:{directory.rstrip('/')}"
     who = f"a turn of session {claim.session_id}"
-    async with leases.held(claim.organisation, place, who=who, named=f"the directory {directory}"):
+    # An earlier attempt of the session's is dead by now: the claim has seen to it.
+    async with leases.held(claim.organisation, place, who=who, named=f"the directory {directory}", successor=True):
         yield

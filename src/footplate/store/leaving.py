@@ -1,9 +1,10 @@
 """What of a session may leave, and as what it left before: questions to the log, answered without any file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from footplate.domain.errors import Conflict, InvalidRequest, NotFound
+from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Refused
 from footplate.domain.leaving import Departure, DepartureAsked, NothingToLeave, Step, message_of
 from footplate.domain.principals import Principal
 from footplate.domain.projects import SessionProject
@@ -51,13 +52,27 @@ class Departures:
             steps=steps,
         )
 
-    async def depart(self, departure: Departure) -> Departure:
-        """The same, once the log has that its files leave. Twice is once."""
+    @asynccontextmanager
+    async def leaving(self, departure: Departure) -> AsyncGenerator[Departure, None]:
+        """The log has that the files leave before they do, and still has it if this process dies meanwhile. If they are
+        refused they have not left, and the next time may have another message.
+        """
+        known, first = await self._depart(departure)
+        try:
+            yield known
+        except Refused:
+            if first:
+                now = known.steps[-1]
+                await self._database.fetch("stay", now.session_id, known.project.id, now.seq, now.message)
+            raise
+        await self._depart(known)  # somebody else may have been refused at the same time
+
+    async def _depart(self, departure: Departure) -> tuple[Departure, bool]:
         *before, now = departure.steps
         row = await self._database.fetchrow("depart", now.session_id, departure.project.id, now.seq, now.message)
         if row is None:
             raise NotFound("session", departure.session_id)
-        return replace(departure, steps=(*before, replace(now, message=row["departed"])))
+        return replace(departure, steps=(*before, replace(now, message=row["departed"]))), row["first"]
 
 
 async def _steps(

@@ -23,6 +23,9 @@ _GONE: Final = 10.0
 _ASK_FIRST: Final = 0.05
 _ASK_EVERY: Final = 0.5
 
+Where = tuple[str, str]
+"""An organisation, and a place of its own."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -33,9 +36,16 @@ class WriteLeases:
 
     @asynccontextmanager
     async def held(
-        self, organisation: str, place: str, *, who: str, wait: float = WAIT, named: str | None = None
+        self,
+        organisation: str,
+        place: str,
+        *,
+        who: str,
+        wait: float = WAIT,
+        named: str | None = None,
+        successor: bool = False,
     ) -> AsyncGenerator["Held", None]:
-        lease = await self._wait(organisation, place, who, wait, named or place)
+        lease = await self._wait((organisation, place), who, wait, named or place, successor=successor)
         renewing = asyncio.create_task(lease.renewing())
         try:
             yield lease
@@ -45,9 +55,9 @@ class WriteLeases:
                 await renewing
             await _quietly(self._database, "end_to_write", organisation, place, lease.token)
 
-    async def _wait(self, organisation: str, place: str, who: str, wait: float, named: str) -> "Held":
+    async def _wait(self, where: Where, who: str, wait: float, named: str, *, successor: bool) -> "Held":
         began = time.monotonic()
-        row = await self._database.fetchrow("queue_to_write", organisation, place, secrets.token_hex(16))
+        row = await self._database.fetchrow("queue_to_write", *where, secrets.token_hex(16))
         assert row is not None
         ticket: int = row["ticket"]
         pause = _ASK_FIRST
@@ -55,29 +65,29 @@ class WriteLeases:
             while True:
                 await self._database.fetch("ask_to_write", ticket)
                 taken = await self._database.fetchrow(
-                    "take_to_write", organisation, place, ticket, who, self._hold, _GONE
+                    "take_to_write", *where, ticket, who, self._hold, _GONE, successor
                 )
                 if taken is not None:
-                    return Held(self._database, organisation, place, taken["token"], self._hold, named)
+                    return Held(self._database, where, taken["token"], self._hold, named)
                 left = wait - (time.monotonic() - began)
                 if left <= 0:
-                    await self._give_up(organisation, place, ticket, wait, named)
+                    await self._give_up(where, ticket, wait, named)
                 await asyncio.sleep(min(pause, max(left, 0.001)))
                 pause = min(pause * 1.5, _ASK_EVERY)
         finally:
             await _quietly(self._database, "leave_queue", ticket)
 
-    async def _give_up(self, organisation: str, place: str, ticket: int, wait: float, named: str) -> None:
+    async def _give_up(self, where: Where, ticket: int, wait: float, named: str) -> None:
         """Raises, unless it has just become free."""
-        row = await self._database.fetchrow("writer", organisation, place, ticket, _GONE)
+        row = await self._database.fetchrow("writer", *where, ticket, _GONE)
         if row is not None:
             raise LeaseHeld(named, holder=row["holder"], since=row["since"], waited=wait, before=row["before"])
 
 
 class Held:
-    def __init__(self, database: Database, organisation: str, place: str, token: int, hold: float, named: str) -> None:
+    def __init__(self, database: Database, where: Where, token: int, hold: float, named: str) -> None:
         self._database = database
-        self._where = (organisation, place)
+        self._where = where
         self._hold = hold
         self._named = named
         self.token = token

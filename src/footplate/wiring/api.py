@@ -180,16 +180,16 @@ class _Leaving:
         self.find = log.find
 
     async def merge(self, principal: Principal, departure: Departure, asked: BranchAsked) -> Left:
-        known = await self._log.depart(departure)
-        return await self._leaver.merge(known, asked.branch, who=principal.name, wait=asked.wait)
+        async with self._log.leaving(departure) as known:
+            return await self._leaver.merge(known, asked.branch, who=principal.name, wait=asked.wait)
 
     async def push(self, principal: Principal, departure: Departure, asked: BranchAsked) -> Left:
-        known = await self._log.depart(departure)
-        return await self._leaver.push(known, asked.branch, who=principal.name, wait=asked.wait)
+        async with self._log.leaving(departure) as known:
+            return await self._leaver.push(known, asked.branch, who=principal.name, wait=asked.wait)
 
     @asynccontextmanager
     async def bundle(self, departure: Departure) -> AsyncIterator[AsyncIterator[bytes]]:
-        async with self._leaver.bundle(await self._log.depart(departure)) as pieces:
+        async with self._log.leaving(departure) as known, self._leaver.bundle(known) as pieces:
             yield pieces
 
 

@@ -38,9 +38,15 @@ async def test_it_is_the_newest_and_what_left_before(cell: Cell) -> None:
     assert (found.files.new, found.files.tree, found.files.beside) == (kept(1), project.id, False)
     (step,) = found.steps
     assert (step.snapshot, step.message) == (kept(1).snapshot, f"First\n\nFootplate-Session: {session_id}\n")
-    known = await departures.depart(found)
-    again = await departures.depart(await departures.find(who, session_id, DepartureAsked(message="Other")))
-    assert (known.steps, again.steps) == (found.steps, found.steps)
+    with pytest.raises(Conflict):
+        async with departures.leaving(await departures.find(who, session_id, DepartureAsked(message="Refused"))):
+            raise Conflict("The branch is checked out.")
+    async with departures.leaving(found) as known:
+        assert known.steps == found.steps
+    with pytest.raises(Conflict):
+        async with departures.leaving(await departures.find(who, session_id, DepartureAsked(message="Other"))) as again:
+            assert again.steps == found.steps
+            raise Conflict("What left once has left.")
     for number in (2, 3):  # the second did not leave, and is no step
         await cell.send(who, session_id, "go on")
         await turn(cell, who, session_id, project.id, number)
@@ -55,11 +61,13 @@ async def test_a_fork_goes_on_from_what_its_parent_let_out_before(cell: Cell) ->
     session_id = await begin(cell, who, Choice(project_ids=[project.id]))
     await turn(cell, who, session_id, project.id, 1)
     departures = Departures(cell.database)
-    await departures.depart(await departures.find(who, session_id, ASKED))
+    async with departures.leaving(await departures.find(who, session_id, ASKED)):
+        pass
     fork = await cell.fork(who, session_id)
     await cell.send(who, session_id, "go on")
     await turn(cell, who, session_id, project.id, 2)
-    await departures.depart(await departures.find(who, session_id, ASKED))
+    async with departures.leaving(await departures.find(who, session_id, ASKED)):
+        pass
     await cell.send(who, fork.id, "otherwise")
     await turn(cell, who, fork.id, project.id, 7)
     found = await departures.find(who, fork.id, ASKED)

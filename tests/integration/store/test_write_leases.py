@@ -91,6 +91,24 @@ async def test_a_dead_holder_frees_it_when_its_time_is_over_and_is_fenced(cell: 
                 raise AssertionError
 
 
+async def test_a_successor_does_not_wait_for_its_own_dead(cell: Cell) -> None:
+    leases, organisation = WriteLeases(cell.database), somebody().organisation
+    dead = leases.held(organisation, PLACE, who="a turn of session 1")
+    lease = await dead.__aenter__()
+    waiting = asyncio.create_task(_hold(leases, organisation, "another", 0))
+    await asyncio.sleep(0.2)
+    async with leases.held(organisation, PLACE, who="a turn of session 1", wait=0, successor=True) as following:
+        assert following.token == lease.token + 1
+        with pytest.raises(LeaseLost):
+            await lease.check()
+        with pytest.raises(LeaseHeld):
+            async with leases.held(organisation, PLACE, who="a turn of session 2", wait=0, successor=True):
+                raise AssertionError
+        assert not waiting.done()
+    await waiting
+    await dead.__aexit__(None, None, None)
+
+
 async def test_a_living_holder_keeps_it_beyond_its_time(cell: Cell) -> None:
     leases, organisation = WriteLeases(cell.database, hold=0.6), somebody().organisation
     async with leases.held(organisation, PLACE, who="long") as lease:

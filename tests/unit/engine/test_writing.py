@@ -20,9 +20,16 @@ class Leases:
 
     @asynccontextmanager
     async def held(
-        self, organisation: str, place: str, *, who: str, wait: float = 300, named: str | None = None
+        self,
+        organisation: str,
+        place: str,
+        *,
+        who: str,
+        wait: float = 300,
+        named: str | None = None,
+        successor: bool = False,
     ) -> AsyncIterator[HeldLease]:
-        assert (organisation, wait) == ("org", 300)
+        assert (organisation, wait, successor) == ("org", 300, True)
         self.asked.append((place.partition(":")[2], who, named or ""))
         self.held_now += 1
         try:

@@ -72,9 +72,16 @@ class OneByOne:
 
     @asynccontextmanager
     async def held(
-        self, organisation: str, place: str, *, who: str, wait: float = 300, named: str | None = None
+        self,
+        organisation: str,
+        place: str,
+        *,
+        who: str,
+        wait: float = 300,
+        named: str | None = None,
+        successor: bool = False,
     ) -> AsyncIterator[Lease]:
-        assert organisation == "default"
+        assert (organisation, successor) == ("default", False)
         assert named
         self.asked.append((place, who, wait))
         async with self.lock:

@@ -39,8 +39,15 @@ order by f.seq
 
 -- name: depart
 -- Before anything is written anywhere. Who asks again finds the message of the first time.
-update snapshots set departed = coalesce(departed, $4) where session_id = $1 and tree = $2 and seq = $3
-returning departed
+with before as (
+    select departed from snapshots where session_id = $1 and tree = $2 and seq = $3 for update
+)
+update snapshots s set departed = coalesce(s.departed, $4) from before
+where s.session_id = $1 and s.tree = $2 and s.seq = $3
+returning s.departed, before.departed is null as first
+
+-- name: stay
+update snapshots set departed = null where session_id = $1 and tree = $2 and seq = $3 and departed = $4
 
 -- name: leaving_head
 select s.id, s.title, s.project_ids, s.bases, h.status, h.seq, h.entries
