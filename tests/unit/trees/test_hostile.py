@@ -13,6 +13,7 @@ from tests.unit.trees.worlds import World, contents, git, make_world
 
 from footplate.domain.errors import Permanent, Unavailable
 from footplate.trees import looking
+from footplate.trees.commits import NoCommits, _take
 from footplate.trees.git import Git
 from footplate.trees.staging import Limits
 
@@ -141,6 +142,24 @@ async def test_a_snapshot_that_takes_too_long_says_so(world: World) -> None:
     await asyncio.sleep(0)
     taken = await world.take()
     assert len(contents(await world.restored(taken))) == 2000
+
+
+async def test_a_commit_whose_tree_has_a_git_directory_is_not_taken_in(world: World) -> None:
+    git(world.files, "init", "--quiet", "--initial-branch=good")
+    git(world.files, "commit", "--quiet", "--allow-empty", "-m", "first")
+    host = Git(git_dir=world.git_dir)
+    assert list(await _take(bundle(world, "good"), host)) == ["good"]
+    (world.files / "tree").write_bytes(b"40000 .git\0" + bytes.fromhex(git(world.files, "write-tree").strip()))
+    tree = git(world.files, "hash-object", "-w", "--literally", "-t", "tree", "tree").strip()
+    git(world.files, "update-ref", "refs/heads/bad", git(world.files, "commit-tree", "-m", "bad", tree).strip())
+    with pytest.raises(NoCommits, match="fsck"):
+        await _take(bundle(world, "bad"), host)
+    assert b"refs/agent/bad" not in await host.run("for-each-ref")
+
+
+def bundle(world: World, branch: str) -> bytes:
+    git(world.files, "bundle", "create", "--quiet", "../bundle", branch)
+    return (world.root / "bundle").read_bytes()
 
 
 @contextmanager

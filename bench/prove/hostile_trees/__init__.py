@@ -1,0 +1,1 @@
+"""Workspaces whose agent works against the host, and the host's own work on them."""

@@ -1,0 +1,168 @@
+"""Ground for one trick: projects, hosts, a secret outside, and what tells that the trick got through.
+
+A program of the agent's leaves a mark when it runs outside its sandbox; inside, the mark's place does not exist.
+"""
+
+import asyncio
+import hashlib
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from footplate.domain.addresses import Reach
+from footplate.domain.environments import Backend
+from footplate.domain.networks import Network
+from footplate.domain.projects import SessionProject
+from footplate.domain.running import Environments, KeptTree, TreeGround
+from footplate.domain.snapshots import Files, KeptSnapshot
+from footplate.environments.opening import Sandboxed
+from footplate.environments.sandbox.probe import find
+from footplate.store.objects import Objects
+from footplate.trees.keeping import Keeper
+from footplate.trees.mirrors import Mirrors
+from footplate.trees.reading import DiffReader
+from footplate.trees.sessions import SessionTrees
+
+UID: Final = 65_520
+ORGANISATION: Final = "default"
+PROJECT: Final = "proj_1"
+_WHO: Final = {f"GIT_{who}_{what}": "x@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+FORGED: Final = "forged " * 40
+SHAPES: Final = {"file": "one\n", "other": "two\n", "deep/inner": "three\n"}
+"""What the project has."""
+
+
+class Ground:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.outside = root / "outside"
+        self.mark = root / "marks" / "ran"
+        self.secret = f"the host's own secret {secrets.token_hex(12)}"
+        self.repository = root / "projects" / "app"
+        for directory in (self.outside, self.mark.parent, self.repository):
+            directory.mkdir(parents=True)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        plain(self.repository, "git init -q -b main")
+        for name, content in SHAPES.items():
+            (self.repository / name).parent.mkdir(exist_ok=True)
+            (self.repository / name).write_text(content)
+        plain(self.repository, "git add -A && git commit -qm first")
+        (self.outside / "secret").write_text(self.secret)
+        (self.outside / "config").write_text(f'[host]\n\ttoken = "{self.secret}"\n')
+        repository = self.outside / "repository"
+        repository.mkdir()
+        shutil.copy(self.outside / "secret", repository / "secret")
+        plain(repository, "git init -q -b main && git add -A && git commit -qm secret && git repack -qad")
+
+    @property
+    def before(self) -> str:
+        """The outside, every byte of it, as one value."""
+        digest = hashlib.sha256()
+        for path in sorted(self.outside.rglob("*")):
+            content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+            digest.update(b"%s\0%d\0%s\0" % (os.fsencode(path), path.lstat().st_mode, content))
+        return digest.hexdigest()
+
+    def host(self, name: str) -> "Host":
+        return Host(self, self.root / name)
+
+
+@asynccontextmanager
+async def opened() -> AsyncIterator[Ground]:
+    root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-hostile-"))
+    await asyncio.to_thread(root.chmod, 0o755)
+    try:
+        yield await asyncio.to_thread(Ground, root)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, root)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A session's files as the log would have them."""
+
+    last: KeptSnapshot
+    owners: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> Files:
+        return Files({PROJECT: self.last}, self.owners)
+
+
+class Host:
+    """One of several workers' machines, which share the projects and the object store."""
+
+    def __init__(self, ground: Ground, data: Path) -> None:
+        self.data = data
+        data.mkdir()
+        data.chmod(0o700)
+        self.shelf = Objects.open(None, ground.root)
+        mirrors = Mirrors(data, root=str(ground.root / "projects"), reach=Reach(), seconds=60)
+        self.mirror = mirrors.path(ORGANISATION, PROJECT)
+        self.trees = SessionTrees(data, mirrors, Keeper(self.shelf), seconds=60)
+        self.reader = DiffReader(data, self.shelf, at_once=1)
+
+    async def environments(self) -> Environments:
+        backend = Backend(name="sandbox", network=Network(), cuts_network=True)
+        found = await find(UID)
+        return Sandboxed(self.data, backend, found.host, uid=UID, placing=self.trees, hidden=[self.data])
+
+    async def based(self, project: SessionProject) -> SessionProject:
+        return replace(project, base=await self.trees.base(ORGANISATION, project))
+
+    def tree(self, session_id: str) -> Path:
+        return self.data / "workspaces" / ORGANISATION / session_id
+
+    def git_dir(self, session_id: str) -> Path:
+        return self.trees.private(ORGANISATION, session_id) / "host.git"
+
+    async def place(self, session_id: str, project: SessionProject, kept: Kept | None) -> Path:
+        tree = self.tree(session_id)
+        tree.mkdir(parents=True, exist_ok=True)
+        ground = TreeGround(
+            tree=tree,
+            seen="/workspace",
+            beside=tree.with_name("beside"),
+            beside_seen="",
+            objects_seen="/run/footplate-objects",
+            user=owner(),
+        )
+        files = Files() if kept is None else kept.files
+        await self.trees.place(ORGANISATION, session_id, [project], ground, files)
+        return tree
+
+    async def keep(self, session_id: str, project: SessionProject, last: KeptSnapshot | None) -> KeptSnapshot:
+        tree = KeptTree(organisation=ORGANISATION, session_id=session_id, project=project, files=self.tree(session_id))
+        kept = await self.trees.keep(tree, last)
+        assert kept is not None
+        return kept
+
+
+def owner() -> tuple[int, int]:
+    return (UID, UID) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+
+
+def plain(at: Path, script: str, **more: str) -> str:
+    """Runs git as somebody does who thinks nothing of it. What it printed."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": "/nonexistent",
+        "GIT_CONFIG_COUNT": "1",  # a worker whose agents are somebody else needs it, or gets nowhere at all
+        "GIT_CONFIG_KEY_0": "safe.directory",
+        "GIT_CONFIG_VALUE_0": "*",
+        **_WHO,
+        **more,
+    }
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=at, env=environment, capture_output=True, check=False, timeout=60, input=b""
+    )
+    return done.stdout.decode("utf-8", "replace")
