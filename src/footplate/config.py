@@ -194,6 +194,9 @@ class Settings(BaseSettings):
     that names them; with commas between."""
     web_fetch_bytes: int = Field(default=5_000_000, ge=1)
     """How much of one page is read at most."""
+    file_bytes: int = Field(default=64_000_000, ge=1)
+    """How large a file may be that is uploaded, or fetched because an input names its URL. Give it to api and workers
+    alike."""
     web_fetch_seconds: float = Field(default=30.0, gt=0)
     """How long one page or one search may take."""
     mcp_allow: str = ""

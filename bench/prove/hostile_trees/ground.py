@@ -34,6 +34,7 @@ UID: Final = 65_520
 ORGANISATION: Final = "default"
 PROJECT: Final = "proj_1"
 _WHO: Final = {f"GIT_{who}_{what}": "x@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+_CONFIG: Final = Path(__file__).with_name("naive.gitconfig")
 FORGED: Final = "forged " * 40
 SHAPES: Final = {"file": "one\n", "other": "two\n", "deep/inner": "three\n"}
 """What the project has."""
@@ -156,9 +157,7 @@ def plain(at: Path, script: str, **more: str) -> str:
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": "/nonexistent",
-        "GIT_CONFIG_COUNT": "1",  # a worker whose agents are somebody else needs it, or gets nowhere at all
-        "GIT_CONFIG_KEY_0": "safe.directory",
-        "GIT_CONFIG_VALUE_0": "*",
+        "GIT_CONFIG_GLOBAL": str(_CONFIG),
         **_WHO,
         **more,
     }

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from bench.prove.hostile_trees.ground import plain
 from bench.prove.hostile_trees.lair import Lair, Plant, Trick
 
 _FETCH: Final = "git fetch -q"
@@ -11,6 +12,7 @@ _EXPORT: Final = """git bundle create -q b crafted; git init -q --bare taker; gi
 git -C taker ls-tree -r FETCH_HEAD | while read -r mode type name path
 do mkdir -p "got/${path%/*}"; git -C taker cat-file blob "$name" > "got/$path"; done
 git -C got status"""
+_SUBMODULE: Final = "git -c protocol.file.allow=always submodule update -q --init; cat nested/secret"
 _ASK: Final = "printf 'protocol=https\\nhost=example.com\\n\\n' | git credential fill"
 
 
@@ -73,7 +75,9 @@ def _merge_driver(lair: Lair) -> None:
 
 
 def _post_merge(lair: Lair) -> None:
-    lair.git("git switch -qc other && echo theirs > new && git add new && git commit -qm theirs && git switch -q -")
+    lair.git(
+        "git switch -qc other && echo theirs > merged && git add merged && git commit -qm theirs && git switch -q -"
+    )
     lair.hook("post-merge")
 
 
@@ -167,12 +171,10 @@ def _submodule_update(lair: Lair) -> None:
 
 
 def _submodule_url(lair: Lair) -> None:
-    url = f"ext::{lair.program} x"
-    commit = lair.git("git rev-parse HEAD").strip()
+    outside = lair.ground.outside / "repository"
+    commit = plain(outside, "git rev-parse HEAD").strip()
     lair.git(f"git update-index --add --cacheinfo 160000,{commit},nested")
-    _module(lair, url)
-    lair.config("submodule.nested.url", url)
-    lair.config("protocol.ext.allow", "always")
+    _module(lair, str(outside))
 
 
 def _bare_inside(lair: Lair) -> None:
@@ -255,7 +257,7 @@ TRICKS: Final[Sequence[Trick]] = (
     Trick(name="linked worktree", plant=_linked_worktree, naive="git status", in_project=False),
     Trick(name="nested repository", plant=_nested, naive="git status"),
     Trick(name="submodule update command", plant=_submodule_update, naive="git submodule update"),
-    Trick(name="submodule url", plant=_submodule_url, naive="git submodule update --init"),
+    Trick(name="submodule url", plant=_submodule_url, naive=_SUBMODULE),
     Trick(name="bare repository inside", plant=_bare_inside, naive="git -C bare status"),
     Trick(
         name="crafted bundle: a commit with a .git",

@@ -7,12 +7,14 @@ from typing import Final
 from starlette.requests import HTTPConnection
 
 from footplate.domain.environments import Backend
+from footplate.domain.files import FileBytes
 from footplate.domain.leaving import Leaving
 from footplate.domain.services import Diffs, Health, Keys, Notifier, Reads, Tails, Units
 from footplate.domain.transcripts import Transcripts
 from footplate.domain.usage import UsageReads
 
 MAX_BODY: Final = 32 * 1024 * 1024
+MAX_FILE: Final = 64_000_000
 MAX_TRANSCRIPT: Final = 256 * 1024 * 1024
 
 
@@ -31,6 +33,7 @@ class ApiServices:
     usage: UsageReads
     diffs: Diffs
     leaving: Leaving
+    files: FileBytes
     backend: Backend
     """What the workers run commands in, as far as an environment may ask something of it."""
     harnesses: frozenset[str]
@@ -46,6 +49,7 @@ class ApiServices:
     ignore_unknown_fields: bool = False
     """For clients newer than the server: what nobody knows is dropped instead of refused."""
     max_body: int = MAX_BODY
+    max_file: int = MAX_FILE
     max_transcript: int = MAX_TRANSCRIPT
     """Of all its lines together; one line is a body."""
     transcripts: Callable[[str], Transcripts | None] = _no_transcripts

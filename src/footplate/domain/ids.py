@@ -23,6 +23,7 @@ REQUEST: Final = "req"
 WORKER: Final = "wrkr"
 PROJECT: Final = "proj"
 WORKSPACE: Final = "wksp"
+FILE: Final = "file"
 
 
 def new_id(prefix: str) -> str:

@@ -202,6 +202,10 @@ class Kept(Protocol):
         """End it. Safe to call again."""
 
 
+async def _as_they_are(blocks: Sequence[JsonObject]) -> Sequence[JsonObject]:
+    return blocks
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnContext:
     organisation: str
@@ -236,6 +240,9 @@ class TurnContext:
     harness's to end."""
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     """By provider: where this turn asks models, and a token of its own, which is good as long as it runs."""
+    resolve: Callable[[Sequence[JsonObject]], Awaitable[Sequence[JsonObject]]] = _as_they_are
+    """Blocks of an input as a model is given them: what they name is fetched, and put inside or into a file. Call it
+    once for each input, right before the conversation has it. Raises `Permanent`."""
     brought: Brought = field(default_factory=Brought)
     """What the repository brings for its agents, as far as its project is trusted; of the session's base commit."""
 

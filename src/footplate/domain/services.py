@@ -13,6 +13,7 @@ from typing import Protocol
 
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.events import Position
+from footplate.domain.files import FileReads, FileUnit
 from footplate.domain.json import JsonObject
 from footplate.domain.pages import Order, Page
 from footplate.domain.ports import Entry
@@ -120,7 +121,7 @@ class EventPage:
     """Of a subagent; None: the primary thread's, which are what the session itself shows."""
 
 
-class Reads(ProjectReads, Protocol):
+class Reads(ProjectReads, FileReads, Protocol):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
     async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]: ...
     async def agent_versions(
@@ -143,7 +144,7 @@ class Reads(ProjectReads, Protocol):
         """Newest first; `before` is a turn id."""
 
 
-class Unit(ProjectUnit, Protocol):
+class Unit(ProjectUnit, FileUnit, Protocol):
     """One transaction."""
 
     @property

@@ -7,7 +7,7 @@ the turn's commands are dead before its last commit, and the commit is all or no
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -16,6 +16,7 @@ import structlog
 from footplate import failpoints
 from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent, Temporary
 from footplate.domain.leases import WriteLeases
+from footplate.domain.parts import Sources
 from footplate.domain.ports import Harness, Kept, SteerMessage, TurnContext
 from footplate.domain.running import (
     Claim,
@@ -36,6 +37,7 @@ from footplate.engine.clock import TurnClock
 from footplate.engine.conversations import Conversations
 from footplate.engine.fenced_log import FencedLog
 from footplate.engine.files import TurnFiles
+from footplate.engine.inputs import NoSources, TurnInputs
 from footplate.engine.kept import KeptHarnesses
 from footplate.engine.leases import HeldTurn, LeaseKeeper
 from footplate.engine.lodging import Lodging, lodge
@@ -89,6 +91,8 @@ class Parts:
     """Without one there is no directory that two sessions could share."""
     files_of_each_call: bool = True
     """Else those of each turn."""
+    sources: Sources = field(default_factory=NoSources)
+    """Of what inputs name and do not have in them."""
     models: ModelAccess
     harness: Callable[[str], Harness]
     leases: LeaseKeeper
@@ -277,6 +281,7 @@ class _Turn:
             interrupt=self._interrupt,
             handover=self._parts.stopping,
             take_steering=self._take_steering,
+            resolve=TurnInputs(self._parts.sources, claim.organisation, claim.config, lodging.environment).resolve,
             context=claim.context,
             endpoints=lodging.models.endpoints,
             brought=await brought(self._parts.trees, claim),

@@ -13,6 +13,7 @@ _FROM: Final = {
     "agents": "select s.* from agents s",
     "environments": "select s.* from environments s",
     "projects": "select s.* from projects s",
+    "files": "select s.* from (select * from files where expires_at is null or expires_at > now()) s",
     "workspaces": "select s.* from workspaces s",
     "sessions": "select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests,"
     " h.cost_microusd, h.active_seconds from sessions s join session_heads h on h.session_id = s.id",

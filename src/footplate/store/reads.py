@@ -6,13 +6,14 @@ from typing import Any, Final, TypeVar
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.errors import NotFound
 from footplate.domain.events import Position
+from footplate.domain.files import StoredFile
 from footplate.domain.pages import Page
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.projects import Project, Workspace
 from footplate.domain.services import EventPage, SessionFilter
 from footplate.domain.turns import Session, Turn
-from footplate.store import projects, records
+from footplate.store import files, projects, records
 from footplate.store.archives import Archives
 from footplate.store.database import Database
 from footplate.store.lineage import Lineages, Stretch
@@ -69,6 +70,17 @@ class Reads:
 
     async def workspaces(self, principal: Principal, page: Page) -> Sequence[Workspace]:
         return await self._page(projects.workspace, "workspaces", principal, page)
+
+    async def file(self, principal: Principal, file_id: str) -> StoredFile:
+        return await self._one(files.stored_file, "file", file_id, "file", file_id, principal.organisation)
+
+    async def files(
+        self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None
+    ) -> Sequence[StoredFile]:
+        if ids is None:
+            return await self._page(files.stored_file, "files", principal, page)
+        rows = await self._database.fetch("files_of", [*ids], principal.organisation)
+        return [files.stored_file(row) for row in rows]
 
     async def session(self, principal: Principal, session_id: str) -> Session:
         return await self._one(records.session, "session", session_id, "session", session_id, principal.organisation)

@@ -19,7 +19,7 @@ from footplate.domain.principals import Principal
 from footplate.domain.projects import NO_PROJECTS, Choice
 from footplate.domain.services import Accepted, Answer, Arrival, Attempt, ForkPoint, Input
 from footplate.domain.turns import Mode, Session
-from footplate.store import imports, projects, records
+from footplate.store import files, imports, projects, records
 from footplate.store.archives import Archives
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.deleting import delete_session
@@ -60,7 +60,7 @@ class Units:
             log.warning("answer not forgotten", action="answer.kept", answer=answer_id)
 
 
-class Unit(projects.ProjectChanges):
+class Unit(projects.ProjectChanges, files.FileChanges):
     def __init__(
         self,
         connection: Connection,

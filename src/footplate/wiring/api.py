@@ -23,6 +23,7 @@ from footplate.engine.wake import TemporalWaker
 from footplate.harness import registry
 from footplate.store.database import Database
 from footplate.store.diffs import DiffReads
+from footplate.store.files import FileObjects
 from footplate.store.keys import Keys
 from footplate.store.leaving import Departures
 from footplate.store.objects import Objects
@@ -82,6 +83,8 @@ async def run(settings: Settings) -> None:
                     at_once=_LEAVING,
                 ),
             ),
+            files=FileObjects(database, objects),
+            max_file=settings.file_bytes,
             harnesses=frozenset(registry.installed()),
             transcripts=registry.transcripts,
             default_harness=settings.default_harness,

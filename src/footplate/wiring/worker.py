@@ -12,6 +12,9 @@ from pydantic import SecretStr
 
 from footplate.config import Settings
 from footplate.domain import ids
+from footplate.domain.addresses import Reach
+from footplate.domain.errors import NotFound
+from footplate.domain.parts import Part, PartFailed
 from footplate.domain.ports import Endpoint, HarnessServices, McpAccess, SearchProvider, WebAccess
 from footplate.domain.running import LiveTurn
 from footplate.engine.activities import SweepActivities, TurnActivities
@@ -26,8 +29,10 @@ from footplate.environments.opening import WORKSPACES, forget
 from footplate.environments.reaper.patrol import Patrol
 from footplate.environments.reaper.workspaces import Workspaces
 from footplate.harness import registry
+from footplate.harness.fetching import Fetcher
 from footplate.proxy.models import ModelProxy
 from footplate.store.claims import Claims
+from footplate.store.files import FileObjects, FileRemovals
 from footplate.store.leases import Leases
 from footplate.store.objects import Objects
 from footplate.store.retention import Retention
@@ -94,6 +99,7 @@ async def run(settings: Settings) -> None:
                 environments=chosen.environments,
                 trees=trees,
                 writers=WriteLeases(database) if settings.named_directories else None,
+                sources=_Sources(FileObjects(database, objects), Fetcher(services.web, max_bytes=settings.file_bytes)),
                 files_of_each_call=settings.snapshots == "calls",
                 models=models,
                 harness=harnesses.get,
@@ -119,7 +125,9 @@ async def run(settings: Settings) -> None:
         exits.push_async_callback(forgetter.aclose)
         deletions = Deletions(database, objects, _Forget(forgetter, settings.data_dir / WORKSPACES))
         retention = Retention(database, objects, settings.retention)
-        sweep = SweepActivities(leases, TemporalWaker(client, settings), (deletions, retention))
+        sweep = SweepActivities(
+            leases, TemporalWaker(client, settings), (deletions, retention, FileRemovals(database, objects))
+        )
         exits.push_async_callback(sweep.aclose)
         keep_what_is_loaded()
         await run_worker(
@@ -163,6 +171,24 @@ def _trees(settings: Settings, objects: Objects) -> SessionTrees:
 
 def _mcp(settings: Settings) -> McpAccess:
     return McpAccess(allow=settings.mcp_allowed, call_seconds=settings.mcp_call_seconds)
+
+
+class _Sources:
+    """Files of the turn's organisation, and what URLs lead to."""
+
+    def __init__(self, files: FileObjects, fetcher: Fetcher) -> None:
+        self._files = files
+        self.url = fetcher.fetch
+
+    async def file(self, organisation: str, file_id: str) -> Part:
+        try:
+            file, data = await self._files.read(organisation, file_id)
+        except NotFound as error:
+            raise PartFailed(
+                f"The file {file_id!r}, which the input names, is not there any more.",
+                help_text="It was deleted or has expired: upload it again, and send the message with its new id.",
+            ) from error
+        return Part(data, file.mime_type, file.filename, file.id)
 
 
 class _LiveTurns:

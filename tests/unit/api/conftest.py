@@ -50,6 +50,8 @@ class Api:
                 usage=self.usage,
                 diffs=self.diffs,
                 leaving=self.leaving,
+                files=self.world.files,
+                max_file=200_000,
                 backend=self.backend,
                 harnesses=frozenset({"native", "claude"}),
                 transcripts=registry.transcripts,

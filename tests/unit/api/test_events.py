@@ -104,7 +104,11 @@ def _message(*blocks: Any) -> dict[str, Any]:
         (_message({"type": "text", "text": ""}), "events.0.content"),
         (_message({"type": "redacted"}), "events.0.content.0.type"),
         (
-            _message({"type": "image", "source": {"type": "url", "url": "https://x/y.png"}}),
+            {
+                "type": "user.custom_tool_result",
+                "custom_tool_use_id": "x",
+                "content": [{"type": "image", "source": {"type": "url", "url": "https://x/y.png"}}],
+            },
             "events.0.content.0.source.type",
         ),
         (
@@ -112,7 +116,7 @@ def _message(*blocks: Any) -> dict[str, Any]:
             "events.0.content.0.source.data",
         ),
         (
-            _message({"type": "document", "source": {"type": "file", "file_id": "file_1"}}),
+            _message({"type": "document", "source": {"type": "content", "content": []}}),
             "events.0.content.0.source.type",
         ),
     ],

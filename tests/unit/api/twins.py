@@ -10,6 +10,7 @@ from footplate.domain import events, ids
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
 from footplate.domain.events import Event, Position, Usage
+from footplate.domain.files import StoredFile
 from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
 from footplate.domain.ports import Entry
@@ -30,6 +31,7 @@ from footplate.domain.threads import THREAD_ID, shown
 from footplate.domain.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
 from footplate.domain.usage import UsageLine, UsageQuestion
 
+from .file_twins import FileWorld, TwinFileUnit
 from .project_twins import ProjectWorld, TwinProjectUnit
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -37,7 +39,7 @@ ALICE = Principal("org_a", "key_a", "alice", frozenset({"admin"}))
 BOB = Principal("org_b", "key_b", "bob", frozenset({"admin"}))
 KEYS = {"secret-a": ALICE, "secret-b": BOB}
 
-Row = TypeVar("Row", Agent, EnvironmentRecord, Session, Project, Workspace)
+Row = TypeVar("Row", Agent, EnvironmentRecord, Session, Project, Workspace, StoredFile)
 
 
 @dataclass
@@ -55,6 +57,7 @@ class World:
     accepted: list[Accepted] = field(default_factory=list)
     inputs: list[Input] = field(default_factory=list)
     projects: ProjectWorld = field(default_factory=ProjectWorld)
+    files: FileWorld = field(default_factory=FileWorld)
     writes: int = 0
 
     def now(self) -> datetime:
@@ -126,6 +129,15 @@ class TwinReads:
         rows = [row for row in self._world.projects.projects.values() if path is None or row.path == path]
         return _page(rows, principal, page)
 
+    async def file(self, principal: Principal, file_id: str) -> StoredFile:
+        return self._world.files.file(principal, file_id)
+
+    async def files(
+        self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None
+    ) -> Sequence[StoredFile]:
+        rows = [row for row in self._world.files.files.values() if ids is None or row.id in ids]
+        return _page(rows, principal, page)
+
     async def workspace(self, principal: Principal, workspace_id: str) -> Workspace:
         return self._world.projects.workspace(principal, workspace_id)
 
@@ -176,10 +188,11 @@ class TwinReads:
         return [turn for turn in rows if before is None or turn.id < before][:limit]
 
 
-class TwinUnit(TwinProjectUnit):
+class TwinUnit(TwinProjectUnit, TwinFileUnit):
     def __init__(self, world: World, principal: Principal, attempt: Attempt | None) -> None:
         super().__init__(world)
         self._world = world
+        self._files = world
         self._reads = TwinReads(world)
         self._attempt = attempt
         self._key: tuple[object, ...] = ()

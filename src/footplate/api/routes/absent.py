@@ -20,7 +20,6 @@ ABSENT: Final = {
     "deployments": "/v1/deployments",
     "deployment_runs": "/v1/deployment_runs",
     "dreams": "/v1/dreams",
-    "files": "/v1/files",
     "memory_stores": "/v1/memory_stores",
     "skills": "/v1/skills",
     "tunnels": "/v1/tunnels",

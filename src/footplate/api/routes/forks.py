@@ -9,6 +9,7 @@ from footplate.api.auth import Asking
 from footplate.api.changes import Changed, change
 from footplate.api.openapi import takes
 from footplate.api.requests import read_body
+from footplate.api.routes.files import check_files
 from footplate.api.routes.sessions import is_prepared, snapshot_of
 from footplate.api.routing import router_of
 from footplate.api.services import services_of
@@ -26,6 +27,8 @@ async def fork_session(request: Request, session_id: str, principal: Asking) -> 
     body, raw = await read_body(request, SessionFork)
     services = services_of(request)
     point = forks.point_of(body)
+    inputs = inputs_of(body.initial_events)
+    await check_files(services, principal, inputs)
     agent = None if body.agent is None else await snapshot_of(services, principal, body.agent)
     wanted = forks.change_of(body, agent, default_harness=services.default_harness)
 
@@ -36,7 +39,7 @@ async def fork_session(request: Request, session_id: str, principal: Asking) -> 
             point=point,
             environment_id=body.environment_id,
             change=wanted,
-            inputs=inputs_of(body.initial_events),
+            inputs=inputs,
         )
         return sessions.answer(session), replace(accepted, prepare=is_prepared(services, session.agent))
 

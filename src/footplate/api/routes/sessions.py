@@ -11,6 +11,7 @@ from footplate.api.changes import Changed, change
 from footplate.api.openapi import takes
 from footplate.api.replies import reply
 from footplate.api.requests import read_body, read_nothing, read_query
+from footplate.api.routes.files import check_files
 from footplate.api.routing import router_of
 from footplate.api.services import ApiServices, services_of
 from footplate.api.wire import agents, answers, multiagent, sessions
@@ -34,6 +35,8 @@ async def create_session(request: Request, principal: Asking) -> Response:
     body, raw = await read_body(request, SessionCreate)
     # Before the transaction opens: a request that holds one connection never waits for a second.
     agent = await snapshot_of(services_of(request), principal, body.agent)
+    inputs = inputs_of(body.initial_events)
+    await check_files(services_of(request), principal, inputs)
     choice = choice_of(body.project_ids, body.workspace_id, body.context or {})
 
     async def work(unit: Unit) -> Changed:
@@ -44,7 +47,7 @@ async def create_session(request: Request, principal: Asking) -> Response:
             title=body.title,
             metadata=body.metadata,
             context=body.context or {},
-            inputs=inputs_of(body.initial_events),
+            inputs=inputs,
             mode=Mode(body.mode),
             choice=choice,
         )

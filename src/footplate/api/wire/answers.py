@@ -169,6 +169,18 @@ class Project(Dated):
     metadata: dict[str, str]
 
 
+class File(AnswerModel):
+    id: str
+    type: Literal["file"]
+    filename: str
+    mime_type: str
+    size_bytes: int
+    created_at: str
+    expires_at: str | None
+    downloadable: Literal[True]
+    scope: None
+
+
 class Workspace(Dated):
     id: str
     type: Literal["workspace"]
@@ -290,7 +302,7 @@ class SentEvents(AnswerModel):
 
 class Deleted(AnswerModel):
     id: str
-    type: Literal["session_deleted", "environment_deleted"]
+    type: Literal["session_deleted", "environment_deleted", "file_deleted"]
 
 
 class ErrorDetail(AnswerModel):

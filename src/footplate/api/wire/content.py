@@ -1,14 +1,23 @@
-"""Content blocks that a person or a custom tool may send: text, images and documents whose bytes are inside.
+"""Content blocks that a person or a custom tool may send: text, images and documents.
 
-Blocks that point elsewhere (a URL, a file) are refused until something fetches them under the operator's rules.
+Of a message, the bytes of an image or a document are inside, in an uploaded file, or behind a URL, and are given to the
+model or written to the session's files (`deliver`, ours). What a custom tool answers has its bytes inside.
 """
 
 import binascii
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from footplate.api.wire.base import Body
+from footplate.api.wire.base import Body, Id, Text
+
+IMAGES = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+Deliver = Annotated[
+    Literal["inline", "file"],
+    Field(description="`inline`: the model is given it. `file`: it is written to the session's files, and told of."),
+]
+_MOST_URLS = 20
+Title = Annotated[Text, StringConstraints(max_length=500)]
 
 
 def _base64(data: str) -> str:
@@ -17,6 +26,13 @@ def _base64(data: str) -> str:
     except (binascii.Error, ValueError) as error:
         raise ValueError("is not valid base64") from error
     return data
+
+
+def _address(url: str) -> str:
+    scheme, found, rest = url.partition("://")
+    if scheme.lower() not in {"http", "https"} or not found or not rest or rest.startswith("/"):
+        raise ValueError("is no http or https address")
+    return url
 
 
 Base64 = Annotated[
@@ -34,18 +50,21 @@ class TextBlock(Body):
 
 class ImageBytes(Body):
     type: Literal["base64"]
-    media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+    media_type: IMAGES
     data: Base64
-
-
-class ImageBlock(Body):
-    type: Literal["image"]
-    source: ImageBytes
 
 
 class DocumentBytes(Body):
     type: Literal["base64"]
     media_type: Literal["application/pdf"]
+    data: Base64
+
+
+class AnyBytes(Body):
+    """Other types than PDF are for `deliver: file` alone."""
+
+    type: Literal["base64"]
+    media_type: Annotated[str, StringConstraints(pattern=r"^[\w!#$&^.+-]{1,100}/[\w!#$&^.+-]{1,100}$")]
     data: Base64
 
 
@@ -55,7 +74,43 @@ class DocumentText(Body):
     data: str
 
 
+class OfUrl(Body):
+    type: Literal["url"]
+    url: Annotated[Text, StringConstraints(max_length=2048), AfterValidator(_address)]
+
+
+class OfFile(Body):
+    type: Literal["file"]
+    file_id: Id
+
+
+class ImageBlock(Body):
+    type: Literal["image"]
+    source: Annotated[ImageBytes | OfUrl | OfFile, Field(discriminator="type")]
+    deliver: Deliver = "inline"
+
+
 class DocumentBlock(Body):
+    type: Literal["document"]
+    source: Annotated[AnyBytes | DocumentText | OfUrl | OfFile, Field(discriminator="type")]
+    title: Annotated[Title | None, Field(description="Also what it is called among the session's files.")] = None
+    context: str | None = None
+    deliver: Deliver = "inline"
+
+    @model_validator(mode="after")
+    def _fits(self) -> "DocumentBlock":
+        source = self.source
+        if isinstance(source, AnyBytes) and self.deliver == "inline" and source.media_type != "application/pdf":
+            raise ValueError(f"a document of the type {source.media_type} is delivered as a file, or not at all")
+        return self
+
+
+class ResultImage(Body):
+    type: Literal["image"]
+    source: ImageBytes
+
+
+class ResultDocument(Body):
     type: Literal["document"]
     source: Annotated[DocumentBytes | DocumentText, Field(discriminator="type")]
     title: str | None = None
@@ -63,14 +118,18 @@ class DocumentBlock(Body):
 
 
 Block = Annotated[TextBlock | ImageBlock | DocumentBlock, Field(discriminator="type")]
+ResultBlock = Annotated[TextBlock | ResultImage | ResultDocument, Field(discriminator="type")]
 
 
 def _not_empty(blocks: list[Block]) -> list[Block]:
     for index, block in enumerate(blocks):
         if isinstance(block, TextBlock) and not block.text:
             raise ValueError(f"the text of block {index} is empty")
+    urls = sum(not isinstance(block, TextBlock) and isinstance(block.source, OfUrl) for block in blocks)
+    if urls > _MOST_URLS:
+        raise ValueError(f"has {urls} blocks with a URL, and at most {_MOST_URLS} are fetched")
     return blocks
 
 
 MessageContent = Annotated[list[Block], Field(min_length=1, max_length=1000), AfterValidator(_not_empty)]
-ResultContent = Annotated[list[Block], Field(max_length=1000)]
+ResultContent = Annotated[list[ResultBlock], Field(max_length=1000)]

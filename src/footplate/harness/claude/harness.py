@@ -150,7 +150,7 @@ class _Run:
                 return await self._stopped("")
             connection = opening.result()
             if self._settled.way == "prompt":
-                await connection.send(transcript.own_uuid(turn.turn_id), turn.content)
+                await connection.send(transcript.own_uuid(turn.turn_id), await turn.resolve(turn.content))
             await self._send(connection, steering)
             outcome = await self._until_ended(connection, stop)
             # One that was started in the middle of a turn has what was left of its limits.
@@ -292,4 +292,4 @@ class _Run:
 
     async def _send(self, connection: Connection, steering: Sequence[SteerMessage]) -> None:
         for item in steering:
-            await connection.send(transcript.own_uuid(item.event_id), item.content)
+            await connection.send(transcript.own_uuid(item.event_id), await self._turn.resolve(item.content))

@@ -78,7 +78,8 @@ class Loop:
         events = [*found.events, *self.told]
         entries = [*found.entries]
         if found.needs_prompt:
-            entries.append(mapping.prompt(self.turn.turn_id, [*self.turn.content]))
+            content = await self.turn.resolve(self.turn.content)
+            entries.append(mapping.prompt(self.turn.turn_id, [*content]))
         if not (found.answer or found.interrupted or found.unstarted or found.waiting):
             return await self._next(events, entries)
         await self._append(events, entries)
@@ -220,7 +221,8 @@ class Loop:
         for message in await self.turn.take_steering():
             if message.event_id not in self._inputs:
                 self._inputs.add(message.event_id)
-                entries.append(mapping.prompt(self.turn.turn_id, [*message.content], source=message.event_id))
+                content = await self.turn.resolve(message.content)
+                entries.append(mapping.prompt(self.turn.turn_id, [*content], source=message.event_id))
         return entries
 
     async def _append(

@@ -49,8 +49,17 @@ class Download:
 
 
 class Downloads:
-    def __init__(self, reach: Reach, *, max_bytes: int, max_seconds: float, tls: ssl.SSLContext | None = None) -> None:
-        """Certificates are held against the usual authorities unless `tls` names others."""
+    def __init__(
+        self,
+        reach: Reach,
+        *,
+        max_bytes: int,
+        max_seconds: float,
+        tls: ssl.SSLContext | None = None,
+        what: str = "web_fetch",
+    ) -> None:
+        """Certificates are held against the usual authorities unless `tls` names others. `what`: who asks."""
+        self._what = what
         self._reach = reach
         self._tls = tls
         self._max_bytes = max_bytes
@@ -119,7 +128,7 @@ class Downloads:
             raise ToolFailure(str(error)) from error
         except reaching.Internal as error:
             raise ToolFailure(
-                f"{error}: web_fetch does not go there. The operator of this server can allow it with "
+                f"{error}: {self._what} does not go there. The operator of this server can allow it with "
                 "FOOTPLATE_WEB_ALLOW."
             ) from error
 

@@ -1,0 +1,150 @@
+"""`/v1/files`: what clients upload once and name in inputs by its id."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from urllib.parse import quote
+
+from fastapi import Request
+from starlette.responses import Response, StreamingResponse
+
+from footplate.api import cursors
+from footplate.api.auth import Asking
+from footplate.api.changes import Changed, change
+from footplate.api.openapi import takes
+from footplate.api.replies import listing, reply
+from footplate.api.requests import read_nothing, read_query
+from footplate.api.routing import router_of
+from footplate.api.services import ApiServices, services_of
+from footplate.api.uploads import uploaded
+from footplate.api.wire import answers, files
+from footplate.api.wire.files import MOST_IDS, ListFiles
+from footplate.api.wire.lists import NoParameters
+from footplate.domain import ids
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import Json
+from footplate.domain.pages import Page
+from footplate.domain.principals import Principal
+from footplate.domain.services import Input, Unit
+
+router = router_of("/v1/files", "files")
+
+_TAKES: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "file": {"type": "string", "format": "binary"},
+                        "expires_in_seconds": {"type": "integer", "minimum": 3600, "maximum": 7_776_000},
+                    },
+                }
+            }
+        },
+    }
+}
+_USUAL: Final = 20
+
+
+@router.post("", response_model=answers.File, openapi_extra=_TAKES)
+async def upload_file(request: Request, principal: Asking) -> Response:
+    read_query(request, NoParameters)
+    async with uploaded(request) as upload:
+        file_id = ids.new_id(ids.FILE)
+        # Before the transaction opens; without its commit, the bytes are removed again.
+        await services_of(request).files.store(principal.organisation, file_id, upload.pieces())
+
+        async def work(unit: Unit) -> Changed:
+            file = await unit.create_file(
+                principal,
+                file_id=file_id,
+                filename=upload.filename,
+                mime_type=upload.mime_type,
+                size_bytes=upload.size,
+                expires_in=upload.expires_in,
+            )
+            return files.answer(file), None
+
+        return await change(request, principal, upload.raw, work)
+
+
+@router.get("", response_model=answers.Listing[answers.File], openapi_extra=takes(query=ListFiles))
+async def list_files(request: Request, principal: Asking) -> Response:
+    query = read_query(request, ListFiles)
+    reads = services_of(request).reads
+    wanted = [*dict.fromkeys(query.ids)]
+    if wanted and (query.page is not None or query.limit is not None):
+        raise InvalidRequest("ids: is given beside page or limit", field="ids", help_text="Give one of the two.")
+    if len(wanted) > MOST_IDS:
+        raise InvalidRequest(f"ids: at most {MOST_IDS} are looked for at once", field="ids")
+    cursor = cursors.read_row("files", query.page, "desc")
+    if query.scope_id is not None:
+        return listing([], next_page=None)
+    if wanted:
+        rows = await reads.files(principal, Page(limit=MOST_IDS), ids=wanted)
+        return listing([files.answer(row) for row in rows], next_page=None)
+    limit = query.limit or _USUAL
+    rows = await reads.files(principal, Page(limit=limit + 1, after=cursor.place if cursor else None))
+    kept, around = cursors.cut(
+        "files", rows, lambda row: (row.created_at, row.id), limit=limit, order="desc", cursor=cursor
+    )
+    return listing([files.answer(row) for row in kept], next_page=around.next_page)
+
+
+@router.get("/{file_id}", response_model=answers.File)
+async def retrieve_file(request: Request, file_id: str, principal: Asking) -> Response:
+    read_query(request, NoParameters)
+    return reply(files.answer(await services_of(request).reads.file(principal, file_id)))
+
+
+@router.get(
+    "/{file_id}/content",
+    response_class=Response,
+    responses={200: {"description": "The bytes, as they were uploaded.", "content": {"application/octet-stream": {}}}},
+)
+async def read_file(request: Request, file_id: str, principal: Asking) -> Response:
+    read_query(request, NoParameters)
+    services = services_of(request)
+    file = await services.reads.file(principal, file_id)
+    pieces = services.files.pieces(file)
+    first = await anext(pieces, b"")  # what is not there is said before an answer begins
+    headers = {
+        "content-length": str(file.size_bytes),
+        "content-disposition": f"attachment; filename*=utf-8''{quote(file.filename, safe='')}",
+        "x-content-type-options": "nosniff",
+    }
+    return StreamingResponse(_all(first, pieces), media_type=file.mime_type, headers=headers)
+
+
+@router.delete("/{file_id}", response_model=answers.Deleted)
+async def delete_file(request: Request, file_id: str, principal: Asking) -> Response:
+    """What sessions were given of it before is theirs, and goes with them."""
+    raw = await read_nothing(request)
+
+    async def work(unit: Unit) -> Changed:
+        await unit.delete_file(principal, file_id)
+        return {"id": file_id, "type": "file_deleted"}, None
+
+    return await change(request, principal, raw, work)
+
+
+async def check_files(services: ApiServices, principal: Principal, inputs: list[Input]) -> None:
+    """Raises `NotFound` for a file that an input names and the organisation has not."""
+    named = [file_id for entry in inputs for file_id in _named(entry.body.get("content"))]
+    for file_id in dict.fromkeys(named):
+        await services.reads.file(principal, file_id)
+
+
+def _named(content: Json) -> list[str]:
+    blocks = content if isinstance(content, list) else []
+    sources = [block.get("source") for block in blocks if isinstance(block, dict)]
+    return [str(source["file_id"]) for source in sources if isinstance(source, dict) and source.get("type") == "file"]
+
+
+async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in rest:
+        yield piece

@@ -1,0 +1,116 @@
+"""A form with one file in it, kept on disk while it is read: no connection of the database waits for a slow client."""
+
+import hashlib
+import mimetypes
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from fastapi import Request
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+
+from footplate.api.errors import TooLarge
+from footplate.api.requests import chunks_of
+from footplate.api.services import services_of
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.files import UNKNOWN_TYPE, name_of
+
+_AROUND: Final = 64 * 1024
+"""What a form has beside its file."""
+_PIECE: Final = 1 << 20
+_FORM: Final = "multipart/form-data"
+_TYPE: Final = re.compile(r"[\w!#$&^.+-]{1,100}/[\w!#$&^.+-]{1,100}")
+_SHORTEST, _LONGEST = 3600, 7_776_000
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    file: UploadFile
+    filename: str
+    mime_type: str
+    size: int
+    digest: bytes
+    expires_in: int | None
+
+    @property
+    def raw(self) -> bytes:
+        """Stands for the whole request, to tell it from another: each try of one puts its form together anew."""
+        return b"%s\0%s\0%d\0%s" % (self.filename.encode(), self.mime_type.encode(), self.expires_in or 0, self.digest)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        await self.file.seek(0)
+        while piece := await self.file.read(_PIECE):
+            yield piece
+
+
+@asynccontextmanager
+async def uploaded(request: Request) -> AsyncIterator[Upload]:
+    limit = services_of(request).max_file
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        raise InvalidRequest(
+            f"A file is uploaded as {_FORM}.",
+            field="content-type",
+            help_text="Send a form whose field `file` has the file: `curl -F file=@report.pdf …`.",
+        )
+    form = await _parsed(request, limit)
+    try:
+        yield await _upload(form, limit)
+    finally:
+        await form.close()
+
+
+async def _parsed(request: Request, limit: int) -> FormData:
+    parser = MultiPartParser(request.headers, _chunks(request, limit + _AROUND), max_files=1, max_fields=1)
+    try:
+        return await parser.parse()
+    except (MultiPartException, KeyError, UnicodeError) as error:
+        raise InvalidRequest(f"The form cannot be read: {error}.", field="file", help_text="Send one file.") from error
+
+
+async def _chunks(request: Request, limit: int) -> AsyncGenerator[bytes, None]:
+    async for chunk in chunks_of(request, limit):
+        yield chunk
+
+
+async def _upload(form: FormData, limit: int) -> Upload:
+    unknown = next((name for name in form if name not in {"file", "expires_in_seconds"}), None)
+    if unknown is not None:
+        raise InvalidRequest(f"{unknown}: is not a known field", field=unknown)
+    file = form.get("file")
+    if not isinstance(file, UploadFile):
+        raise InvalidRequest("file: is missing, or is no file", field="file", help_text="Send one with a file name.")
+    digest, size = hashlib.sha256(), 0
+    while piece := await file.read(_PIECE):
+        digest.update(piece)
+        size += len(piece)
+    if size > limit:
+        raise TooLarge(limit)
+    mime_type = _type_of(file)
+    return Upload(
+        file=file,
+        filename=name_of(file.filename or "", mimetypes.guess_extension(mime_type) or ""),
+        mime_type=mime_type,
+        size=size,
+        digest=digest.digest(),
+        expires_in=_expiry(form.get("expires_in_seconds")),
+    )
+
+
+def _type_of(file: UploadFile) -> str:
+    given = (file.content_type or "").partition(";")[0].strip().lower()
+    if given not in {"", UNKNOWN_TYPE} and _TYPE.fullmatch(given):
+        return given
+    return mimetypes.guess_type(file.filename or "")[0] or UNKNOWN_TYPE
+
+
+def _expiry(value: UploadFile | str | None) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) and _SHORTEST <= int(value) <= _LONGEST:
+        return int(value)
+    raise InvalidRequest(
+        f"expires_in_seconds: has to be a number from {_SHORTEST} to {_LONGEST}", field="expires_in_seconds"
+    )

@@ -1,0 +1,81 @@
+"""Files of an organisation (K8): uploaded once, named in inputs by their id. Pure.
+
+A file is a row and its bytes in the object store. The bytes are there before the row is, and a note that they have to
+go stands before the bytes do: whoever is killed in between leaves nothing that nobody removes.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Final, Protocol
+
+from footplate.domain.pages import Page
+from footplate.domain.principals import Principal
+
+PART: Final = 16 << 20
+"""A larger file is several objects: a conditional write is one request, with all of it in memory."""
+UNKNOWN_TYPE: Final = "application/octet-stream"
+LONGEST_NAME: Final = 255
+_UNPRINTABLE: Final = dict.fromkeys((*range(32), 127))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    id: str
+    organisation: str
+    filename: str
+    mime_type: str
+    size_bytes: int
+    created_at: datetime
+    expires_at: datetime | None = None
+    archived_at: datetime | None = None
+    """Never: a file is there, or it is deleted."""
+
+
+class FileReads(Protocol):
+    async def file(self, principal: Principal, file_id: str) -> StoredFile:
+        """Raises `NotFound`, for one that has expired too."""
+
+    async def files(
+        self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None
+    ) -> Sequence[StoredFile]:
+        """Newest first. `ids`: those of them that there are."""
+
+
+class FileUnit(Protocol):
+    async def create_file(
+        self,
+        principal: Principal,
+        *,
+        file_id: str,
+        filename: str,
+        mime_type: str,
+        size_bytes: int,
+        expires_in: int | None,
+    ) -> StoredFile:
+        """The bytes are in the object store by now; from here on they stay."""
+
+    async def delete_file(self, principal: Principal, file_id: str) -> None: ...
+
+
+class FileBytes(Protocol):
+    async def store(self, organisation: str, file_id: str, pieces: AsyncIterator[bytes]) -> None:
+        """Pieces of any size. Unless a row for them is committed within the hour, they are removed again."""
+
+    def pieces(self, file: StoredFile) -> AsyncIterator[bytes]: ...
+
+
+def prefix_of(organisation: str, file_id: str) -> str:
+    """Where the bytes are in the object store."""
+    return f"{organisation}/files/{file_id}"
+
+
+def name_of(given: str, extension: str = "") -> str:
+    """The last step of what a client calls it, and nothing that a path or a terminal would take for something else."""
+    name = PurePosixPath(given.replace("\\", "/")).name.translate(_UNPRINTABLE).strip()
+    if name in {"", ".", ".."}:
+        name = f"unnamed{extension}"
+    while len(name.encode()) > LONGEST_NAME:
+        name = name[1:]
+    return name

@@ -1,0 +1,130 @@
+"""The parts of an input that are no text (K8): what a model takes as it is, and what a file of them is called. Pure.
+
+What a model does not take is an error that names both, never a silent file instead: who asks about a picture wants it
+to be seen.
+"""
+
+import base64
+import hashlib
+import mimetypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from footplate.domain.errors import ModelRefused, Permanent
+from footplate.domain.files import name_of
+from footplate.domain.json import Json, JsonObject
+
+DIRECTORY: Final = ".footplate/uploads"
+"""In a session's working directory: what is delivered as a file."""
+MOST_INLINE: Final = 24_000_000
+"""Bytes of one input that a model is given as they are: in base64 they fit into a request of 32 MB."""
+PDF: Final = "application/pdf"
+_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_TEXTS: Final = frozenset({"application/json", "application/xml", "application/yaml", "application/x-ndjson"})
+_CLAUDE: Final = "claude"
+_PROVIDERS: Final = {
+    "anthropic": _IMAGES | {PDF},
+    "openai": _IMAGES | {PDF},
+    "openai-chat": _IMAGES | {PDF},
+    "openai-responses": _IMAGES | {PDF},
+}
+"""Of others nobody here knows; they say so themselves."""
+
+
+class PartFailed(Permanent):
+    """A part of the input cannot be had: its file is gone, or its URL does not answer."""
+
+    code = "part_failed"
+
+
+class NotTaken(ModelRefused):
+    code = "part_not_taken"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The bytes of a block, wherever they came from."""
+
+    data: bytes
+    media_type: str
+    name: str
+    """As a client calls it; may be empty."""
+    key: str = ""
+    """Which it is called by among others of the same name; empty: by its content."""
+
+    @property
+    def path(self) -> str:
+        """Below the working directory. The same part is at the same path, however often it is written."""
+        name = name_of(self.name, mimetypes.guess_extension(self.media_type) or "")
+        return f"{DIRECTORY}/{self.key or hashlib.sha256(self.data).hexdigest()[:16]}/{name}"
+
+
+class Sources(Protocol):
+    """Where bytes come from that are not in the input. Both raise `PartFailed`."""
+
+    async def file(self, organisation: str, file_id: str) -> Part: ...
+
+    async def url(self, url: str) -> Part: ...
+
+
+def is_text(media_type: str) -> bool:
+    return media_type.startswith("text/") or media_type in _TEXTS or media_type.endswith(("+json", "+xml"))
+
+
+def inline(part: Part, block: JsonObject, *, harness: str, model: str) -> JsonObject:
+    """A block with the bytes in it, in the reference's form. Raises `NotTaken`."""
+    wanted = str(block.get("type"))
+    about = {key: block[key] for key in ("title", "context") if block.get(key)}
+    if is_text(part.media_type) and wanted == "document":
+        source: JsonObject = {"type": "text", "media_type": "text/plain", "data": _text(part, model)}
+        return {"type": "document", "source": source, **about}
+    is_image = part.media_type.startswith("image/")
+    if not _takes(part.media_type, harness=harness, model=model) or (wanted == "image" and not is_image):
+        raise _not_taken(part, model)
+    encoded = base64.b64encode(part.data).decode("ascii")
+    bytes_of: JsonObject = {"type": "base64", "media_type": part.media_type, "data": encoded}
+    return {"type": "image", "source": bytes_of} if is_image else {"type": "document", "source": bytes_of, **about}
+
+
+def told(part: Part, path: str, block: JsonObject) -> JsonObject:
+    """What the model is told of a part that was written to a file."""
+    context = block.get("context")
+    text = f"[The user attached a file: {path} ({part.media_type}, {len(part.data)} bytes).]"
+    return {"type": "text", "text": f"{text}\n{context}" if isinstance(context, str) and context else text}
+
+
+def check_size(blocks: Sequence[JsonObject]) -> None:
+    """Of those that are inline, all together."""
+    size = sum(_length(block.get("source")) for block in blocks)
+    if size > MOST_INLINE:
+        raise NotTaken(
+            f"The input has {size} bytes that the model is to be given as they are, and at most {MOST_INLINE} are.",
+            help_text="Deliver large parts as files: `deliver: file`.",
+        )
+
+
+def _length(source: Json) -> int:
+    data = source.get("data") if isinstance(source, dict) and source.get("type") == "base64" else None
+    return len(data) * 3 // 4 if isinstance(data, str) else 0
+
+
+def _takes(media_type: str, *, harness: str, model: str) -> bool:
+    provider = "anthropic" if harness == _CLAUDE or ":" not in model else model.partition(":")[0]
+    known = _PROVIDERS.get(provider)
+    return known is None or media_type in known
+
+
+def _text(part: Part, model: str) -> str:
+    try:
+        return part.data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise _not_taken(part, model, " that is no UTF-8") from None
+
+
+def _not_taken(part: Part, model: str, how: str = "") -> NotTaken:
+    called = f" ({part.name})" if part.name else ""
+    return NotTaken(
+        f"The model {model!r} does not take {part.media_type}{how} inline{called}.",
+        help_text="Deliver it as a file (`deliver: file`), or choose a model that takes it.",
+    )

@@ -1,0 +1,76 @@
+"""The parts of a turn's inputs, made ready right before the conversation has them: fetched, written or put inside.
+
+Only then, and not when the turn begins: a later attempt finds the conversation as it is, and fetches nothing again. A
+part that is written to a file has the same path each time, so one that was written twice was written once.
+"""
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+from footplate.domain import parts
+from footplate.domain.agents import ResolvedConfig
+from footplate.domain.json import JsonObject
+from footplate.domain.parts import Part, PartFailed, Sources
+from footplate.domain.ports import Environment
+
+
+class NoSources:
+    """Of a worker that was given none."""
+
+    async def file(self, organisation: str, file_id: str) -> Part:
+        del organisation
+        raise PartFailed(f"The file {file_id!r} cannot be read by this worker.")
+
+    async def url(self, url: str) -> Part:
+        raise PartFailed(f"{url} cannot be fetched by this worker.")
+
+
+class TurnInputs:
+    def __init__(self, sources: Sources, organisation: str, config: ResolvedConfig, environment: Environment) -> None:
+        self._sources = sources
+        self._organisation = organisation
+        self._config = config
+        self._environment = environment
+
+    async def resolve(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
+        """What a harness gives its model. Raises `Permanent` for what cannot be had or is not taken."""
+        found = [await self._block(block) for block in blocks]
+        parts.check_size(found)
+        return found
+
+    async def _block(self, block: JsonObject) -> JsonObject:
+        source = block.get("source")
+        if block.get("type") not in {"image", "document"} or not isinstance(source, dict):
+            return block
+        part = await self._part(source, str(block.get("title") or ""))
+        if block.get("deliver") != "file":
+            return parts.inline(part, block, harness=self._config.harness, model=self._config.model)
+        try:
+            await self._environment.write(part.path, part.data)
+        except OSError as error:
+            raise PartFailed(
+                f"{part.path} could not be written to the session's files: {error.strerror or error}.",
+                help_text="Is something else there under that name, or is the disk full?",
+            ) from error
+        return parts.told(part, f"{self._environment.root}/{part.path}", block)
+
+    async def _part(self, source: JsonObject, title: str) -> Part:
+        match source.get("type"):
+            case "file":
+                return await self._sources.file(self._organisation, str(source.get("file_id")))
+            case "url":
+                return await self._sources.url(str(source.get("url")))
+            case "text":
+                return Part(str(source.get("data") or "").encode(), "text/plain", title)
+            case "base64":
+                return Part(_decoded(str(source.get("data") or "")), str(source.get("media_type")), title)
+            case other:
+                raise PartFailed(f"A source of type {other!r} is not known.")
+
+
+def _decoded(data: str) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except binascii.Error as error:
+        raise PartFailed(f"An attachment is not valid base64: {error}.") from error

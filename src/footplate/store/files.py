@@ -1,0 +1,121 @@
+"""Files in the database and in the object store; the order of writes is what makes them whole or gone.
+
+Upload: a note that the bytes have to go, then the bytes, each part under a name that nothing else has, then in one
+transaction the row, and the note away. Deletion: in one transaction the row away, and a note. A chore follows notes.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import fields
+from datetime import timedelta
+from typing import Final
+
+import structlog
+
+from footplate import failpoints
+from footplate.domain.errors import NotFound, Permanent, Unavailable
+from footplate.domain.files import PART, FileUnit, StoredFile, prefix_of
+from footplate.domain.principals import Principal
+from footplate.store.database import SQL, Connection, Database
+from footplate.store.objects import Objects
+from footplate.store.records import Row
+
+log = structlog.get_logger(__name__)
+
+_WITHIN: Final = timedelta(hours=1)
+_AT_ONCE: Final = 100
+
+
+def stored_file(row: Row) -> StoredFile:
+    return StoredFile(**{field.name: row[field.name] for field in fields(StoredFile)})
+
+
+class FileChanges(FileUnit):
+    """The part of a `Unit` that has to do with them."""
+
+    _connection: Connection
+
+    async def create_file(
+        self,
+        principal: Principal,
+        *,
+        file_id: str,
+        filename: str,
+        mime_type: str,
+        size_bytes: int,
+        expires_in: int | None,
+    ) -> StoredFile:
+        noted = await self._connection.fetchval(SQL["take_note_away"], file_id, principal.organisation)
+        if noted is None:  # its hour is over, and its bytes are gone or about to be
+            raise Unavailable("The upload took too long.", help_text="Upload the file again.")
+        row = await self._connection.fetchrow(
+            SQL["insert_file"], file_id, principal.organisation, filename, mime_type, size_bytes, expires_in
+        )
+        assert row is not None
+        return stored_file(row)
+
+    async def delete_file(self, principal: Principal, file_id: str) -> None:
+        if await self._connection.fetchval(SQL["delete_file"], file_id, principal.organisation) is None:
+            raise NotFound("file", file_id)
+
+
+class FileObjects:
+    """The bytes."""
+
+    def __init__(self, database: Database, objects: Objects) -> None:
+        self._database = database
+        self._objects = objects
+
+    async def store(self, organisation: str, file_id: str, pieces: AsyncIterator[bytes]) -> None:
+        await self._database.fetch("note_upload", file_id, organisation, _WITHIN)
+        await failpoints.hit("upload_noted")
+        number, waiting = 0, bytearray()
+        async for piece in pieces:
+            waiting += piece
+            while len(waiting) >= PART:
+                await self._create(organisation, file_id, number, bytes(waiting[:PART]))
+                del waiting[:PART]
+                number += 1
+        if waiting or not number:
+            await self._create(organisation, file_id, number, bytes(waiting))
+        await failpoints.hit("upload_stored")
+
+    async def _create(self, organisation: str, file_id: str, number: int, content: bytes) -> None:
+        if not await self._objects.create(_key(organisation, file_id, number), content):
+            raise Permanent(f"Part {number} of the new file {file_id!r} is in the object store already.")
+
+    async def pieces(self, file: StoredFile) -> AsyncIterator[bytes]:
+        for number in range(max(1, -(-file.size_bytes // PART))):
+            try:
+                async for piece in self._objects.pieces(_key(file.organisation, file.id, number)):
+                    yield piece
+            except FileNotFoundError:  # deleted since its row was read
+                raise NotFound("file", file.id) from None
+
+    async def read(self, organisation: str, file_id: str) -> tuple[StoredFile, bytes]:
+        """Whole; for a turn, whose organisation the file has to be of."""
+        row = await self._database.fetchrow("file", file_id, organisation)
+        if row is None:
+            raise NotFound("file", file_id)
+        file = stored_file(row)
+        return file, b"".join([piece async for piece in self.pieces(file)])
+
+
+class FileRemovals:
+    """A chore: what has expired is deleted, and the bytes of what is deleted go."""
+
+    def __init__(self, database: Database, objects: Objects) -> None:
+        self._database = database
+        self._objects = objects
+
+    async def run(self) -> None:
+        await self._database.fetch("expire_files", _AT_ONCE)
+        for row in await self._database.fetch("removals_due", _AT_ONCE):
+            try:
+                await self._objects.delete_under(prefix_of(row["organisation"], row["file_id"]))
+                await self._database.fetch("removed", row["file_id"])
+            except (Unavailable, OSError) as error:  # the next sweep tries again; the others need not wait for it
+                log.warning("bytes not removed yet", action="file.late", file=row["file_id"], reason=repr(error))
+
+
+def _key(organisation: str, file_id: str, number: int) -> str:
+    return f"{prefix_of(organisation, file_id)}/{number:04d}"

@@ -1,0 +1,39 @@
+-- Files of organisations, and the notes by which their bytes go.
+
+-- name: file
+select * from files where id = $1 and organisation = $2 and (expires_at is null or expires_at > now())
+
+-- name: files_of
+-- Those of a list that the organisation has.
+select * from files where id = any($1::text[]) and organisation = $2 and (expires_at is null or expires_at > now())
+order by created_at desc, id desc
+
+-- name: note_upload
+insert into file_removals (file_id, organisation, due) values ($1, $2, now() + $3::interval)
+
+-- name: take_note_away
+delete from file_removals where file_id = $1 and organisation = $2 returning file_id
+
+-- name: insert_file
+insert into files (id, organisation, filename, mime_type, size_bytes, expires_at)
+values ($1, $2, $3, $4, $5, now() + make_interval(secs => $6::int)) returning *
+
+-- name: delete_file
+with gone as (delete from files where id = $1 and organisation = $2 returning id, organisation)
+insert into file_removals (file_id, organisation, due)
+select id, organisation, now() from gone
+returning file_id
+
+-- name: expire_files
+with gone as (
+    delete from files where id in (select id from files where expires_at <= now() order by expires_at limit $1)
+    returning id, organisation
+)
+insert into file_removals (file_id, organisation, due)
+select id, organisation, now() from gone
+
+-- name: removals_due
+select file_id, organisation from file_removals where due <= now() order by due limit $1
+
+-- name: removed
+delete from file_removals where file_id = $1 and due <= now()

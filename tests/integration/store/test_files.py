@@ -1,0 +1,121 @@
+"""Files in PostgreSQL and the object store: whole or gone, whoever is killed in between; and nobody else's."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from footplate.domain import files as domain
+from footplate.domain import ids
+from footplate.domain.errors import NotFound, Unavailable
+from footplate.domain.files import StoredFile
+from footplate.domain.pages import Page
+from footplate.domain.principals import Principal
+from footplate.store import files
+from footplate.store.files import FileObjects, FileRemovals
+
+from .cell import Cell, somebody
+
+
+async def _pieces(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+def _bytes_of(cell: Cell, principal: Principal, file_id: str) -> list[Path]:
+    folder = cell.folder / principal.organisation / "files" / file_id
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+async def _upload(cell: Cell, principal: Principal, *pieces: bytes, expires_in: int | None = None) -> StoredFile:
+    file_id = ids.new_id(ids.FILE)
+    await FileObjects(cell.database, cell.objects).store(principal.organisation, file_id, _pieces(*pieces))
+    async with cell.units.unit(principal, None) as unit:
+        return await unit.create_file(
+            principal,
+            file_id=file_id,
+            filename="a.txt",
+            mime_type="text/plain",
+            size_bytes=sum(map(len, pieces)),
+            expires_in=expires_in,
+        )
+
+
+async def _read(cell: Cell, principal: Principal, file_id: str) -> bytes:
+    return (await FileObjects(cell.database, cell.objects).read(principal.organisation, file_id))[1]
+
+
+async def _sweep(cell: Cell) -> None:
+    await FileRemovals(cell.database, cell.objects).run()
+
+
+async def test_what_was_uploaded_is_read(cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "PART", 4)
+    made = await _upload(cell, principal, b"abc", b"defghij")
+    assert len(_bytes_of(cell, principal, made.id)) == 3
+    assert await _read(cell, principal, made.id) == b"abcdefghij"
+    empty = await _upload(cell, principal)
+    assert await _read(cell, principal, empty.id) == b""
+    assert await cell.reads.file(principal, made.id) == made
+    assert await cell.reads.files(principal, Page(limit=5)) == [empty, made]
+    assert await cell.reads.files(principal, Page(limit=5), ids=[made.id, "file_none"]) == [made]
+    await _sweep(cell)
+    assert await _read(cell, principal, made.id) == b"abcdefghij"
+
+
+async def test_a_deleted_file_is_gone_from_everywhere(cell: Cell, principal: Principal) -> None:
+    made = await _upload(cell, principal, b"abc")
+    async with cell.units.unit(principal, None) as unit:
+        await unit.delete_file(principal, made.id)
+    with pytest.raises(NotFound):
+        await _read(cell, principal, made.id)
+    await _sweep(cell)
+    assert _bytes_of(cell, principal, made.id) == []
+    assert await cell.database.fetch("removals_due", 100) == []
+    with pytest.raises(NotFound):
+        async with cell.units.unit(principal, None) as unit:
+            await unit.delete_file(principal, made.id)
+
+
+async def test_an_upload_that_was_killed_leaves_nothing(cell: Cell, principal: Principal) -> None:
+    file_id = ids.new_id(ids.FILE)
+    await FileObjects(cell.database, cell.objects).store(principal.organisation, file_id, _pieces(b"abc"))
+    await _sweep(cell)
+    assert _bytes_of(cell, principal, file_id), "it may still be going on"
+    await _past_its_hour(cell, file_id)
+    await _sweep(cell)
+    assert _bytes_of(cell, principal, file_id) == []
+    with pytest.raises(Unavailable, match="too long"):
+        async with cell.units.unit(principal, None) as unit:
+            await unit.create_file(
+                principal, file_id=file_id, filename="a", mime_type="text/plain", size_bytes=3, expires_in=None
+            )
+
+
+async def test_a_file_expires_with_its_bytes(cell: Cell, principal: Principal) -> None:
+    made = await _upload(cell, principal, b"abc", expires_in=3600)
+    async with cell.database.connection() as connection:
+        await connection.execute("update files set expires_at = now() where id = $1", made.id)
+    with pytest.raises(NotFound):
+        await cell.reads.file(principal, made.id)
+    assert await cell.reads.files(principal, Page(limit=5)) == []
+    await _sweep(cell)
+    assert _bytes_of(cell, principal, made.id) == []
+
+
+async def test_nobody_else_has_it(cell: Cell, principal: Principal) -> None:
+    made, other = await _upload(cell, principal, b"abc"), somebody()
+    with pytest.raises(NotFound):
+        await cell.reads.file(other, made.id)
+    with pytest.raises(NotFound):
+        await _read(cell, other, made.id)
+    assert await cell.reads.files(other, Page(limit=5), ids=[made.id]) == []
+    with pytest.raises(NotFound):
+        async with cell.units.unit(other, None) as unit:
+            await unit.delete_file(other, made.id)
+    assert domain.prefix_of(principal.organisation, made.id).startswith(principal.organisation)
+
+
+async def _past_its_hour(cell: Cell, file_id: str) -> None:
+    async with cell.database.connection() as connection:
+        await connection.execute("update file_removals set due = now() where file_id = $1", file_id)

@@ -1,0 +1,152 @@
+"""Files: what a client uploads, how it is called, who may see it, and inputs that name it. Reached by the SDK."""
+
+import base64
+from typing import Any
+
+import httpx2
+import pytest
+from anthropic import AsyncAnthropic, BadRequestError, NotFoundError
+from anthropic.types.beta import BetaDeletedFile, BetaFileMetadata
+
+from footplate.api.wire import answers
+from footplate.testing.strict import assert_valid
+
+from .conftest import Api, client_of
+
+PNG = base64.b64encode(b"\x89PNG").decode()
+
+
+async def _session(sdk: AsyncAnthropic, **more: Any) -> str:
+    agent = await sdk.beta.agents.create(name="a", model="claude-opus-5")
+    environment = await sdk.beta.environments.create(name=f"of {agent.id}")
+    session = await sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id, **more)
+    return session.id
+
+
+async def test_the_sdk_uploads_lists_reads_and_deletes(sdk: AsyncAnthropic, http: httpx2.AsyncClient) -> None:
+    made = await sdk.beta.files.upload(file=("notes.txt", b"hello", "text/plain"))
+    assert (made.filename, made.mime_type, made.size_bytes, made.downloadable) == ("notes.txt", "text/plain", 5, True)
+    other = await sdk.beta.files.upload(file=("a.pdf", b"%PDF-"), expires_in_seconds=3600)
+    assert other.mime_type == "application/pdf"
+    assert other.expires_at is not None
+    listed = [file.id async for file in sdk.beta.files.list(limit=1)]
+    assert listed == [other.id, made.id]
+    assert [file.id async for file in sdk.beta.files.list(ids=[made.id, "file_none", made.id])] == [made.id]
+    assert [file async for file in sdk.beta.files.list(scope_id="sesn_1")] == []
+    assert await sdk.beta.files.retrieve_metadata(made.id) == made
+    content = await sdk.beta.files.download(made.id)
+    assert await content.read() == b"hello"
+    assert (await sdk.beta.files.delete(made.id)).type == "file_deleted"
+    with pytest.raises(NotFoundError):
+        await sdk.beta.files.download(made.id)
+    raw = (await http.get(f"/v1/files/{other.id}")).json()
+    assert_valid(BetaFileMetadata, raw)
+    answers.File.model_validate(raw)
+    assert_valid(BetaDeletedFile, (await http.delete(f"/v1/files/{other.id}")).json())
+
+
+@pytest.mark.parametrize(
+    ("given", "called"),
+    [
+        ("../../etc/passwd", "passwd"),
+        ("C:\\docs\\a.txt", "a.txt"),
+        ("..", "unnamed.txt"),
+        ("é" * 200, "é" * 127),
+    ],
+)
+async def test_only_the_last_step_of_a_name_counts(sdk: AsyncAnthropic, given: str, called: str) -> None:
+    made = await sdk.beta.files.upload(file=(given, b"x", "text/plain"))
+    assert made.filename == called
+
+
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [
+        ({}, "content-type"),
+        ({"files": {"other": ("a", b"x")}}, "other"),
+        ({"files": {"file": (None, b"x")}}, "file"),
+        ({"files": {"file": ("a", b"x")}, "data": {"expires_in_seconds": "5"}}, "expires_in_seconds"),
+        ({"files": [("file", ("a", b"x")), ("file", ("b", b"y"))]}, "file"),
+        ({"content": b"--x\r\nnonsense", "headers": {"content-type": "multipart/form-data; boundary=x"}}, "file"),
+        ({"content": b"x", "headers": {"content-type": "multipart/form-data"}}, "file"),
+    ],
+)
+async def test_what_is_no_upload_is_named(http: httpx2.AsyncClient, form: Any, field: str) -> None:
+    response = await http.post("/v1/files", **form)
+    assert (response.status_code, response.json()["error"]["field"]) == (400, field), response.text
+
+
+async def test_a_file_that_is_too_large_is_refused(api: Api, http: httpx2.AsyncClient) -> None:
+    response = await http.post("/v1/files", files={"file": ("a", b"x" * 200_001)})
+    assert response.status_code == 413
+    assert api.world.files.files == {}
+
+
+async def test_a_retried_upload_is_one_file(api: Api, http: httpx2.AsyncClient) -> None:
+    """Each try puts its form together anew, with another boundary."""
+    first, second = [
+        await http.post("/v1/files", files={"file": ("a", b"x")}, headers={"idempotency-key": "k"}) for _ in range(2)
+    ]
+    assert first.json() == second.json()
+    assert len(api.world.files.files) == 1
+
+
+async def test_others_files_do_not_exist(api: Api, sdk: AsyncAnthropic) -> None:
+    mine = (await sdk.beta.files.upload(file=("a", b"x"))).id
+    async with client_of(api.app, "secret-b") as stranger:
+        for method, path in (("GET", ""), ("GET", "/content"), ("DELETE", "")):
+            assert (await stranger.request(method, f"/v1/files/{mine}{path}")).status_code == 404
+        assert (await stranger.get("/v1/files")).json()["data"] == []
+        assert (await stranger.get("/v1/files", params={"ids[]": mine})).json()["data"] == []
+
+
+async def test_an_input_names_files_and_urls(api: Api, sdk: AsyncAnthropic) -> None:
+    session_id = await _session(sdk)
+    made = await sdk.beta.files.upload(file=("a.png", b"x", "image/png"))
+    content: Any = [
+        {"type": "text", "text": "Look."},
+        {"type": "image", "source": {"type": "file", "file_id": made.id}},
+        {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
+        {"type": "document", "source": {"type": "url", "url": "https://example.com/a.pdf"}, "deliver": "file"},
+        {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "application/zip", "data": PNG},
+            "title": "a.zip",
+            "deliver": "file",
+        },
+    ]
+    await sdk.beta.sessions.events.send(session_id, events=[{"type": "user.message", "content": content}])
+    assert api.world.inputs[-1].body["content"] == content
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "image", "source": {"type": "url", "url": "file:///etc/passwd"}},
+        {"type": "image", "source": {"type": "url", "url": "https:///x"}},
+        {"type": "document", "source": {"type": "base64", "media_type": "application/zip", "data": PNG}},
+        {"type": "document", "source": {"type": "file", "file_id": "x"}, "deliver": "both"},
+    ],
+)
+async def test_what_cannot_be_a_part_is_refused(sdk: AsyncAnthropic, block: Any) -> None:
+    session_id = await _session(sdk)
+    with pytest.raises(BadRequestError):
+        await sdk.beta.sessions.events.send(session_id, events=[{"type": "user.message", "content": [block]}])
+
+
+async def test_a_file_that_is_not_there_is_said_at_once(api: Api, sdk: AsyncAnthropic) -> None:
+    block: Any = {"type": "document", "source": {"type": "file", "file_id": "file_none"}}
+    event: Any = {"type": "user.message", "content": [block]}
+    session_id = await _session(sdk)
+    with pytest.raises(NotFoundError, match="file_none"):
+        await sdk.beta.sessions.events.send(session_id, events=[event])
+    with pytest.raises(NotFoundError, match="file_none"):
+        await _session(sdk, initial_events=[event])
+    assert api.world.inputs == []
+
+
+async def test_many_urls_are_refused(sdk: AsyncAnthropic) -> None:
+    session_id = await _session(sdk)
+    block: Any = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+    with pytest.raises(BadRequestError, match="21 blocks with a URL"):
+        await sdk.beta.sessions.events.send(session_id, events=[{"type": "user.message", "content": [block] * 21}])

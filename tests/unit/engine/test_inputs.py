@@ -1,0 +1,143 @@
+"""Parts of an input as a model gets them: inside a block, or in a file; and what is refused, by name."""
+
+import base64
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from footplate.domain import parts
+from footplate.domain.agents import ResolvedConfig
+from footplate.domain.json import JsonObject
+from footplate.domain.parts import NotTaken, Part, PartFailed
+from footplate.domain.ports import Environment
+from footplate.engine.inputs import NoSources, TurnInputs
+
+CLAUDE = ResolvedConfig(harness="claude", model="claude-opus-5", system="")
+
+
+@dataclass
+class Files:
+    """The part of an environment that is used here."""
+
+    root: str = "/workspace"
+    written: dict[str, bytes] = field(default_factory=dict)
+    failure: OSError | None = None
+
+    async def write(self, path: str, content: bytes) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.written[path] = content
+
+
+class Known:
+    async def file(self, organisation: str, file_id: str) -> Part:
+        assert organisation == "org_a"
+        kind = {"file_1": "image/png", "file_2": "application/zip", "file_3": "text/csv"}[file_id]
+        return Part(b"\xff" if kind == "application/zip" else b"bytes", kind, f"{file_id}.x", file_id)
+
+    async def url(self, url: str) -> Part:
+        return Part(b"%PDF", "application/pdf", url.rpartition("/")[2])
+
+
+@pytest.fixture
+def files() -> Files:
+    return Files()
+
+
+def inputs(files: Files, config: ResolvedConfig = CLAUDE) -> TurnInputs:
+    return TurnInputs(Known(), "org_a", config, cast("Environment", files))
+
+
+def block(kind: str, source: JsonObject, **more: Any) -> JsonObject:
+    return {"type": kind, "source": source, **more}
+
+
+def base64_of(data: bytes, media_type: str) -> JsonObject:
+    return {"type": "base64", "media_type": media_type, "data": base64.b64encode(data).decode()}
+
+
+async def test_inline_is_a_block_with_the_bytes_in_it(files: Files) -> None:
+    text: JsonObject = {"type": "text", "text": "Look."}
+    found = await inputs(files).resolve(
+        [
+            text,
+            block("image", {"type": "file", "file_id": "file_1"}),
+            block("document", {"type": "url", "url": "https://x/a.pdf"}, title="T", context="C", deliver="inline"),
+            block("document", {"type": "file", "file_id": "file_3"}),
+            block("image", base64_of(b"x", "image/webp")),
+        ]
+    )
+    assert found == [
+        text,
+        block("image", base64_of(b"bytes", "image/png")),
+        block("document", base64_of(b"%PDF", "application/pdf"), title="T", context="C"),
+        block("document", {"type": "text", "media_type": "text/plain", "data": "bytes"}),
+        block("image", base64_of(b"x", "image/webp")),
+    ]
+    assert files.written == {}
+
+
+async def test_a_file_is_written_and_told_of(files: Files) -> None:
+    blocks = [
+        block("document", {"type": "file", "file_id": "file_2"}, deliver="file"),
+        block("document", base64_of(b"z", "application/zip"), title="../a.zip", context="Unpack it.", deliver="file"),
+        block("document", {"type": "text", "media_type": "text/plain", "data": "t"}, deliver="file"),
+    ]
+    found = await inputs(files).resolve(blocks)
+    first, second, third = files.written
+    assert (first, files.written[first]) == (".footplate/uploads/file_2/file_2.x", b"\xff")
+    assert second.endswith("/a.zip")
+    assert third.endswith("/unnamed.txt")
+    texts = [str(one["text"]) for one in found]
+    assert texts[0] == f"[The user attached a file: /workspace/{first} (application/zip, 1 bytes).]"
+    assert texts[1].endswith("\nUnpack it.")
+    await inputs(files).resolve(blocks)
+    assert len(files.written) == 3, "the same again is at the same place"
+
+
+@pytest.mark.parametrize(
+    ("harness", "model", "kind", "media_type"),
+    [
+        ("claude", "claude-opus-5", "document", "application/zip"),
+        ("claude", "openai:gpt-5", "document", "image/tiff"),
+        ("native", "claude-opus-5", "image", "image/svg+xml"),
+        ("native", "openai:gpt-5", "document", "audio/wav"),
+        ("native", "google:gemini", "image", "application/pdf"),
+    ],
+)
+async def test_what_a_model_does_not_take_names_both(
+    files: Files, harness: str, model: str, kind: str, media_type: str
+) -> None:
+    config = replace(CLAUDE, harness=harness, model=model)
+    with pytest.raises(NotTaken) as caught:
+        await inputs(files, config).resolve([block(kind, base64_of(b"x", media_type))])
+    assert model in caught.value.message
+    assert media_type in caught.value.message
+    assert "deliver: file" in caught.value.help_text
+    assert files.written == {}, "never a file instead"
+
+
+async def test_text_that_is_none_is_not_taken(files: Files) -> None:
+    with pytest.raises(NotTaken, match="text/plain that is no UTF-8"):
+        await inputs(files).resolve([block("document", base64_of(b"\xff", "text/plain"))])
+
+
+async def test_too_many_bytes_inline(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "MOST_INLINE", 5)
+    one = block("image", base64_of(b"xyz", "image/png"))
+    assert await inputs(files).resolve([one]) == [one]
+    with pytest.raises(NotTaken, match="at most 5"):
+        await inputs(files).resolve([one, one])
+
+
+async def test_what_cannot_be_written_or_had_is_said(files: Files) -> None:
+    files.failure = IsADirectoryError(21, "Is a directory")
+    with pytest.raises(PartFailed, match="Is a directory"):
+        await inputs(files).resolve([block("image", {"type": "file", "file_id": "file_1"}, deliver="file")])
+    none = TurnInputs(NoSources(), "org_a", CLAUDE, cast("Environment", files))
+    for source in ({"type": "file", "file_id": "f"}, {"type": "url", "url": "https://x"}, {"type": "other"}):
+        with pytest.raises(PartFailed):
+            await none.resolve([block("image", cast("JsonObject", source))])
+    with pytest.raises(PartFailed, match="base64"):
+        await none.resolve([block("image", {"type": "base64", "media_type": "image/png", "data": "%"})])
