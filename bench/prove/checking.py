@@ -12,8 +12,10 @@ from typing import Any, Final, Literal
 import httpx2
 import orjson
 from anthropic.types.beta import (
+    BetaDeletedFile,
     BetaEnvironment,
     BetaEnvironmentDeleteResponse,
+    BetaFileMetadata,
     BetaManagedAgentsAgent,
     BetaManagedAgentsDeletedSession,
     BetaManagedAgentsSession,
@@ -114,6 +116,8 @@ _RESOURCES: Final[Mapping[str, Any]] = {
     "session": BetaManagedAgentsSession,
     "session_deleted": BetaManagedAgentsDeletedSession,
     "environment_deleted": BetaEnvironmentDeleteResponse,
+    "file": BetaFileMetadata,
+    "file_deleted": BetaDeletedFile,
     "error": _Refusal,
 }
 

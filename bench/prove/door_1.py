@@ -27,7 +27,7 @@ _BUSY: Final = "door-busy"
 _ROUNDS: Final = 10
 _TOOLS: Final = 4
 """Calls in each of a busy turn's rounds: with its request each round makes at least ten events."""
-_RESOURCES: Final = ("agents", "agents.versions", "environments", "sessions", "sessions.events")
+_RESOURCES: Final = ("agents", "agents.versions", "environments", "files", "sessions", "sessions.events")
 _REFUSALS: Final = (
     anthropic.BadRequestError,
     anthropic.AuthenticationError,
@@ -37,7 +37,7 @@ _REFUSALS: Final = (
 )
 
 
-_SETTINGS: Final = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1"}
+_SETTINGS: Final = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1", "FOOTPLATE_WEB_ALLOW": "127.0.0.1"}
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape

@@ -10,10 +10,12 @@ from tests.compat import probes
 
 from footplate.stack import Stack
 
+_SETTINGS = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1", "FOOTPLATE_WEB_ALLOW": "127.0.0.1"}
+
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def cluster(stack: Stack) -> AsyncIterator[Cluster]:
-    async with open_cluster(stack=stack, environment={"FOOTPLATE_MCP_ALLOW": "127.0.0.1"}) as running:
+    async with open_cluster(stack=stack, environment=_SETTINGS) as running:
         await quickstart.install(running)
         await probes.install(running)
         yield running

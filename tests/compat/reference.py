@@ -13,9 +13,10 @@ from typing import Any, Final
 import typing_extensions
 from anthropic.resources.beta.agents import AsyncAgents, AsyncVersions
 from anthropic.resources.beta.environments import AsyncEnvironments, AsyncWork
+from anthropic.resources.beta.files import AsyncFiles
 from anthropic.resources.beta.sessions import AsyncEvents, AsyncResources, AsyncSessions, AsyncThreads
 from anthropic.resources.beta.sessions.threads import AsyncEvents as AsyncThreadEvents
-from anthropic.types.beta import BetaEnvironment, BetaManagedAgentsAgent, BetaManagedAgentsSession
+from anthropic.types.beta import BetaEnvironment, BetaFileMetadata, BetaManagedAgentsAgent, BetaManagedAgentsSession
 from anthropic.types.beta.sessions import BetaManagedAgentsStreamSessionEvents
 from pydantic import BaseModel
 
@@ -24,6 +25,7 @@ RESOURCES: Final[Mapping[str, Any]] = {
     "agents.versions": AsyncVersions,
     "environments": AsyncEnvironments,
     "environments.work": AsyncWork,
+    "files": AsyncFiles,
     "sessions": AsyncSessions,
     "sessions.events": AsyncEvents,
     "sessions.resources": AsyncResources,
@@ -33,6 +35,7 @@ RESOURCES: Final[Mapping[str, Any]] = {
 ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "Agent": BetaManagedAgentsAgent,
     "Environment": BetaEnvironment,
+    "File": BetaFileMetadata,
     "Session": BetaManagedAgentsSession,
 }
 COMMON: Final = ("betas", "workspace_id", "extra_headers", "extra_query", "extra_body", "timeout")

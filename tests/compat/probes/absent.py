@@ -50,7 +50,7 @@ async def resources(door: Door) -> None:
 
 @probe
 async def whole_resources(door: Door) -> None:
-    for method in ("deployments.list", "deployment_runs.list", "files.list", "memory_stores.list", "skills.list"):
+    for method in ("deployments.list", "deployment_runs.list", "memory_stores.list", "skills.list"):
         await _absent(door, method, method.split(".")[0])
     await _absent(door, "vaults.list", "vaults")
 

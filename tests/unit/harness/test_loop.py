@@ -1,7 +1,7 @@
 """The loop of the native harness: what it writes, in which order, and how a turn ends."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,10 +10,15 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart, Us
 from footplate.domain import events as ev
 from footplate.domain.agents import Subagent
 from footplate.domain.errors import Permanent
+from footplate.domain.json import JsonObject
+from footplate.domain.parts import PartFailed
 from footplate.domain.ports import SteerMessage
 from footplate.domain.turns import TurnStatus
+from footplate.harness.native.harness import NativeHarness
 
 from .twins import Chunk, World, call, model_of, texts, thought
+
+PICTURE: JsonObject = {"type": "base64", "media_type": "image/png", "data": "aGk="}
 
 
 async def test_answer_without_tools(world: World) -> None:
@@ -290,3 +295,31 @@ async def test_cancelling_a_turn_ends_its_tool(world: World) -> None:
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(running, 5)
     assert not world.log.of("agent.tool_result")
+
+
+async def test_an_input_is_resolved_once_and_right_before_it_is_stored(world: World) -> None:
+    asked: list[Sequence[JsonObject]] = []
+
+    async def resolve(blocks: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        asked.append(blocks)
+        return [ev.text_block("resolved"), {"type": "image", "source": PICTURE}]
+
+    model, _ = model_of(world, lambda n: [call("bash", '{"command": "echo hi"}', "c1")] if n == 0 else ["Done"])
+    world.steering = [SteerMessage("sevt_1", [ev.text_block("More")])]
+    harness = NativeHarness(lambda _: model, world.web)
+    await harness.run(replace(world.context(), resolve=resolve))
+    assert asked == [world.content, [ev.text_block("More")]]
+    prompts = [entry for entry in world.log.entries if entry.kind == "request"]
+    assert all("resolved" in str(entry.body) and "image/png" in str(entry.body) for entry in prompts)
+    await harness.run(replace(world.context(), resolve=resolve))
+    assert len(asked) == 2, "a later attempt finds what is stored"
+
+
+async def test_a_part_that_cannot_be_had_ends_the_turn_before_the_model_is_asked(world: World) -> None:
+    async def resolve(_: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        raise PartFailed("The file is gone.")
+
+    model, double = model_of(world, lambda _: ["Good day"])
+    with pytest.raises(PartFailed):
+        await NativeHarness(lambda _: model, world.web).run(replace(world.context(), resolve=resolve))
+    assert (world.log.entries, double.instructions) == ([], [])

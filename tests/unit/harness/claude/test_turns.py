@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from tests.unit.harness.twins import texts
 
 from footplate.domain import events as ev
 from footplate.domain.errors import HandOver, ModelRefused, Overloaded, Temporary
+from footplate.domain.json import JsonObject
+from footplate.domain.parts import NotTaken
 from footplate.domain.ports import Process, SteerMessage
 from footplate.domain.turns import TurnStatus
 from footplate.environments.guarded import GuardedEnvironment
@@ -21,6 +24,7 @@ from footplate.harness.claude.harness import ClaudeHarness
 from footplate.harness.leftovers import UNKNOWN
 from footplate.testing import ScriptedModel, cut, overloaded, replies, reply, text, thinking, tool, unauthorized
 
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SCRIPTS = {
     "look": replies([thinking("Hm."), text("Looking."), tool("Bash", {"command": "echo hi"})], [text("Done.")]),
     "short": replies([text("Short.")]),
@@ -251,3 +255,30 @@ async def test_clis_start_one_after_the_other(tmp_path: Path) -> None:
             await asyncio.gather(*(desk.close() for desk in desks))
     assert begun == connected
     assert len(begun) == 3
+
+
+async def test_the_model_is_given_pictures_and_documents_of_an_input(desk: Desk) -> None:
+    image: JsonObject = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+    document: JsonObject = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "T"}}
+
+    async def resolve(blocks: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        return [*blocks, image, document]
+
+    desk.next_turn("Look. [[script:short]]")
+    desk.environment = desk.open()
+    outcome = await desk.harness.run(replace(desk.context(desk.environment), resolve=resolve))
+    assert outcome.text == "Short."
+    told = str(desk.model.requests()[-1].body)
+    assert PNG in told
+    assert "'type': 'document'" in told
+
+
+async def test_a_part_that_is_not_taken_ends_the_turn(desk: Desk) -> None:
+    async def resolve(_: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        raise NotTaken("The model 'x' does not take application/zip inline.")
+
+    desk.next_turn("Look. [[script:short]]")
+    desk.environment = desk.open()
+    with pytest.raises(NotTaken):
+        await desk.harness.run(replace(desk.context(desk.environment), resolve=resolve))
+    assert desk.model.requests() == []

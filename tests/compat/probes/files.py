@@ -1,0 +1,105 @@
+"""Files: uploaded once, named in messages, and what a message names by URL."""
+
+import asyncio
+import base64
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anthropic
+from bench.prove.sdk.door import Door
+from tests.compat.checks import equal
+from tests.compat.registry import different, supported
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+PDF = b"%PDF-1.4\n%%EOF\n"
+
+
+@supported("files.upload")
+@supported("files.upload", "file", note="At most 64 MB, or what the operator says; a larger one is 413.")
+@supported("files.upload", "expires_in_seconds")
+@supported("files.retrieve_metadata")
+@supported("files.retrieve_metadata", "file_id")
+@different("files.download", note="Every file, uploaded ones too.")
+@supported("files.download", "file_id")
+@supported("files.delete", note="Its bytes are gone within seconds. What sessions were given of it goes with them.")
+@supported("files.delete", "file_id")
+@supported("File", "id", "type", "filename", "mime_type", "size_bytes", "created_at", "expires_at")
+@different("File", "downloadable", note="Always true.")
+@different("File", "scope", note="Always null: files belong to the organisation.")
+async def a_file_from_upload_to_deletion(door: Door) -> None:
+    content = secrets.token_bytes(100)
+    made = await door.call("files.upload", file=("a/b.bin", content), expires_in_seconds=3600)
+    equal((made.id.split("_")[0], made.type, made.filename), ("file", "file", "b.bin"))
+    equal((made.mime_type, made.size_bytes), ("application/octet-stream", 100))
+    equal((made.downloadable, made.scope, made.expires_at is None), (True, None, False))
+    equal(await door.call("files.retrieve_metadata", made.id), made)
+    equal(await _read(door, made.id), content)
+    equal((await door.call("files.delete", made.id)).type, "file_deleted")
+    for method in ("files.retrieve_metadata", "files.download", "files.delete"):
+        await door.refused(anthropic.NotFoundError, method, made.id)
+    bad = anthropic.BadRequestError
+    await door.refused(bad, "files.upload", file=("a", b""), expires_in_seconds=5, field="expires_in_seconds")
+
+
+@supported("files.list", note="Newest first.")
+@supported("files.list", "ids", "limit", "page")
+@different("files.list", "scope_id", note="No file belongs to a session: the list is empty.")
+async def files_are_listed(door: Door) -> None:
+    made = [(await door.call("files.upload", file=(f"{number}.txt", b"x"))).id for number in range(3)]
+    newest = [file.id for file in (await door.call("files.list", limit=2)).data]
+    equal(newest, made[:0:-1])
+    walked = [file.id for file in await door.every("files.list", limit=2)]
+    equal(walked[:3], made[::-1])
+    equal([file.id for file in await door.every("files.list", ids=[made[0], "file_none"])], [made[0]])
+    equal(await door.every("files.list", scope_id="sesn_1"), [])
+    await door.refused(anthropic.BadRequestError, "files.list", ids=made, limit=1, field="ids")
+
+
+@supported("FileImageSourceParam", "file_id")
+@supported("FileDocumentSourceParam", "file_id")
+@supported("URLImageSourceParam", "url", note="Fetched by the worker: public addresses, and what the operator allows.")
+@supported("URLDocumentSourceParam", "url", note="As an image's.")
+async def a_message_with_files_and_urls(door: Door) -> None:
+    session = await door.session()
+    image = await door.call("files.upload", file=("a.png", PNG, "image/png"))
+    document = await door.call("files.upload", file=("a.txt", b"of a file", "text/plain"))
+    async with _served({"/b.png": (PNG, "image/png"), "/b.pdf": (PDF, "application/pdf")}) as base:
+        blocks: list[Any] = [
+            {"type": "text", "text": "[[script:probe-hello]]"},
+            {"type": "image", "source": {"type": "file", "file_id": image.id}},
+            {"type": "document", "source": {"type": "file", "file_id": document.id}},
+            {"type": "image", "source": {"type": "url", "url": f"{base}/b.png"}},
+            {"type": "document", "source": {"type": "url", "url": f"{base}/b.pdf"}},
+        ]
+        event: Any = {"type": "user.message", "content": blocks}
+        send = lambda: door.call("sessions.events.send", session.id, events=[event])  # noqa: E731
+        received = await door.watch(session.id, send)
+    equal([event.type for event in received if event.type in {"agent.message", "session.error"}], ["agent.message"])
+    nowhere: Any = {"type": "document", "source": {"type": "file", "file_id": "file_none"}}
+    none: Any = {"type": "user.message", "content": [nowhere]}
+    await door.refused(anthropic.NotFoundError, "sessions.events.send", session.id, events=[none])
+
+
+async def _read(door: Door, file_id: str) -> bytes:
+    answer = await door.call("files.download", file_id)
+    content: bytes = answer.read() if door.kind == "sync" else await answer.read()
+    return content
+
+
+@asynccontextmanager
+async def _served(pages: dict[str, tuple[bytes, str]]) -> AsyncIterator[str]:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode()
+        content, kind = pages[path]
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\nconnection: close\r\n" % kind.encode())
+        writer.write(b"content-length: %d\r\n\r\n%s" % (len(content), content))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
