@@ -4,12 +4,14 @@ A file is a row and its bytes in the object store. The bytes are there before th
 go stands before the bytes do: whoever is killed in between leaves nothing that nobody removes.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Final, Protocol
 
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 
@@ -17,6 +19,11 @@ PART: Final = 16 << 20
 """A larger file is several objects: a conditional write is one request, with all of it in memory."""
 UNKNOWN_TYPE: Final = "application/octet-stream"
 LONGEST_NAME: Final = 255
+UPLOADS: Final = ".footplate/uploads"
+"""In a session's working directory: what it is given as a file."""
+MOST_RESOURCES: Final = 100
+"""Of one session."""
+_SEEN: Final = "/workspace/"
 _UNPRINTABLE: Final = dict.fromkeys((*range(32), 127))
 
 
@@ -31,6 +38,10 @@ class StoredFile:
     expires_at: datetime | None = None
     archived_at: datetime | None = None
     """Never: a file is there, or it is deleted."""
+
+
+Resources = Sequence[JsonObject]
+"""Of a session, as the api tells them."""
 
 
 class FileReads(Protocol):
@@ -58,6 +69,11 @@ class FileUnit(Protocol):
 
     async def delete_file(self, principal: Principal, file_id: str) -> None: ...
 
+    async def change_resources(
+        self, principal: Principal, session_id: str, change: Callable[[Resources], Resources]
+    ) -> Resources:
+        """Those of a session, under its lock. Its next turn finds them in its tree."""
+
 
 class FileBytes(Protocol):
     async def store(self, organisation: str, file_id: str, pieces: AsyncIterator[bytes]) -> None:
@@ -79,3 +95,18 @@ def name_of(given: str, extension: str = "") -> str:
     while len(name.encode()) > LONGEST_NAME:
         name = name[1:]
     return name
+
+
+def place_of(file: StoredFile, mount_path: str | None) -> str:
+    """Where a file lies in a session's working directory, relative to it. Raises `InvalidRequest`."""
+    if mount_path is None:
+        return f"{UPLOADS}/{file.id}/{file.filename}"
+    path = mount_path.removeprefix(_SEEN)
+    steps = path.split("/")
+    if path.startswith("/") or any(step in {"", ".", ".."} or step.lower() == ".git" for step in steps):
+        raise InvalidRequest(
+            f"mount_path: {mount_path!r} is no place in the session's working directory",
+            field="mount_path",
+            help_text=f"Name it relative to that directory, or below {_SEEN}; without it, it is in {UPLOADS}.",
+        )
+    return path

@@ -24,6 +24,7 @@ WORKER: Final = "wrkr"
 PROJECT: Final = "proj"
 WORKSPACE: Final = "wksp"
 FILE: Final = "file"
+RESOURCE: Final = "sesrsc"
 
 
 def new_id(prefix: str) -> str:

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from footplate.domain.errors import ModelRefused, Permanent
-from footplate.domain.files import name_of
+from footplate.domain.files import UPLOADS, name_of
 from footplate.domain.json import Json, JsonObject
 
-DIRECTORY: Final = ".footplate/uploads"
-"""In a session's working directory: what is delivered as a file."""
 MOST_INLINE: Final = 24_000_000
 """Bytes of one input that a model is given as they are: in base64 they fit into a request of 32 MB."""
 PDF: Final = "application/pdf"
@@ -57,7 +55,7 @@ class Part:
     def path(self) -> str:
         """Below the working directory. The same part is at the same path, however often it is written."""
         name = name_of(self.name, mimetypes.guess_extension(self.media_type) or "")
-        return f"{DIRECTORY}/{self.key or hashlib.sha256(self.data).hexdigest()[:16]}/{name}"
+        return f"{UPLOADS}/{self.key or hashlib.sha256(self.data).hexdigest()[:16]}/{name}"
 
 
 class Sources(Protocol):

@@ -59,6 +59,8 @@ class Claim:
     """The harness of a waiting turn that this claim ended, because a new message came instead of the answers."""
     files: Files = NO_FILES
     """As the log has them."""
+    resources: Sequence[JsonObject] = ()
+    """Of the session, as the api tells them: files that have to be in its tree."""
 
 
 @dataclass(frozen=True, slots=True)

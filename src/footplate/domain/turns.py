@@ -77,6 +77,8 @@ class Session:
     workspace_id: str | None = None
     bases: Mapping[str, JsonObject] = field(default_factory=dict)
     """By project: the commit and the branch that its tree began with, once a turn has begun."""
+    resources: Sequence[JsonObject] = ()
+    """As the api tells them: files that are put into its tree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

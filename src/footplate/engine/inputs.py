@@ -7,12 +7,15 @@ part that is written to a file has the same path each time, so one that was writ
 import base64
 import binascii
 from collections.abc import Sequence
+from typing import Final
 
 from footplate.domain import parts
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.json import JsonObject
 from footplate.domain.parts import Part, PartFailed, Sources
 from footplate.domain.ports import Environment
+
+_ABSENT: Final = 'for path; do [ -e "$path" ] || printf "%s\\0" "$path"; done'
 
 
 class NoSources:
@@ -39,6 +42,27 @@ class TurnInputs:
         parts.check_size(found)
         return found
 
+    async def mount(self, resources: Sequence[JsonObject]) -> None:
+        """Files of the session that are not in its tree, or not any more; one that is there is left as it is."""
+        places = {str(resource["mount_path"]): str(resource["file_id"]) for resource in resources}
+        if not places:
+            return
+        looked = await self._environment.run(["sh", "-c", _ABSENT, "sh", *places])
+        if looked.exit_code != 0:
+            raise PartFailed("Whether the session's files are in its tree cannot be told: its environment has no sh.")
+        for path in looked.stdout.decode().split("\0")[:-1]:
+            part = await self._sources.file(self._organisation, places[path])
+            await self._write(path, part.data)
+
+    async def _write(self, path: str, content: bytes) -> None:
+        try:
+            await self._environment.write(path, content)
+        except OSError as error:
+            raise PartFailed(
+                f"{path} could not be written to the session's files: {error.strerror or error}.",
+                help_text="Is something else there under that name, or is the disk full?",
+            ) from error
+
     async def _block(self, block: JsonObject) -> JsonObject:
         source = block.get("source")
         if block.get("type") not in {"image", "document"} or not isinstance(source, dict):
@@ -46,13 +70,7 @@ class TurnInputs:
         part = await self._part(source, str(block.get("title") or ""))
         if block.get("deliver") != "file":
             return parts.inline(part, block, harness=self._config.harness, model=self._config.model)
-        try:
-            await self._environment.write(part.path, part.data)
-        except OSError as error:
-            raise PartFailed(
-                f"{part.path} could not be written to the session's files: {error.strerror or error}.",
-                help_text="Is something else there under that name, or is the disk full?",
-            ) from error
+        await self._write(part.path, part.data)
         return parts.told(part, f"{self._environment.root}/{part.path}", block)
 
     async def _part(self, source: JsonObject, title: str) -> Part:

@@ -266,6 +266,8 @@ class _Turn:
         claim = self._claim
         turn_events = await self._parts.turns.turn_events(claim) if claim.attempt > 1 else ()
         self._observed.resumed(turn_events)
+        inputs = TurnInputs(self._parts.sources, claim.organisation, claim.config, lodging.environment)
+        await inputs.mount(claim.resources)
         kept, lodging.harness = lodging.harness, None  # the harness's own from here on
         return TurnContext(
             organisation=claim.organisation,

@@ -4,7 +4,7 @@ Upload: a note that the bytes have to go, then the bytes, each part under a name
 transaction the row, and the note away. Deletion: in one transaction the row away, and a note. A chore follows notes.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import fields
 from datetime import timedelta
 from typing import Final
@@ -12,8 +12,8 @@ from typing import Final
 import structlog
 
 from footplate import failpoints
-from footplate.domain.errors import NotFound, Permanent, Unavailable
-from footplate.domain.files import PART, FileUnit, StoredFile, prefix_of
+from footplate.domain.errors import InvalidRequest, NotFound, Permanent, Unavailable
+from footplate.domain.files import PART, FileUnit, Resources, StoredFile, prefix_of
 from footplate.domain.principals import Principal
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.objects import Objects
@@ -56,6 +56,18 @@ class FileChanges(FileUnit):
     async def delete_file(self, principal: Principal, file_id: str) -> None:
         if await self._connection.fetchval(SQL["delete_file"], file_id, principal.organisation) is None:
             raise NotFound("file", file_id)
+
+    async def change_resources(
+        self, principal: Principal, session_id: str, change: Callable[[Resources], Resources]
+    ) -> Resources:
+        row = await self._connection.fetchrow(SQL["lock_resources"], session_id, principal.organisation)
+        if row is None:
+            raise NotFound("session", session_id)
+        if row["archived_at"] is not None:
+            raise InvalidRequest(f"Session {session_id!r} is archived.", help_text="It has no next turn.")
+        new = change(row["resources"])
+        await self._connection.execute(SQL["update_resources"], session_id, [*new])
+        return new
 
 
 class FileObjects:

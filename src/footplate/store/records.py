@@ -71,6 +71,7 @@ def session(row: Row) -> Session:
         project_ids=row["project_ids"],
         workspace_id=row["workspace_id"],
         bases=row["bases"],
+        resources=row["resources"],
     )
 
 

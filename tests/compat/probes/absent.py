@@ -8,9 +8,7 @@ from bench.prove.sdk.door import Door
 from tests.compat.registry import probe, refused
 
 WORK: Final = ("ack", "heartbeat", "list", "poll", "retrieve", "stats", "stop", "update")
-RESOURCES: Final = ("add", "delete", "list", "retrieve", "update")
 _ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "add": {"file_id": "file_1", "type": "file"},
     "update": {"metadata": {}},
 }
 
@@ -32,20 +30,6 @@ async def the_work_queue(door: Door) -> None:
         arguments = item or ("env_1",)
         extra = _ARGUMENTS["update"] if method == "update" else {}
         await _absent(door, f"environments.work.{method}", "work", *arguments, **fields, **extra)
-
-
-@refused("sessions.resources.add")
-@refused("sessions.resources.delete")
-@refused("sessions.resources.list")
-@refused("sessions.resources.retrieve")
-@refused("sessions.resources.update")
-async def resources(door: Door) -> None:
-    for method in RESOURCES:
-        if method in {"add", "list"}:
-            await _absent(door, f"sessions.resources.{method}", "resources", "sesn_1", **_ARGUMENTS.get(method, {}))
-        else:
-            extra = {"authorization_token": "t"} if method == "update" else {}
-            await _absent(door, f"sessions.resources.{method}", "resources", "sesrsc_1", session_id="sesn_1", **extra)
 
 
 @probe

@@ -10,11 +10,12 @@ from typing import Any
 import anthropic
 from bench.prove.sdk.door import Door
 from tests.compat.checks import equal
-from tests.compat.registry import different, supported
+from tests.compat.registry import different, refused, supported
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+_MOUNTED = "In the working directory: relative to it, or below `/workspace/`. Without it below `.footplate/uploads/`."
 PDF = b"%PDF-1.4\n%%EOF\n"
 
 
@@ -82,6 +83,54 @@ async def a_message_with_files_and_urls(door: Door) -> None:
     nowhere: Any = {"type": "document", "source": {"type": "file", "file_id": "file_none"}}
     none: Any = {"type": "user.message", "content": [nowhere]}
     await door.refused(anthropic.NotFoundError, "sessions.events.send", session.id, events=[none])
+
+
+@supported("sessions.create", "resources", note="Files; a repository is a project of the session's (`project_ids`).")
+@supported("FileResourceParams", "file_id")
+@different("FileResourceParams", "mount_path", note=_MOUNTED)
+@refused("GitHubRepositoryResourceParams", note="A project is made of its URL, and named in `project_ids`.")
+@refused("MemoryStoreResourceParam")
+@supported("sessions.resources.add", note="From the session's next turn on.")
+@supported("sessions.resources.add", "session_id", "type", "file_id")
+@different("sessions.resources.add", "mount_path", note=_MOUNTED)
+@supported("sessions.resources.list")
+@supported("sessions.resources.list", "session_id", "limit", "page")
+@supported("sessions.resources.retrieve")
+@supported("sessions.resources.retrieve", "resource_id", "session_id")
+@supported("sessions.resources.delete", note="What is in the tree by then stays there.")
+@supported("sessions.resources.delete", "resource_id", "session_id")
+@refused("sessions.resources.update", note="A file has no token.")
+async def files_in_a_sessions_tree(door: Door) -> None:
+    one = await door.call("files.upload", file=("one.txt", b"hello"))
+    two = await door.call("files.upload", file=("two.txt", b"there"))
+    session = await door.session(resources=[{"type": "file", "file_id": one.id, "mount_path": "given/one.txt"}])
+    added = await door.call("sessions.resources.add", session.id, type="file", file_id=two.id)
+    equal(added.mount_path, f".footplate/uploads/{two.id}/two.txt")
+    first = (await door.call("sessions.retrieve", session.id)).resources[0]
+    listed = await door.every("sessions.resources.list", session.id, limit=1)
+    equal([one.id for one in listed], [first.id, added.id])
+    received = await door.turn(session.id, "probe-given")
+    said = [block.text for event in received if event.type == "agent.tool_result" for block in event.content]
+    equal([text.split() for text in said], [["hellothere"]])
+    equal(await door.call("sessions.resources.retrieve", added.id, session_id=session.id), added)
+    gone = await door.call("sessions.resources.delete", added.id, session_id=session.id)
+    equal(gone.type, "session_resource_deleted")
+    bad = anthropic.BadRequestError
+    for fields, field in (
+        ({"type": "file", "file_id": one.id, "mount_path": "/etc/x"}, "mount_path"),
+        ({"type": "memory_store", "file_id": one.id}, "type"),
+    ):
+        await door.refused(bad, "sessions.resources.add", session.id, field=field, **fields)
+    for resource in (
+        {"type": "github_repository", "url": "https://example.com/x", "authorization_token": "t"},
+        {"type": "memory_store", "memory_store_id": "memstore_1"},
+    ):
+        await door.refused(bad, "sessions.create", agent="a", environment_id="e", resources=[resource],
+                           field="resources.0.type")  # fmt: skip
+    await door.refused(
+        bad, "sessions.resources.update", first.id, session_id=session.id, authorization_token="t",
+        field="authorization_token",
+    )  # fmt: skip
 
 
 async def _read(door: Door, file_id: str) -> bytes:

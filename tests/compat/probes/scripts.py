@@ -10,6 +10,9 @@ SCRIPTS: Final[dict[str, Replies]] = {
         [thinking("A file is wanted."), text("I look."), tool("bash", {"command": "echo hello"})],
         [text("hello it is.")],
     ),
+    "probe-given": replies(
+        [tool("bash", {"command": "cat given/one.txt .footplate/uploads/*/two.txt"})], [text("Both are there.")]
+    ),
     "probe-weather": replies([tool("get_weather", {"city": "Oslo"})], [text("Snow in Oslo.")]),
     "probe-note": replies([tool("mcp__notes__note", {"line": "one"})], [text("Noted.")]),
     "probe-ask": replies(

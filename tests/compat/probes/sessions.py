@@ -18,7 +18,8 @@ _SERVER = {"type": "url", "name": "m", "url": "https://mcp.example.com/mcp"}
 @supported("sessions.retrieve", "session_id")
 @supported("Session", "id", "type", "agent", "environment_id", "status", "title", "metadata")
 @supported("Session", "stats", "usage", "created_at", "updated_at", "archived_at")
-@different("Session", "resources", "vault_ids", "outcome_evaluations", note="Always empty.")
+@supported("Session", "resources")
+@different("Session", "vault_ids", "outcome_evaluations", note="Always empty.")
 @different("Session", "budget", "deployment_id", note="Always null.")
 async def a_session_is_what_was_asked_for(door: Door) -> None:
     agent = await door.agent(system="S")
@@ -67,7 +68,7 @@ async def the_agent_by_version_and_with_overrides(door: Door) -> None:
 
 
 @refused("sessions.create", "budget")
-@refused("sessions.create", "resources", "vault_ids", note="An empty list is accepted.")
+@refused("sessions.create", "vault_ids", note="An empty list is accepted.")
 @refused("sessions.update", "budget", "vault_ids")
 async def what_no_session_can_have_yet(door: Door) -> None:
     session = await door.session()
@@ -75,7 +76,6 @@ async def what_no_session_can_have_yet(door: Door) -> None:
     refusal = anthropic.BadRequestError
     for fields, field in (
         ({"budget": _BUDGET}, "budget"),
-        ({"resources": [{"type": "file", "file_id": "file_1"}]}, "resources"),
         ({"vault_ids": ["vlt_1"]}, "vault_ids"),
     ):
         await door.refused(refusal, "sessions.create", field=field, **{**given, **fields})

@@ -9,8 +9,10 @@ from footplate.domain import files as domain
 from footplate.domain import ids
 from footplate.domain.errors import NotFound, Unavailable
 from footplate.domain.files import StoredFile
+from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
+from footplate.domain.running import Claim
 from footplate.store import files
 from footplate.store.files import FileObjects, FileRemovals
 
@@ -119,3 +121,21 @@ async def test_nobody_else_has_it(cell: Cell, principal: Principal) -> None:
 async def _past_its_hour(cell: Cell, file_id: str) -> None:
     async with cell.database.connection() as connection:
         await connection.execute("update file_removals set due = now() where file_id = $1", file_id)
+
+
+async def test_a_turn_knows_the_sessions_files_and_a_fork_has_them_too(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "hello")
+    resource: JsonObject = {"id": "sesrsc_1", "type": "file", "file_id": "file_1", "mount_path": "a"}
+    async with cell.units.unit(principal, None) as unit:
+        assert await unit.change_resources(principal, session_id, lambda known: [*known, resource]) == [resource]
+    assert (await cell.reads.session(principal, session_id)).resources == [resource]
+    claim = await cell.claims.claim(principal.organisation, session_id, "wrkr_1")
+    assert isinstance(claim, Claim)
+    assert claim.resources == [resource]
+    again = await cell.claims.claim(principal.organisation, session_id, "wrkr_2")
+    assert isinstance(again, Claim)
+    assert again.resources == [resource]
+    for wrong in (somebody(), principal):
+        with pytest.raises(NotFound):
+            async with cell.units.unit(wrong, None) as unit:
+                await unit.change_resources(wrong, session_id if wrong != principal else "sesn_none", lambda _: [])

@@ -1,13 +1,14 @@
 """The in-memory twins of files and their bytes."""
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from footplate.domain.errors import NotFound
-from footplate.domain.files import StoredFile
+from footplate.domain.files import Resources, StoredFile
 from footplate.domain.principals import Principal
+from footplate.domain.turns import Session
 
 
 @dataclass
@@ -31,6 +32,7 @@ class FileWorld:
 
 class HasFiles(Protocol):
     files: FileWorld
+    sessions: dict[str, Session]
 
     def now(self) -> datetime: ...
 
@@ -60,6 +62,16 @@ class TwinFileUnit:
         )
         self._files.files.files[file_id] = file
         return file
+
+    async def change_resources(
+        self, principal: Principal, session_id: str, change: Callable[[Resources], Resources]
+    ) -> Resources:
+        session = self._files.sessions.get(session_id)
+        if session is None or session.organisation != principal.organisation:
+            raise NotFound("session", session_id)
+        new = change(session.resources)
+        self._files.sessions[session_id] = replace(session, resources=new)
+        return new
 
     async def delete_file(self, principal: Principal, file_id: str) -> None:
         self._files.files.file(principal, file_id)

@@ -7,6 +7,7 @@ import httpx2
 import pytest
 from anthropic import AsyncAnthropic, BadRequestError, NotFoundError
 from anthropic.types.beta import BetaDeletedFile, BetaFileMetadata
+from anthropic.types.beta.sessions import BetaManagedAgentsFileResource
 
 from footplate.api.wire import answers
 from footplate.testing.strict import assert_valid
@@ -150,3 +151,47 @@ async def test_many_urls_are_refused(sdk: AsyncAnthropic) -> None:
     block: Any = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
     with pytest.raises(BadRequestError, match="21 blocks with a URL"):
         await sdk.beta.sessions.events.send(session_id, events=[{"type": "user.message", "content": [block] * 21}])
+
+
+async def test_files_that_lie_in_a_sessions_tree(sdk: AsyncAnthropic, http: httpx2.AsyncClient) -> None:
+    one, two, three = [(await sdk.beta.files.upload(file=(f"{name}.txt", b"x"))).id for name in "abc"]
+    given: Any = [{"type": "file", "file_id": one}, {"type": "file", "file_id": two, "mount_path": "/workspace/b/b"}]
+    session_id = await _session(sdk, resources=given)
+    session = await sdk.beta.sessions.retrieve(session_id)
+    places = [resource.mount_path for resource in session.resources if resource.type == "file"]
+    assert places == [f".footplate/uploads/{one}/a.txt", "b/b"]
+    added = await sdk.beta.sessions.resources.add(session_id, type="file", file_id=three, mount_path="c")
+    listed = [resource async for resource in sdk.beta.sessions.resources.list(session_id, limit=2)]
+    assert listed == [*session.resources, added]
+    found = await sdk.beta.sessions.resources.retrieve(added.id, session_id=session_id)
+    assert found == added
+    raw = (await http.get(f"/v1/sessions/{session_id}/resources/{added.id}")).json()
+    assert_valid(BetaManagedAgentsFileResource, raw)
+    with pytest.raises(BadRequestError, match="authorization_token"):
+        await sdk.beta.sessions.resources.update(added.id, session_id=session_id, authorization_token="t")
+    gone = await sdk.beta.sessions.resources.delete(added.id, session_id=session_id)
+    assert gone.type == "session_resource_deleted"
+    with pytest.raises(NotFoundError):
+        await sdk.beta.sessions.resources.delete(added.id, session_id=session_id)
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a//b", ".git/hooks/x", "a/.GIT", "/workspace/", "a", "a/b"])
+async def test_a_place_outside_or_taken_is_refused(sdk: AsyncAnthropic, path: str) -> None:
+    file_id = (await sdk.beta.files.upload(file=("a", b"x"))).id
+    session_id = await _session(sdk, resources=[{"type": "file", "file_id": file_id, "mount_path": "a"}])
+    with pytest.raises(BadRequestError, match="mount_path"):
+        await sdk.beta.sessions.resources.add(session_id, type="file", file_id=file_id, mount_path=path)
+
+
+async def test_others_sessions_and_files_are_not_mounted(api: Api, sdk: AsyncAnthropic) -> None:
+    file_id = (await sdk.beta.files.upload(file=("a", b"x"))).id
+    session_id = await _session(sdk)
+    with pytest.raises(NotFoundError):
+        await sdk.beta.sessions.resources.add(session_id, type="file", file_id="file_none")
+    async with client_of(api.app, "secret-b") as stranger:
+        theirs = (await stranger.post("/v1/files", files={"file": ("b", b"y")})).json()["id"]
+        for body in ({"type": "file", "file_id": file_id}, {"type": "file", "file_id": theirs}):
+            response = await stranger.post(f"/v1/sessions/{session_id}/resources", json=body)
+            assert response.status_code == 404
+        assert (await stranger.get(f"/v1/sessions/{session_id}/resources")).status_code == 404
+    assert (await sdk.beta.sessions.retrieve(session_id)).resources == []

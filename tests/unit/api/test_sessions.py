@@ -145,7 +145,7 @@ async def test_filters(sdk: AsyncAnthropic, http: httpx2.AsyncClient, ids: tuple
     [
         ({"budget": {"type": "limit", "max_list_cost": {"amount": "1", "currency": "USD"}}}, "budget"),
         ({"vault_ids": ["vlt_1"]}, "vault_ids"),
-        ({"resources": [{"type": "file", "file_id": "file_1"}]}, "resources"),
+        ({"resources": [{"type": "github_repository", "url": "https://x/y"}]}, "resources.0.type"),
         ({"mode": "hidden"}, "mode"),
         ({"agent": {"id": "agent_1"}}, "agent.type"),
         ({"agent": {"type": "robot", "id": "x"}}, "agent.type"),

@@ -1,7 +1,12 @@
 """Parts of an input as a model gets them: inside a block, or in a file; and what is refused, by name."""
 
+import asyncio
 import base64
+import subprocess
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -10,7 +15,7 @@ from footplate.domain import parts
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.json import JsonObject
 from footplate.domain.parts import NotTaken, Part, PartFailed
-from footplate.domain.ports import Environment
+from footplate.domain.ports import CommandResult, Environment
 from footplate.engine.inputs import NoSources, TurnInputs
 
 CLAUDE = ResolvedConfig(harness="claude", model="claude-opus-5", system="")
@@ -28,6 +33,18 @@ class Files:
         if self.failure is not None:
             raise self.failure
         self.written[path] = content
+
+    async def run(self, argv: Sequence[str]) -> CommandResult:
+        return await asyncio.to_thread(self._run, argv)
+
+    def _run(self, argv: Sequence[str]) -> CommandResult:
+        """By a real shell, in a directory that has what was written."""
+        with tempfile.TemporaryDirectory() as directory:
+            for path in self.written:
+                Path(directory, path).parent.mkdir(parents=True, exist_ok=True)
+                Path(directory, path).touch()
+            done = subprocess.run(argv, cwd=directory, capture_output=True, check=False)
+        return CommandResult(exit_code=done.returncode, stdout=done.stdout, stderr=done.stderr, duration=0)
 
 
 class Known:
@@ -141,3 +158,16 @@ async def test_what_cannot_be_written_or_had_is_said(files: Files) -> None:
             await none.resolve([block("image", cast("JsonObject", source))])
     with pytest.raises(PartFailed, match="base64"):
         await none.resolve([block("image", {"type": "base64", "media_type": "image/png", "data": "%"})])
+
+
+async def test_files_of_the_session_are_put_where_they_are_missing(files: Files) -> None:
+    files.written = {"b": b"the agent's own by now"}
+    places = [("a b/\u00e9", "file_1"), ("b", "file_2"), ("c", "file_3")]
+    resources: list[JsonObject] = [{"mount_path": path, "file_id": file_id} for path, file_id in places]
+    await inputs(files).mount(resources)
+    assert files.written == {"b": b"the agent's own by now", "a b/\u00e9": b"bytes", "c": b"bytes"}
+    await inputs(files).mount([])
+    files.written = {}
+    files.failure = PermissionError(13, "Permission denied")
+    with pytest.raises(PartFailed, match="Permission denied"):
+        await inputs(files).mount(resources)

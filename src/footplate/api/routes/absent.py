@@ -15,7 +15,6 @@ from footplate.api.auth import authenticate
 from footplate.domain.errors import InvalidRequest
 
 ABSENT: Final = {
-    "resources": "/v1/sessions/{session_id}/resources",
     "work": "/v1/environments/{environment_id}/work",
     "deployments": "/v1/deployments",
     "deployment_runs": "/v1/deployment_runs",

@@ -14,7 +14,7 @@ from footplate.api.requests import read_body, read_nothing, read_query
 from footplate.api.routes.files import check_files
 from footplate.api.routing import router_of
 from footplate.api.services import ApiServices, services_of
-from footplate.api.wire import agents, answers, multiagent, sessions
+from footplate.api.wire import agents, answers, files, multiagent, sessions
 from footplate.api.wire.events import inputs_of
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.projects import choice_of
@@ -37,6 +37,8 @@ async def create_session(request: Request, principal: Asking) -> Response:
     agent = await snapshot_of(services_of(request), principal, body.agent)
     inputs = inputs_of(body.initial_events)
     await check_files(services_of(request), principal, inputs)
+    asked = [(await services_of(request).reads.file(principal, one.file_id), one) for one in body.resources or ()]
+    mounted = files.with_more((), [files.resource(file, one) for file, one in asked])
     choice = choice_of(body.project_ids, body.workspace_id, body.context or {})
 
     async def work(unit: Unit) -> Changed:
@@ -51,6 +53,9 @@ async def create_session(request: Request, principal: Asking) -> Response:
             mode=Mode(body.mode),
             choice=choice,
         )
+        if mounted:
+            kept = await unit.change_resources(principal, session.id, lambda _: mounted)
+            session = replace(session, resources=kept)
         return sessions.answer(session), replace(accepted, prepare=is_prepared(services_of(request), agent))
 
     return await change(request, principal, raw, work)

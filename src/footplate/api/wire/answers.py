@@ -135,6 +135,15 @@ class BaseAnswer(AnswerModel):
     branch: str
 
 
+class FileResource(AnswerModel):
+    id: str
+    type: Literal["file"]
+    file_id: str
+    mount_path: str
+    created_at: str
+    updated_at: str
+
+
 class Session(Dated):
     id: str
     type: Literal["session"]
@@ -144,7 +153,7 @@ class Session(Dated):
     title: str | None
     metadata: dict[str, str]
     context: dict[str, JsonValue]
-    resources: list[JsonValue]
+    resources: list[FileResource]
     vault_ids: list[str]
     outcome_evaluations: list[JsonValue]
     budget: JsonValue
@@ -302,7 +311,7 @@ class SentEvents(AnswerModel):
 
 class Deleted(AnswerModel):
     id: str
-    type: Literal["session_deleted", "environment_deleted", "file_deleted"]
+    type: Literal["session_deleted", "environment_deleted", "file_deleted", "session_resource_deleted"]
 
 
 class ErrorDetail(AnswerModel):

@@ -1,14 +1,37 @@
 """Files on the wire: the list's filters, the answer."""
 
-from typing import Annotated, Final
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from footplate.api.wire.base import Id, Parameters, Text, optional_timestamp, timestamp
-from footplate.domain.files import StoredFile
+from footplate.api.wire.base import Body, Id, Parameters, Text, optional_timestamp, timestamp
+from footplate.domain import ids
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.files import MOST_RESOURCES, Resources, StoredFile, place_of
 from footplate.domain.json import JsonObject
 
 MOST_IDS: Final = 100
+
+
+class FileResource(Body):
+    """A file of the organisation, to lie in the session's tree."""
+
+    type: Literal["file"]
+    file_id: Id
+    mount_path: Annotated[
+        Annotated[Text, StringConstraints(min_length=1, max_length=1024)] | None,
+        Field(description="In the working directory; without it, below `.footplate/uploads`."),
+    ] = None
+
+
+FileResources = Annotated[list[FileResource], Field(max_length=MOST_RESOURCES)]
+
+
+class ListResources(Parameters):
+    limit: Annotated[int, Field(ge=1, le=1000)] = 1000
+    page: Text | None = None
 
 
 class ListFiles(Parameters):
@@ -30,3 +53,30 @@ def answer(file: StoredFile) -> JsonObject:
         "downloadable": True,
         "scope": None,
     }
+
+
+def resource(file: StoredFile, asked: FileResource) -> JsonObject:
+    now = timestamp(datetime.now(UTC))
+    return {
+        "id": ids.new_id(ids.RESOURCE),
+        "type": "file",
+        "file_id": file.id,
+        "mount_path": place_of(file, asked.mount_path),
+        "created_at": now,
+        "updated_at": now,
+    }
+
+
+def with_more(known: Resources, new: Sequence[JsonObject]) -> Resources:
+    """Raises `InvalidRequest` where two would lie at one place, or there are too many."""
+    found = [*known, *new]
+    places = [str(one["mount_path"]) for one in found]
+    if len(set(places)) != len(places) or any(place.startswith(f"{other}/") for place in places for other in places):
+        raise InvalidRequest(
+            "mount_path: two files would lie at one place",
+            field="mount_path",
+            help_text="Give each a place of its own.",
+        )
+    if len(found) > MOST_RESOURCES:
+        raise InvalidRequest(f"resources: a session has at most {MOST_RESOURCES}", field="resources")
+    return found

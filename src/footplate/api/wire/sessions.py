@@ -26,6 +26,7 @@ from footplate.api.wire.base import (
     timestamp,
 )
 from footplate.api.wire.events import MAX_INITIAL_EVENTS, UserMessage
+from footplate.api.wire.files import FileResources
 from footplate.api.wire.mcp_servers import McpServers, check_toolsets, normalise_servers
 from footplate.api.wire.multiagent import AgentReference, shape_of
 from footplate.api.wire.projects import OrderedIds
@@ -67,7 +68,7 @@ class SessionCreate(Body):
     project_ids: OrderedIds | None = None
     workspace_id: Annotated[Id | None, Field(description="Instead: the projects of a workspace, as it is now.")] = None
     initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS, default_factory=list)]
-    resources: OnlyEmpty = None
+    resources: FileResources | None = None
     vault_ids: OnlyEmpty = None
     budget: Refused = None
 
@@ -135,7 +136,7 @@ def answer(session: Session) -> JsonObject:
         "title": session.title,
         "metadata": {**session.metadata},
         "context": session.context,
-        "resources": [],
+        "resources": [*session.resources],
         "vault_ids": [],
         "outcome_evaluations": [],
         "budget": None,

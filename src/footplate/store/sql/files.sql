@@ -37,3 +37,9 @@ select file_id, organisation from file_removals where due <= now() order by due 
 
 -- name: removed
 delete from file_removals where file_id = $1 and due <= now()
+
+-- name: lock_resources
+select resources, archived_at from sessions where id = $1 and organisation = $2 for update
+
+-- name: update_resources
+update sessions set resources = $2, updated_at = now() where id = $1

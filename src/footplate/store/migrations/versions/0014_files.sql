@@ -20,3 +20,6 @@ create table file_removals (
     due          timestamptz not null
 );
 create index file_removals_due on file_removals (due);
+
+-- Which files lie in the session's tree from its next turn on, as the api tells them.
+alter table sessions add column resources jsonb not null default '[]';

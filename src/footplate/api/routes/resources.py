@@ -1,0 +1,87 @@
+"""`/v1/sessions/{id}/resources`: files that lie in a session's tree from its next turn on."""
+
+from fastapi import Request
+from starlette.responses import Response
+
+from footplate.api import cursors
+from footplate.api.auth import Asking
+from footplate.api.changes import Changed, change
+from footplate.api.openapi import takes
+from footplate.api.replies import listing, reply
+from footplate.api.requests import read_body, read_nothing, read_query
+from footplate.api.routing import router_of
+from footplate.api.services import services_of
+from footplate.api.wire import answers, files
+from footplate.api.wire.files import FileResource, ListResources
+from footplate.api.wire.lists import NoParameters
+from footplate.domain.errors import InvalidRequest, NotFound
+from footplate.domain.files import Resources
+from footplate.domain.json import JsonObject
+from footplate.domain.services import Unit
+
+router = router_of("/v1/sessions/{session_id}/resources", "sessions")
+
+
+@router.post("", response_model=answers.FileResource, openapi_extra=takes(body=FileResource))
+async def add_resource(request: Request, session_id: str, principal: Asking) -> Response:
+    body, raw = await read_body(request, FileResource)
+    added = files.resource(await services_of(request).reads.file(principal, body.file_id), body)
+
+    async def work(unit: Unit) -> Changed:
+        await unit.change_resources(principal, session_id, lambda known: files.with_more(known, [added]))
+        return added, None
+
+    return await change(request, principal, raw, work)
+
+
+@router.get("", response_model=answers.Listing[answers.FileResource], openapi_extra=takes(query=ListResources))
+async def list_resources(request: Request, session_id: str, principal: Asking) -> Response:
+    query = read_query(request, ListResources)
+    cursor = cursors.read_number("resources", query.page, "asc")
+    begin = cursor[1] if cursor else 0
+    found = (await services_of(request).reads.session(principal, session_id)).resources
+    end = begin + query.limit
+    following = cursors.write_number("resources", "asc", end) if end < len(found) else None
+    return listing([*found[begin:end]], next_page=following)
+
+
+@router.get("/{resource_id}", response_model=answers.FileResource)
+async def retrieve_resource(request: Request, session_id: str, resource_id: str, principal: Asking) -> Response:
+    read_query(request, NoParameters)
+    session = await services_of(request).reads.session(principal, session_id)
+    return reply(_one(session.resources, resource_id))
+
+
+@router.post("/{resource_id}", response_model=answers.FileResource)
+async def update_resource(request: Request, session_id: str, resource_id: str, principal: Asking) -> Response:
+    """Only repositories have something to change, and a session's repositories are its projects."""
+    session = await services_of(request).reads.session(principal, session_id)
+    _one(session.resources, resource_id)
+    raise InvalidRequest(
+        "authorization_token: is not supported by this server",
+        field="authorization_token",
+        help_text="A file has none. Remove the resource and add another.",
+    )
+
+
+@router.delete("/{resource_id}", response_model=answers.Deleted)
+async def delete_resource(request: Request, session_id: str, resource_id: str, principal: Asking) -> Response:
+    """What is in the tree by now stays there."""
+    raw = await read_nothing(request)
+
+    def without(known: Resources) -> Resources:
+        gone = _one(known, resource_id)
+        return [one for one in known if one != gone]
+
+    async def work(unit: Unit) -> Changed:
+        await unit.change_resources(principal, session_id, without)
+        return {"id": resource_id, "type": "session_resource_deleted"}, None
+
+    return await change(request, principal, raw, work)
+
+
+def _one(known: Resources, resource_id: str) -> JsonObject:
+    for one in known:
+        if one["id"] == resource_id:
+            return one
+    raise NotFound("resource", resource_id)
