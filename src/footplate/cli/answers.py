@@ -10,7 +10,19 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
-from footplate.client.models import Agent, Deleted, Diff, Environment, Event, Left, Project, Session, Turn, Usage
+from footplate.client.models import (
+    Agent,
+    Deleted,
+    Diff,
+    Environment,
+    Event,
+    File,
+    Left,
+    Project,
+    Session,
+    Turn,
+    Usage,
+)
 
 
 class RunResult(BaseModel):
@@ -155,6 +167,8 @@ SCHEMAS: Final[dict[str, Any]] = {
     "environment": Environment | ErrorAnswer,
     "projects": list[Project] | ErrorAnswer,
     "project": Project | ErrorAnswer,
+    "files": list[File] | ErrorAnswer,
+    "file": File | ErrorAnswer,
     "deleted": list[Deleted] | ErrorAnswer,
     "profiles": list[ProfileAnswer] | ErrorAnswer,
     "doctor": list[FindingAnswer],

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from footplate.cli import config, differing, keys, leaving, projects, resources, serving, sessions, transcripts
+from footplate.cli import config, differing, files, keys, leaving, projects, resources, serving, sessions, transcripts
 from footplate.cli.grouping import OWN, RESOURCES, SERVERS, SESSIONS, Grouped
 
 app = typer.Typer(
@@ -61,6 +61,7 @@ app.command(rich_help_panel=SESSIONS)(sessions.rm)
 app.add_typer(resources.agents, name="agents", rich_help_panel=RESOURCES)
 app.add_typer(resources.environments, name="environments", rich_help_panel=RESOURCES)
 app.add_typer(projects.projects, name="projects", rich_help_panel=RESOURCES)
+app.add_typer(files.files, name="files", rich_help_panel=RESOURCES)
 app.command(rich_help_panel=SERVERS, short_help="Start everything on this machine. Ctrl-C stops it all.")(serving.dev)
 app.command(rich_help_panel=SERVERS, short_help="Check everything that a session needs.")(serving.doctor)
 app.command(rich_help_panel=SERVERS, short_help="Print address and key of a running `footplate dev`, for eval.")(

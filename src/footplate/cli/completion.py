@@ -77,6 +77,10 @@ def _environments(profile: str | None) -> Sequence[Item]:
     return [(item["id"], str(item["name"])) for item in _fetched("/v1/environments", profile)]
 
 
+def _files(profile: str | None) -> Sequence[Item]:
+    return [(item["id"], str(item["filename"])) for item in _fetched("/v1/files", profile)]
+
+
 def _projects(profile: str | None) -> Sequence[Item]:
     return [(item["id"], str(item["name"])) for item in _fetched("/v1/projects", profile)]
 
@@ -154,6 +158,7 @@ _ARGUMENTS: Final[Mapping[str, Source]] = {
     **dict.fromkeys(("agents show", "agents archive"), _agents),
     **dict.fromkeys(("environments show", "environments rm"), _environments),
     **dict.fromkeys(("projects show", "projects archive"), _projects),
+    **dict.fromkeys(("files get", "files rm"), _files),
     **dict.fromkeys(("config use", "config rm"), _profiles),
     **dict.fromkeys(("config set", "config get"), _keys),
 }

@@ -88,6 +88,19 @@ def run(
             help="Work in a tree of this repository, which itself is not touched. May be repeated: others lie beside.",
         ),
     ] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--file",
+            "-f",
+            metavar="PATH|URL|ID",
+            help="Put this file into the session's tree, and tell the agent where it is. May be repeated.",
+        ),
+    ] = None,
+    inline: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH|URL|ID", help="Show this image, PDF or text to the model itself. May be repeated."),
+    ] = None,
     allowed_tools: Annotated[
         list[str] | None,
         typer.Option(metavar="NAMES", help="Only these tools, such as read,grep or Read,Grep. May be repeated."),
@@ -153,6 +166,8 @@ def run(
         directory=None if scratch else str(directory or Path.cwd()),
         insists=directory is not None,
         projects=tuple(project or ()),
+        files=tuple(file or ()),
+        inline=tuple(inline or ()),
         limit=limit,
     )
     form = Format.JSON if as_json else output

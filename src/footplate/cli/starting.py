@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from footplate.cli import defaults, managing_projects, memory, tooling, wording
+from footplate.cli import attaching, defaults, managing_projects, memory, tooling, wording
 from footplate.cli.answers import RunResult
 from footplate.cli.profiles import Server
 from footplate.cli.turns import Follower
@@ -32,6 +32,10 @@ class Request:
     """Where to work, if the server can see it; None for a directory of the session's own."""
     projects: tuple[str, ...] = ()
     """Ids or paths; the first is the working directory."""
+    files: tuple[str, ...] = ()
+    """Paths, URLs or ids, for the session's tree."""
+    inline: tuple[str, ...] = ()
+    """The same, for the model itself."""
     insists: bool = False
     """On that directory: another one would not do."""
     limit: tooling.Limit = tooling.ALL
@@ -116,8 +120,14 @@ async def _exists(client: AsyncFootplate, session_id: str) -> bool:
 async def _go_on(client: AsyncFootplate, server: Server, request: Request) -> Begun:  # noqa: ARG001 - as its sibling
     session_id = await session_id_of(client, request.session or "last")
     turns = (await client.turns.list(session_id, limit=1).page()).data
-    sent = await client.events.send_text(session_id, request.prompt, **given(overrides=request.overrides or None))
+    message = {**await _message(client, request), **given(overrides=request.overrides or None)}
+    (sent,) = await client.events.send(session_id, [message])
     return Begun(session_id, str(turns[0].first_seq) if turns else "0", sent.id)
+
+
+async def _message(client: AsyncFootplate, request: Request) -> dict[str, Any]:
+    content = await attaching.content(client, request.prompt, request.files, request.inline)
+    return {"type": "user.message", "content": content}
 
 
 async def fork(client: AsyncFootplate, wanted: Fork, **fields: Any) -> Session:
@@ -140,7 +150,7 @@ async def _go_on_in_a_fork(client: AsyncFootplate, server: Server, request: Requ
         title=request.title,
     )
     overrides = {name: value for name, value in request.overrides.items() if name != "model"}
-    message = {"type": "user.message", "content": [{"type": "text", "text": request.prompt}]}
+    message = await _message(client, request)
     more = given(environment_id=request.environment)
     made = await fork(client, wanted, initial_events=[{**message, **given(overrides=overrides or None)}], **more)
     assert made.forked_from is not None
@@ -196,7 +206,7 @@ async def _create_with(client: AsyncFootplate, server: Server, request: Request,
         context={"directory": directory} if directory else None,
         project_ids=project_ids,
         mode="background" if request.background else None,
-        initial_events=[{"type": "user.message", "content": [{"type": "text", "text": request.prompt}]}],
+        initial_events=[await _message(client, request)],
     )
 
 

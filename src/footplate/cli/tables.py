@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from footplate.cli import output, wording
-from footplate.client import Agent, Environment, Project, Session, Turn
+from footplate.client import Agent, Environment, File, Project, Session, Turn
 
 _STATUS = {"running": "green", "rescheduling": "yellow", "failed": "red", "completed": "green"}
 _WIDE = 100
@@ -125,6 +125,17 @@ def projects(found: Sequence[Project]) -> None:
         for each in found
     ]
     _print(output.out(), ["ID", "AGE", "TRUST", "NAME", "PLACE"], rows)
+
+
+def files(found: Sequence[File]) -> None:
+    if not found:
+        _say("No files yet. `footplate run --file PATH` uploads one, or: footplate files upload PATH")
+        return
+    rows = [
+        [each.id, wording.age(each.created_at), str(each.size_bytes), escape(each.mime_type), escape(each.filename)]
+        for each in found
+    ]
+    _print(output.out(), ["ID", "AGE", "BYTES", "TYPE", "NAME"], rows)
 
 
 def project(detail: Project) -> None:

@@ -5,6 +5,7 @@ from typing import Self
 import httpx2
 
 from footplate.client.events import Events
+from footplate.client.files import Files
 from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
 from footplate.client.transport import PATIENCE, TIMEOUT, Transport
 
@@ -32,6 +33,7 @@ class AsyncFootplate:
         self.workspaces = Workspaces(self._transport)
         self.sessions = Sessions(self._transport)
         self.turns = Turns(self._transport)
+        self.files = Files(self._transport)
         self.events = Events(self._transport)
 
     async def __aenter__(self) -> Self:

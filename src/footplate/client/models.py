@@ -78,6 +78,15 @@ class Workspace(Answer):
     archived_at: datetime | None = None
 
 
+class File(Answer):
+    id: str
+    filename: str
+    mime_type: str
+    size_bytes: int
+    created_at: datetime
+    expires_at: datetime | None = None
+
+
 class Usage(Answer):
     input_tokens: int = 0
     output_tokens: int = 0
@@ -112,6 +121,8 @@ class Session(Answer):
     workspace_id: str | None = None
     bases: dict[str, dict[str, Any]] = {}
     """By project: the commit and the branch that its tree began with, once a turn has begun."""
+    resources: list[dict[str, Any]] = []
+    """Files that lie in its tree."""
 
 
 class Left(Answer):

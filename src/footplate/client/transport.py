@@ -69,6 +69,10 @@ class Transport:
         """A body that is made anew for each try, and never whole in memory."""
         return await self._patiently("POST", path, lines=lines, key=str(uuid.uuid4()))
 
+    async def post_form(self, path: str, form: Mapping[str, Any]) -> dict[str, Any]:
+        """`form`: files and fields, as the library has them."""
+        return await self._patiently("POST", path, form=form, key=str(uuid.uuid4()))
+
     async def lines(self, path: str) -> AsyncIterator[dict[str, Any]]:
         """An answer of many lines. One that breaks off is an `Unreachable`."""
         async with aclosing(self.pieces(path)) as pieces:
@@ -127,6 +131,7 @@ class Transport:
         params: Params | None = None,
         body: Mapping[str, Any] | None = None,
         lines: Callable[[], Iterable[bytes]] | None = None,
+        form: Mapping[str, Any] | None = None,
         key: str | None = None,
         timeout: httpx2.Timeout | float | None = None,  # noqa: ASYNC109 - the library enforces it
     ) -> dict[str, Any]:
@@ -136,6 +141,9 @@ class Transport:
             on=worth_another_try, attempts=None, timeout=self.patience, wait_initial=0.1, wait_max=2, wait_jitter=0.1
         ):
             with attempt:
+                if form is not None:
+                    timeout = httpx2.Timeout(self._timeout, read=_LONG)
+                    return await self._once(method, path, headers=headers, timeout=timeout, **form)
                 if lines is not None:
                     headers["content-type"] = _LINES
                     timeout = httpx2.Timeout(self._timeout, read=_LONG)

@@ -1,6 +1,7 @@
 """Files: what a client uploads, how it is called, who may see it, and inputs that name it. Reached by the SDK."""
 
 import base64
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -10,9 +11,11 @@ from anthropic.types.beta import BetaDeletedFile, BetaFileMetadata
 from anthropic.types.beta.sessions import BetaManagedAgentsFileResource
 
 from footplate.api.wire import answers
+from footplate.cli import attaching
+from footplate.client import AsyncFootplate, ClientError
 from footplate.testing.strict import assert_valid
 
-from .conftest import Api, client_of
+from .conftest import BASE, Api, client_of
 
 PNG = base64.b64encode(b"\x89PNG").decode()
 
@@ -195,3 +198,27 @@ async def test_others_sessions_and_files_are_not_mounted(api: Api, sdk: AsyncAnt
             assert response.status_code == 404
         assert (await stranger.get(f"/v1/sessions/{session_id}/resources")).status_code == 404
     assert (await sdk.beta.sessions.retrieve(session_id)).resources == []
+
+
+async def test_our_own_client_and_what_run_attaches(api: Api, tmp_path: Path) -> None:
+    http = httpx2.AsyncClient(transport=httpx2.ASGITransport(api.app))
+    async with AsyncFootplate(BASE, "secret-a", http=http) as client:
+        made = await client.files.upload("a.pdf", b"%PDF-", expires_in_seconds=3600)
+        assert (made.mime_type, made.expires_at is None) == ("application/pdf", False)
+        assert [file.id async for file in client.files.list(ids=[made.id])] == [made.id]
+        assert b"".join([piece async for piece in client.files.content(made.id)]) == b"%PDF-"
+        (tmp_path / "b.png").write_bytes(b"png")
+        blocks = await attaching.content(
+            client, "Look.", [made.id, str(tmp_path / "b.png")], ["https://example.com/c.png?x=1"]
+        )
+        uploaded = blocks[2]["source"]["file_id"]
+        assert api.world.files.content[uploaded] == b"png"
+        assert blocks == [
+            {"type": "text", "text": "Look."},
+            {"type": "document", "source": {"type": "file", "file_id": made.id}, "deliver": "file"},
+            {"type": "image", "source": {"type": "file", "file_id": uploaded}, "deliver": "file"},
+            {"type": "image", "source": {"type": "url", "url": "https://example.com/c.png?x=1"}, "deliver": "inline"},
+        ]
+        with pytest.raises(ClientError, match="No such file"):
+            await attaching.content(client, "x", [str(tmp_path / "none")], [])
+        assert (await client.files.delete(made.id)).id == made.id

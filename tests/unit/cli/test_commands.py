@@ -55,6 +55,7 @@ COMMANDS = [
     ),
     *(("agents", name) for name in ("ls", "show", "create", "archive")),
     *(("environments", name) for name in ("ls", "show", "create", "rm")),
+    *(("files", name) for name in ("ls", "upload", "get", "rm")),
     *(("projects", name) for name in ("ls", "show", "create", "archive")),
     *(("config", name) for name in ("set", "get", "use", "list", "rm")),
 ]

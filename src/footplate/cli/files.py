@@ -1,0 +1,52 @@
+"""`footplate files`: what was uploaded to be named in messages. What they need they import when they are called."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from footplate.cli import options
+from footplate.cli.grouping import Grouped
+
+files = typer.Typer(help="Files: what messages name by its id.", no_args_is_help=True, cls=Grouped)
+
+FileId = Annotated[str, typer.Argument(metavar="FILE", help="A file's id.")]
+
+
+@files.command("ls")
+def list_files(as_json: options.Json = False, profile: options.Profile = None) -> None:
+    """List files, newest first."""
+    from footplate.cli import managing_files
+
+    managing_files.list_files(as_json=as_json, profile=profile)
+
+
+@files.command("upload")
+def upload(
+    path: Annotated[Path, typer.Argument(metavar="PATH", exists=True, dir_okay=False, help="A file of this machine.")],
+    expires: Annotated[
+        int | None, typer.Option(min=3600, max=7_776_000, metavar="SECONDS", help="Delete it after so long.")
+    ] = None,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Upload a file and print its id."""
+    from footplate.cli import managing_files
+
+    managing_files.upload(path, expires=expires, as_json=as_json, profile=profile)
+
+
+@files.command("get")
+def get(file: FileId, profile: options.Profile = None) -> None:
+    """Write a file's bytes to stdout."""
+    from footplate.cli import managing_files
+
+    managing_files.get(file, profile=profile)
+
+
+@files.command("rm")
+def remove(file: FileId, as_json: options.Json = False, profile: options.Profile = None) -> None:
+    """Delete a file. What sessions were given of it is theirs, and goes with them."""
+    from footplate.cli import managing_files
+
+    managing_files.remove(file, as_json=as_json, profile=profile)

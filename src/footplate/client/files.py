@@ -1,0 +1,36 @@
+"""Files: uploaded once, named in messages by their id."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from footplate.client.listing import Pages, given
+from footplate.client.models import Deleted, File
+from footplate.client.transport import Transport
+
+
+class Files:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def upload(
+        self, filename: str, content: bytes, *, mime_type: str | None = None, expires_in_seconds: int | None = None
+    ) -> File:
+        """Without a `mime_type` the server goes by the name."""
+        file = (filename, content) if mime_type is None else (filename, content, mime_type)
+        fields = given(expires_in_seconds=expires_in_seconds)
+        form: dict[str, Any] = {"files": {"file": file}, "data": {key: str(value) for key, value in fields.items()}}
+        return File.model_validate(await self._transport.post_form("/v1/files", form))
+
+    async def retrieve(self, file_id: str) -> File:
+        return File.model_validate(await self._transport.get(f"/v1/files/{file_id}"))
+
+    def list(self, *, limit: int | None = None, ids: Sequence[str] = ()) -> Pages[File]:
+        """Newest first."""
+        return Pages(self._transport, "/v1/files", File, {"limit": limit, "ids[]": [*ids] or None})
+
+    def content(self, file_id: str) -> AsyncIterator[bytes]:
+        """Its bytes, piece by piece."""
+        return self._transport.pieces(f"/v1/files/{file_id}/content")
+
+    async def delete(self, file_id: str) -> Deleted:
+        return Deleted.model_validate(await self._transport.delete(f"/v1/files/{file_id}"))
