@@ -26,7 +26,7 @@ async def content(
 async def _block(client: AsyncFootplate, given: str, deliver: Deliver) -> dict[str, Any]:
     if given.startswith(("http://", "https://")):
         kind, source = _type_by_name(given), {"type": "url", "url": given}
-    elif given.startswith("file_") and not os.path.lexists(given):
+    elif given.startswith("file_") and not _exists(given):
         file = await client.files.retrieve(given)
         kind, source = file.mime_type, {"type": "file", "file_id": file.id}
     else:
@@ -34,6 +34,10 @@ async def _block(client: AsyncFootplate, given: str, deliver: Deliver) -> dict[s
         file = await client.files.upload(name, data)
         kind, source = file.mime_type, {"type": "file", "file_id": file.id}
     return {"type": "image" if kind.startswith("image/") else "document", "source": source, "deliver": deliver}
+
+
+def _exists(path: str) -> bool:
+    return os.path.lexists(path)
 
 
 def _read(path: Path) -> tuple[str, bytes]:

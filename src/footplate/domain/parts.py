@@ -33,11 +33,11 @@ _PROVIDERS: Final = {
 class PartFailed(Permanent):
     """A part of the input cannot be had: its file is gone, or its URL does not answer."""
 
-    code = "part_failed"
+    code = "attachment_failed"
 
 
 class NotTaken(ModelRefused):
-    code = "part_not_taken"
+    code = "attachment_refused"
 
 
 @dataclass(frozen=True, slots=True)
