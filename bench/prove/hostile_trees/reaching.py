@@ -10,6 +10,7 @@ from bench.prove.hostile_trees.lair import Lair, Plant, Trick, forge_loose, forg
 
 _SECRET: Final = "git cat-file -p HEAD:secret"
 _FILES: Final = 200
+_NAIVE_STORE: Final = "git ls-files -z -o | xargs -0 git hash-object -w; git cat-file --batch --batch-all-objects"
 _NAIVE_SNAPSHOT: Final = "for i in 1 2 3 4 5 6 7 8; do git add -A; git cat-file --batch --batch-all-objects; done"
 
 
@@ -144,7 +145,7 @@ TRICKS: Final[Sequence[Trick]] = (
         name="a file that is swapped for a link",
         plant=Lair.give_away,
         meanwhile=_swapped_file,
-        naive=_NAIVE_SNAPSHOT,
+        naive=_NAIVE_STORE,
         in_project=False,
     ),
     Trick(

@@ -53,15 +53,18 @@ async def _restore_apart(git: Git, tree: str, work_tree: Path) -> None:
 def _move(place: Path, work_tree: Path, paths: list[bytes], user: tuple[int, int] | None) -> None:
     source, target = os.fsencode(place) + b"/", os.fsencode(work_tree) + b"/"
     made: set[bytes] = set()
+    heads: list[bytes] = []
     for stored in paths:
         path = apart.unescape(stored)
         directory, _, name = path.rpartition(b"/")
         if not _make(target, directory, made, user):
             continue  # a link is there: it was put there while the snapshot was taken, and leads anywhere
         if name == b"HEAD":
-            for beside in _EMPTY:
-                _make(target, directory + b"/" + beside, made, user)
+            heads.append(directory)
         os.rename(source + stored, target + path)  # noqa: PTH104 - a name may be any bytes
+    for directory in heads:  # at last: an agent may have had something else there, a link, say
+        for beside in _EMPTY:
+            _make(target, directory + b"/" + beside, made, user)
 
 
 def _make(root: bytes, directory: bytes, made: set[bytes], user: tuple[int, int] | None) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -71,6 +72,17 @@ async def test_a_git_directory_that_is_a_link_is_kept_as_a_link(world: World) ->
     taken = await world.take()
     assert contents(await world.restored(taken)) == contents(world.files)
     assert not await stored(world, SECRET)
+
+
+@pytest.mark.parametrize("name", ["objects", "refs", "HEAD", "config"])
+async def test_a_part_of_a_git_directory_that_is_a_link_comes_back_as_one(world: World, name: str) -> None:
+    git(world.files, "init", "--quiet")
+    path = world.files / ".git" / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    path.symlink_to(world.root / "outside")
+    taken = await world.take()
+    assert contents(await world.restored(taken)) == contents(world.files)
+    assert [entry.name for entry in (world.root / "outside").iterdir()] == ["secret"]
 
 
 async def test_configuration_hooks_and_filters_of_the_workspace_run_nothing(world: World) -> None:
