@@ -20,6 +20,7 @@ from anthropic.types.beta import (
     BetaManagedAgentsDeletedSession,
     BetaManagedAgentsSession,
 )
+from anthropic.types.beta.sessions import BetaManagedAgentsDeleteSessionResource, BetaManagedAgentsFileResource
 from anthropic.types.shared.error_type import ErrorType
 from typing_extensions import TypedDict
 
@@ -79,7 +80,7 @@ class Ledger:
             return
         items = body.get("data") if "type" not in body else None
         for item in items if isinstance(items, list) else [body]:
-            kind = str(item.get("type"))
+            kind = "file_resource" if "mount_path" in item else str(item.get("type"))
             if "." in kind:
                 self._check(self.events, kind, item)
             elif kind in _RESOURCES:
@@ -118,6 +119,8 @@ _RESOURCES: Final[Mapping[str, Any]] = {
     "environment_deleted": BetaEnvironmentDeleteResponse,
     "file": BetaFileMetadata,
     "file_deleted": BetaDeletedFile,
+    "file_resource": BetaManagedAgentsFileResource,
+    "session_resource_deleted": BetaManagedAgentsDeleteSessionResource,
     "error": _Refusal,
 }
 

@@ -90,6 +90,7 @@ async def _ask_all(
                 asked += 1
         if operation.body is not None and "agent" in strangers.named(operation, document):
             asked += await strangers.compare_choices(operation, targets[0], stranger, own)
+    asked += await strangers.compare_files(targets[0], stranger, own)
     require(holds=before == await strangers.snapshot(owner, targets), otherwise="a stranger changed something")
     for operation in operations:
         await _owner_may(document, operation, owner)

@@ -70,6 +70,10 @@ class Document:
         self._collect(schema, found, set())
         return found
 
+    def outer(self, schema: Mapping[str, Any]) -> frozenset[str]:
+        """The names of its own properties, and not of what is inside them."""
+        return frozenset(self._resolve(schema).get("properties", {}))
+
     def takes_text(self, schema: Mapping[str, Any]) -> bool:
         """Whether a string, such as an id, fits: alone, in a list, or as one of several choices."""
         schema = self._resolve(schema)

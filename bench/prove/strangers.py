@@ -27,18 +27,24 @@ PREFIXES: Final = {
     "thread_id": ids.THREAD,
     "project_id": ids.PROJECT,
     "workspace_id": ids.WORKSPACE,
+    "file_id": ids.FILE,
+    "resource_id": ids.RESOURCE,
+    "scope_id": ids.SESSION,
 }
 BODY_IDS: Final = {
     "agent": "agent_id",
     "environment_id": "environment_id",
     "project_ids": "project_id",
     "workspace_id": "workspace_id",
+    "file_id": "file_id",
 }
 """Fields of request bodies that name something else, and what they name."""
 INSTEAD: Final = ("project_ids", "workspace_id")
 """Of these a body has one or the other."""
 ASKED_APART: Final = frozenset({"custom_tool_use_id", "at_event_id"})
 """Fields that name a part of the session itself; see `core_9`."""
+INSIDE: Final = frozenset({"file_id"})
+"""Fields that some bodies have further inside; see `compare_files`."""
 _VARIES: Final = frozenset({"request-id", "date"})
 
 
@@ -71,6 +77,10 @@ class Organisation:
         project_id = project.json()["id"]
         wanted = {"name": ids.new_id("name"), "project_ids": [project_id]}
         workspace = await self.http.post("/v1/workspaces", json=wanted)
+        files = [(await self.http.post("/v1/files", files={"file": ("a", b"x")})).json()["id"] for _ in range(2)]
+        mounted = [{"type": "file", "file_id": file_id} for file_id in files]
+        where = f"/v1/sessions/{session_id}/resources"
+        resources = [(await self.http.post(where, json=body)).json()["id"] for body in mounted]
         return {
             "agent_id": agent_id,
             "environment_id": environment_id,
@@ -78,6 +88,9 @@ class Organisation:
             "turn_id": turn_id,
             "project_id": project_id,
             "workspace_id": workspace.json()["id"],
+            "file_id": (await self.http.post("/v1/files", files={"file": ("b", b"y")})).json()["id"],
+            "resource_id": resources[0],
+            "scope_id": session_id,
             "thread_id": (await self.http.get(f"/v1/sessions/{session_id}/threads")).json()["data"][0]["id"],
         }
 
@@ -139,7 +152,10 @@ def named(operation: Operation, document: Document) -> Sequence[str]:
     """What a request of this operation names by id. A name that nobody has an id for fails the proof."""
     names = list(operation.path_parameters)
     if operation.body is not None:
+        outer = document.outer(operation.body)
         for name, schema in document.properties(operation.body).items():
+            if name in INSIDE and name not in outer:
+                continue
             if not is_reference(name) or not is_supported(schema) or not document.takes_text(schema):
                 continue
             if name in BODY_IDS:
@@ -199,6 +215,7 @@ async def snapshot(owner: Organisation, targets: Sequence[Ids]) -> list[Any]:
             f"/v1/environments/{target['environment_id']}",
             f"/v1/projects/{target['project_id']}",
             f"/v1/workspaces/{target['workspace_id']}",
+            f"/v1/files/{target['file_id']}",
             session,
             f"{session}/events",
             f"{session}/turns",
@@ -226,6 +243,32 @@ async def compare_choices(operation: Operation, foreign: Ids, stranger: Organisa
         require(holds=found.status == httpx2.codes.NOT_FOUND, otherwise=f"{operation} with {form}: {found}")
         require(holds=found == expected, otherwise=f"{operation} with {form}: {found} instead of {expected}")
     return len(forms)
+
+
+async def compare_files(foreign: Ids, stranger: Organisation, own: Ids) -> int:
+    """A file that a message or a new session names, of another organisation."""
+    session = f"/v1/sessions/{own['session_id']}"
+
+    def asked(file_id: str) -> list[tuple[str, JsonObject]]:
+        block: JsonObject = {"type": "document", "source": {"type": "file", "file_id": file_id}}
+        message: JsonObject = {"type": "user.message", "content": [block]}
+        fresh: JsonObject = {"agent": own["agent_id"], "environment_id": own["environment_id"]}
+        return [
+            (f"{session}/events", {"events": [message]}),
+            (f"{session}/fork", {"initial_events": [message]}),
+            ("/v1/sessions", {**fresh, "initial_events": [message]}),
+            ("/v1/sessions", {**fresh, "resources": [{"type": "file", "file_id": file_id}]}),
+        ]
+
+    theirs, none = foreign["file_id"], missing("file_id")
+    for (path, found), (_, expected) in zip(asked(theirs), asked(none), strict=True):
+        answers = [await stranger.http.post(path, json=body) for body in (found, expected)]
+        told = [answer.text.replace(answer.headers["request-id"], "").replace(theirs, none) for answer in answers]
+        require(
+            holds=answers[0].status_code == httpx2.codes.NOT_FOUND and told[0] == told[1],
+            otherwise=f"{path} with another organisation's file: {told[0]} instead of {told[1]}",
+        )
+    return len(asked(none))
 
 
 async def import_own(owner: Organisation, own: Ids) -> httpx2.Response:

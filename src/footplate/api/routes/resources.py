@@ -52,7 +52,7 @@ async def retrieve_resource(request: Request, session_id: str, resource_id: str,
     return reply(_one(session.resources, resource_id))
 
 
-@router.post("/{resource_id}", response_model=answers.FileResource)
+@router.post("/{resource_id}", include_in_schema=False)
 async def update_resource(request: Request, session_id: str, resource_id: str, principal: Asking) -> Response:
     """Only repositories have something to change, and a session's repositories are its projects."""
     session = await services_of(request).reads.session(principal, session_id)

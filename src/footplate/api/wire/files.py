@@ -70,13 +70,15 @@ def resource(file: StoredFile, asked: FileResource) -> JsonObject:
 def with_more(known: Resources, new: Sequence[JsonObject]) -> Resources:
     """Raises `InvalidRequest` where two would lie at one place, or there are too many."""
     found = [*known, *new]
-    places = [str(one["mount_path"]) for one in found]
-    if len(set(places)) != len(places) or any(place.startswith(f"{other}/") for place in places for other in places):
-        raise InvalidRequest(
-            "mount_path: two files would lie at one place",
-            field="mount_path",
-            help_text="Give each a place of its own.",
-        )
+    places: list[str] = []
+    for place in (str(one["mount_path"]) for one in found):
+        if any(f"{place}/".startswith(f"{other}/") or other.startswith(f"{place}/") for other in places):
+            raise InvalidRequest(
+                f"mount_path: at {place!r}, or on the way there, lies another file of the session",
+                field="mount_path",
+                help_text="Give each a place of its own.",
+            )
+        places.append(place)
     if len(found) > MOST_RESOURCES:
         raise InvalidRequest(f"resources: a session has at most {MOST_RESOURCES}", field="resources")
     return found

@@ -10,6 +10,7 @@ order by created_at desc, id desc
 
 -- name: note_upload
 insert into file_removals (file_id, organisation, due) values ($1, $2, now() + $3::interval)
+on conflict (file_id) do nothing
 
 -- name: take_note_away
 delete from file_removals where file_id = $1 and organisation = $2 returning file_id
