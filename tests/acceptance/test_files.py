@@ -177,3 +177,38 @@ async def test_a_fork_has_the_files_of_its_event_and_a_diff_tells_what_changed(
     place = projects / "app" if with_project else tmp_path / "empty"
     await asyncio.to_thread(apply, whole, place)
     assert ((place / "file").read_text(), (place / "made-3").read_text()) == ("more\n", "3\n")
+
+
+@pytest.mark.parametrize("harness", ["native", "claude"])
+async def test_a_file_that_came_with_a_message_is_there_on_another_host(
+    cluster: Cluster, client: Client, harness: str
+) -> None:
+    """Its first host is lost before any tool ran: who is told of a file has it."""
+    look = tool(NAMES[harness], {"command": "cat .footplate/uploads/*/a.txt given/b.txt"})
+    await cluster.model.install("hear", replies([text("Heard.")]))
+    await cluster.model.install("look", replies([look], [text("Seen.")]))
+    first, second = host(cluster, "a", "sandbox"), host(cluster, "b", "sandbox")
+    made = [await client.sdk.beta.files.upload(file=(name, name.encode())) for name in ("a.txt", "b.txt")]
+    agent = await client.agent(extra_body={"harness": harness})
+    mounted: Any = [{"type": "file", "file_id": made[1].id, "mount_path": "given/b.txt"}]
+    session_id = await client.session(agent, resources=mounted)
+    document = {"type": "document", "source": {"type": "file", "file_id": made[0].id}, "deliver": "file"}
+    event: Any = {"type": "user.message", "content": [{"type": "text", "text": "[[script:hear]]"}, document]}
+    await first.start()
+    async with client.stream(session_id) as stream:
+        await client.sdk.beta.sessions.events.send(session_id, events=[event])
+        await stream.until_idle(patience=120)
+    (turn,) = await client.turns(session_id)
+    found: Any = await client.sdk.get(
+        f"/v1/sessions/{session_id}/diff", cast_to=dict[str, Any], options={"params": {"turn_id": turn["id"]}}
+    )
+    assert found["trees"][0]["files"] == [], "what came with the message is not the turn's work"
+    for file in made:
+        await client.sdk.beta.files.delete(file.id)
+    await first.kill()
+    await asyncio.to_thread(shutil.rmtree, data_of(cluster, "a"))
+    await second.start()
+    try:
+        assert said(await client.run_turn(session_id, "[[script:look]]", patience=120)) == ["a.txtb.txt"]
+    finally:
+        await second.stop()

@@ -1,7 +1,8 @@
 """A turn's files: looked at where they may have changed, and in the object store before the log speaks of them.
 
-That is before a turn's first call, with the result of each call that may have written, and when the turn is over and
-all that it started is dead. A tree in which nothing changed costs a look, and leaves no trace.
+That is with an input that brought files, before a turn's first call, with the result of each call that may have written,
+and when the turn is over and all that it started is dead. A tree in which nothing changed costs a look, and leaves no
+trace.
 """
 
 import asyncio
@@ -48,6 +49,7 @@ class TurnFiles:
         self._wrote = False
         self._collected: dict[str, Collected] = {}
         """The agent's own commits, at the end."""
+        self._given = False
         self._reads: set[str] = set()
         """Calls that write nothing."""
         self.lock = asyncio.Lock()
@@ -59,8 +61,13 @@ class TurnFiles:
         self._reads |= {event.id for event in uses if not may_have_written(event)}
         self._wrote = self._wrote or any(event.id not in self._reads for event in uses)
         begins = self._begins and bool(uses)
-        self._called = self._called or bool(uses)
-        return begins or (self._each_call and any(map(self._may_have_written, events)))
+        self._called = self._called or bool(uses) or self._given
+        given, self._given = self._given, False
+        return begins or given or (self._each_call and any(map(self._may_have_written, events)))
+
+    def given(self) -> None:
+        """The turn itself has written a file of its input: what tells of it comes into the log with the file."""
+        self._given = True
 
     async def look(self) -> list[TreeSnapshot]:
         """What changed since the last time. Under the lock."""

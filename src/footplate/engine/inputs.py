@@ -6,7 +6,7 @@ part that is written to a file has the same path each time, so one that was writ
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from footplate.domain import parts
@@ -30,7 +30,16 @@ class NoSources:
 
 
 class TurnInputs:
-    def __init__(self, sources: Sources, organisation: str, config: ResolvedConfig, environment: Environment) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        organisation: str,
+        config: ResolvedConfig,
+        environment: Environment,
+        written: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`written`: is told of each file that was written to the tree."""
+        self._written = written
         self._sources = sources
         self._organisation = organisation
         self._config = config
@@ -62,6 +71,7 @@ class TurnInputs:
                 f"{path} could not be written to the session's files: {error.strerror or error}.",
                 help_text="Is something else there under that name, or is the disk full?",
             ) from error
+        self._written()
 
     async def _block(self, block: JsonObject) -> JsonObject:
         source = block.get("source")

@@ -266,7 +266,9 @@ class _Turn:
         claim = self._claim
         turn_events = await self._parts.turns.turn_events(claim) if claim.attempt > 1 else ()
         self._observed.resumed(turn_events)
-        inputs = TurnInputs(self._parts.sources, claim.organisation, claim.config, lodging.environment)
+        assert self._log.files is not None
+        given = self._log.files.given
+        inputs = TurnInputs(self._parts.sources, claim.organisation, claim.config, lodging.environment, given)
         await inputs.mount(claim.resources)
         kept, lodging.harness = lodging.harness, None  # the harness's own from here on
         return TurnContext(

@@ -102,6 +102,17 @@ async def test_they_are_looked_at_before_the_first_call_and_with_what_may_have_w
     assert await looked(files, result(MCP), events.model_request_start()) == [TreeSnapshot(SCRATCH, kept(2))]
 
 
+async def test_a_file_that_an_input_brought_comes_with_what_tells_of_it(trees: TwinTrees) -> None:
+    files = files_of(trees)
+    files.given()
+    trees.number = 1
+    assert await looked(files) == [TreeSnapshot(SCRATCH, kept(1), begins=True)]
+    assert await looked(files) is None
+    trees.number = 2
+    assert await looked(files, BASH) is None, "the turn's own work from here on"
+    assert await looked(files, result(BASH)) == [TreeSnapshot(SCRATCH, kept(2))]
+
+
 async def test_a_later_attempt_begins_with_what_the_lost_one_left(trees: TwinTrees) -> None:
     files = files_of(trees, replace(CLAIM, attempt=2, files=Files({SCRATCH: kept(1)})))
     trees.number = 2

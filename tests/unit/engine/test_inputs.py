@@ -28,6 +28,10 @@ class Files:
     root: str = "/workspace"
     written: dict[str, bytes] = field(default_factory=dict)
     failure: OSError | None = None
+    tellings: int = 0
+
+    def told(self) -> None:
+        self.tellings += 1
 
     async def write(self, path: str, content: bytes) -> None:
         if self.failure is not None:
@@ -63,7 +67,7 @@ def files() -> Files:
 
 
 def inputs(files: Files, config: ResolvedConfig = CLAUDE) -> TurnInputs:
-    return TurnInputs(Known(), "org_a", config, cast("Environment", files))
+    return TurnInputs(Known(), "org_a", config, cast("Environment", files), files.told)
 
 
 def block(kind: str, source: JsonObject, **more: Any) -> JsonObject:
@@ -92,7 +96,7 @@ async def test_inline_is_a_block_with_the_bytes_in_it(files: Files) -> None:
         block("document", {"type": "text", "media_type": "text/plain", "data": "bytes"}),
         block("image", base64_of(b"x", "image/webp")),
     ]
-    assert files.written == {}
+    assert (files.written, files.tellings) == ({}, 0)
 
 
 async def test_a_file_is_written_and_told_of(files: Files) -> None:
@@ -109,6 +113,7 @@ async def test_a_file_is_written_and_told_of(files: Files) -> None:
     texts = [str(one["text"]) for one in found]
     assert texts[0] == f"[The user attached a file: /workspace/{first} (application/zip, 1 bytes).]"
     assert texts[1].endswith("\nUnpack it.")
+    assert files.tellings == 3
     await inputs(files).resolve(blocks)
     assert len(files.written) == 3, "the same again is at the same place"
 
