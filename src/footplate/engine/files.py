@@ -1,8 +1,8 @@
 """A turn's files: looked at where they may have changed, and in the object store before the log speaks of them.
 
 That is with an input that brought files, before a turn's first call, with the result of each call that may have
-written, and when the turn is over and all that it started is dead. A tree in which nothing changed costs a look, and leaves no
-trace.
+written, and when the turn is over and all that it started is dead. A tree in which nothing changed costs a
+look, and leaves no trace.
 """
 
 import asyncio
