@@ -82,18 +82,20 @@ class Base:
     branch: str
     name: str = ""
     """What the project was called: its directory keeps the name."""
+    tree: str | None = None
+    """The commit's files, by git's id of them. None in logs of an older version."""
 
     @property
     def record(self) -> JsonObject:
-        return {"commit": self.commit, "branch": self.branch, "name": self.name}
+        return {"commit": self.commit, "branch": self.branch, "name": self.name, "tree": self.tree}
 
     @classmethod
     def load(cls, stored: Json) -> "Base | None":
         if not isinstance(stored, dict):
             return None
-        commit = stored.get("commit")
+        commit, tree = (found if isinstance(found := stored.get(key), str) else None for key in ("commit", "tree"))
         branch, name = (str(stored.get(key) or "") for key in ("branch", "name"))
-        return cls(commit if isinstance(commit, str) else None, branch, name)
+        return cls(commit, branch, name, tree)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

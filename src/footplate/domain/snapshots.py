@@ -104,6 +104,19 @@ class Files:
 NO_FILES: Final = Files()
 
 
+@dataclass(frozen=True, slots=True)
+class RestingFiles:
+    """Those of a session that has expired, as the log has them."""
+
+    kept: Mapping[str, KeptSnapshot | None]
+    """By tree; None: the log has no snapshot of it."""
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """What a host has and no snapshot does."""
+        return [line for kept in self.kept.values() if kept is not None for line in kept.left_out]
+
+
 def prefix_of(folder: str, tree: str) -> str:
     """Where the packs of a session's tree are in the object store, below the session's own folder there."""
     return f"{folder}/trees/{tree}"

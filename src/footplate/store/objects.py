@@ -16,6 +16,7 @@ from obstore.store import LocalStore, ObjectStore, from_url
 
 from footplate.domain import ids
 from footplate.domain.bodies import INLINE_LIMIT, shorten
+from footplate.domain.collecting import Stored
 from footplate.domain.errors import Unavailable
 from footplate.domain.json import JsonObject, clean_object
 
@@ -68,6 +69,21 @@ class Objects:
         with _translated():
             return [
                 item["path"].removeprefix(f"{prefix}/")
+                async for batch in self._store.list(prefix=f"{prefix}/")
+                for item in batch
+            ]
+
+    async def folders(self, prefix: str = "") -> list[str]:
+        """What folders there are right below the folder `prefix`, or at the top."""
+        with _translated():
+            found = await self._store.list_with_delimiter_async(prefix=f"{prefix}/" if prefix else None)
+        return sorted(path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"])
+
+    async def stored(self, prefix: str) -> list[Stored]:
+        """All objects below the folder `prefix`."""
+        with _translated():
+            return [
+                Stored(item["path"], item["size"], item["last_modified"])
                 async for batch in self._store.list(prefix=f"{prefix}/")
                 for item in batch
             ]

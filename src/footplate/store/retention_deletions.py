@@ -58,7 +58,9 @@ class Deletions:
             if not await connection.fetchval(SQL["lock_archiving"], session_id):
                 return
             folder = f"{organisation}/{session_id}"
-            needed = await _needed(connection, folder, session_id) | await self._packs(connection, folder, session_id)
+            needed = await named_by_rows(connection, folder, session_id) | await self._packs(
+                connection, folder, session_id
+            )
             await self._objects.delete_under(folder, but=needed)
             await failpoints.hit("deletion_objects")
             await self._forget(organisation, session_id)
@@ -100,8 +102,8 @@ async def _some(lines: AsyncIterator[Line]) -> AsyncIterator[Line]:
             return
 
 
-async def _needed(connection: Connection, folder: str, session_id: str) -> set[str]:
-    """The objects that rows of a deleted session name, which are there for its forks."""
+async def named_by_rows(connection: Connection, folder: str, session_id: str) -> set[str]:
+    """The objects that rows of a session name; of a deleted one those are there for its forks."""
     keys: set[str] = set()
     name = re.compile(f'"({re.escape(folder)}/[^"]+)"')
     for row in await connection.fetch(SQL["pinned_objects"], session_id, f'"{folder}/'):

@@ -1,8 +1,12 @@
 """Which sessions there are, for who keeps something of them outside the database."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
 
-from footplate.store.database import Database
+from footplate.domain.snapshots import RestingFiles
+from footplate.store.database import SQL, Database
+from footplate.store.snapshots import files_at, trees_of
 
 
 class SessionLog:
@@ -19,3 +23,19 @@ class SessionLog:
 
     async def deleted(self) -> Sequence[tuple[str, str]]:
         return [(row["organisation"], row["session_id"]) for row in await self._database.fetch("deleted_sessions")]
+
+    async def expired(self, session_ids: Sequence[str], older_than: timedelta) -> Collection[str]:
+        return {row["session_id"] for row in await self._database.fetch("expired", list(session_ids), older_than)}
+
+    @asynccontextmanager
+    async def resting(self, session_id: str, older_than: timedelta) -> AsyncIterator[RestingFiles | None]:
+        """While it is open no turn of the session begins. None: it has not expired."""
+        async with self._database.transaction() as connection:
+            await connection.execute(SQL["lock_head_only"], session_id)
+            row = await connection.fetchrow(SQL["expired"], [session_id], older_than)
+            if row is None:
+                yield None
+                return
+            trees = trees_of(row["project_ids"])
+            files = await files_at(connection, session_id, trees)
+            yield RestingFiles({tree: files.kept.get(tree) for tree in trees})

@@ -14,7 +14,7 @@ from footplate.domain.errors import Permanent
 from footplate.domain.snapshots import Collected, KeptSnapshot, LeftOut, Snapshot
 from footplate.trees import packs, restoring, snapshots
 from footplate.trees.git import Git, GitFailed
-from footplate.trees.mirrors import has
+from footplate.trees.mirrors import has, tree_of
 from footplate.trees.packs import Shelf, Step
 from footplate.trees.staging import Limits
 
@@ -49,7 +49,7 @@ class Keeper:
         self._shelf = shelf
         self._limits = limits
         self._bases: dict[tuple[str, str], KeptSnapshot] = {}
-        """Those that are known to be in the store: a commit does not change."""
+        """By session: its base is in the log before it is looked for here, and from then on it stays in the store."""
 
     async def keep(
         self, place: TreePlace, last: KeptSnapshot | None, collected: Collected | None = None
@@ -86,7 +86,7 @@ class Keeper:
         """In the store, too, once it is returned."""
         if place.base is None or place.shared is None:
             return None
-        key = (place.shared, place.base)
+        key = (place.prefix, place.base)
         if (found := self._bases.get(key)) is not None:
             return found
         base = await _base_of(place)
@@ -110,8 +110,8 @@ async def _copied(place: TreePlace, snapshot: Snapshot, known: Snapshot | None) 
 
 
 async def _base_of(place: TreePlace) -> Snapshot:
-    found = await Git(git_dir=place.git_dir).run("rev-parse", "--verify", f"{place.base}^{{tree}}")
-    return Snapshot(found.decode().strip())
+    assert place.base is not None
+    return Snapshot(await tree_of(Git(git_dir=place.git_dir), place.base))
 
 
 def _told(left_out: Sequence[LeftOut]) -> tuple[str, ...]:

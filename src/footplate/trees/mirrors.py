@@ -75,6 +75,8 @@ class Mirrors:
                 base = _base(offered, project, source)
                 if base.commit is not None and not await has(git, base.commit):
                     await self._fetch(git, source, [base.commit])  # checked out, and in no branch
+                if base.commit is not None:
+                    base = replace(base, tree=await tree_of(git, base.commit))
             except GitFailed as error:
                 raise explained(error, project) from error
             return base
@@ -172,6 +174,10 @@ def _printable(name: str) -> str | None:
 async def has(git: Git, commit: str) -> bool:
     code, _ = await git.ask("cat-file", "-e", f"{commit}^{{commit}}", accept=(0, 1, 128))
     return code == 0
+
+
+async def tree_of(git: Git, commit: str) -> str:
+    return (await git.run("rev-parse", "--verify", f"{commit}^{{tree}}")).decode().strip()
 
 
 async def _known(git: Git) -> dict[str, str]:

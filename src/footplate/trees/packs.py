@@ -7,13 +7,13 @@ leads to them. Another host follows the names back from the snapshot that it wan
 
 import asyncio
 import hashlib
-import re
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
 from footplate.domain.errors import Permanent
+from footplate.domain.packs import NAME, NONE, short
 from footplate.domain.snapshots import Snapshot
 from footplate.trees.git import Git
 from footplate.trees.joining import take_in
@@ -22,10 +22,6 @@ from footplate.trees.snapshots import CONFIGURATION
 
 PART: Final = 16 << 20
 """A larger pack is several objects: a conditional write is one request, with all of it in memory."""
-_NAME: Final = re.compile(
-    r"(?P<number>\d{8})-(?P<before>[0-9a-f]{16})-(?P<snapshot>[0-9a-f]{16})\.(?P<part>\d+)-(?P<parts>\d+)\.pack"
-)
-_NONE: Final = "0" * 16
 _NOBODY: Final = "footplate <> 0 +0000"
 
 
@@ -51,13 +47,8 @@ class Step:
     """None: it is the first, and its pack has all of it."""
 
     def name(self, part: int, parts: int) -> str:
-        before = _NONE if self.before is None else short(self.before)
+        before = NONE if self.before is None else short(self.before)
         return f"{self.number:08d}-{before}-{short(self.snapshot)}.{part}-{parts}.pack"
-
-
-def short(snapshot: Snapshot) -> str:
-    bundles = f" {snapshot.bundles}" if snapshot.bundles else ""
-    return hashlib.sha256(f"{snapshot.tree} {snapshot.apart or ''}{bundles}".encode()).hexdigest()[:16]
 
 
 async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
@@ -132,13 +123,13 @@ def chain(names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot
     """The packs that lead to a snapshot, from `known` on, each as the names of its parts, the first pack first."""
     found: dict[tuple[int, str], tuple[str, dict[int, str]]] = {}
     for name in names:
-        if (match := _NAME.fullmatch(name)) is None:
+        if (match := NAME.fullmatch(name)) is None:
             continue
         key = (int(match["number"]), match["snapshot"])
         before, parts = found.setdefault(key, (match["before"], {}))
         if before == match["before"]:
             parts[int(match["part"])] = name
-    begins = {_NONE} if known is None else {_NONE, short(known)}
+    begins = {NONE} if known is None else {NONE, short(known)}
     return list(reversed(list(_back(found, number, short(snapshot), begins))))
 
 
@@ -146,7 +137,7 @@ def _back(
     found: Mapping[tuple[int, str], tuple[str, Mapping[int, str]]], number: int, wanted: str, begins: Collection[str]
 ) -> Iterator[list[str]]:
     while wanted not in begins:
-        before, parts = found.get((number, wanted), (_NONE, {}))
+        before, parts = found.get((number, wanted), (NONE, {}))
         ordered = [parts[part] for part in sorted(parts)]
         if not ordered or int(ordered[-1].rsplit("-", 1)[1].removesuffix(".pack")) != len(ordered):
             raise Permanent(

@@ -9,9 +9,9 @@ import pytest
 from tests.unit.trees.worlds import World, contents, git, make_host, make_world
 
 from footplate.domain.errors import Permanent
+from footplate.domain.packs import short
 from footplate.domain.snapshots import KeptSnapshot
 from footplate.store.objects import Objects
-from footplate.trees import packs
 from footplate.trees.git import Git
 from footplate.trees.keeping import Keeper, TreePlace
 
@@ -116,7 +116,7 @@ async def test_a_fork_begins_with_its_parents_files_and_goes_on_alone(world: Wor
     expected = contents(tree)
     shutil.rmtree(world.root / "fork")
     assert contents(await elsewhere(world, keeper, fork, kept, "other")) == expected
-    assert packs.short(kept.snapshot) in (await objects.names("org/fork/trees"))[0]
+    assert short(kept.snapshot) in (await objects.names("org/fork/trees"))[0]
 
 
 async def test_files_may_return_to_what_they_once_were(world: World, objects: Objects) -> None:

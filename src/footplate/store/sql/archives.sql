@@ -68,12 +68,12 @@ limit $4
 
 -- name: record_archive
 -- From the commit of this on, the object is what is read.
-insert into archives (session_id, organisation, object_key, last_seq, entries, index_at, size, sha256)
-values ($1, $2, $3, $4, $5, $6, $7, $8)
+insert into archives (session_id, organisation, object_key, last_seq, entries, index_at, size, sha256, last_event_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, (select created_at from events where session_id = $1 and seq = $4))
 on conflict (session_id) do update
 set object_key = excluded.object_key, last_seq = excluded.last_seq, entries = excluded.entries,
     index_at = excluded.index_at, size = excluded.size, sha256 = excluded.sha256, replaced = archives.object_key,
-    pruned = false, created_at = now()
+    pruned = false, created_at = now(), last_event_at = excluded.last_event_at
 
 -- name: keep_principals
 update turns t set principal = e.principal

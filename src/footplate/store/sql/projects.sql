@@ -39,8 +39,10 @@ where id = $1 and organisation = $2 returning *
 
 -- name: decide_base
 -- Once for each session and project, by a worker that holds the session; whoever comes later is told what was decided.
+-- Not while somebody looks whether a base of the project is needed, and removes it (`lock_bases`).
+with held as materialized (select pg_advisory_xact_lock_shared(hashtext('bases'), hashtext($3::text)))
 update sessions s
 set bases = case when s.bases ? $3::text then s.bases else s.bases || jsonb_build_object($3::text, $4::jsonb) end
-from session_heads h
+from session_heads h, held
 where s.id = $1 and h.session_id = s.id and h.epoch = $2
 returning s.bases -> $3::text as base

@@ -1,0 +1,199 @@
+"""Collects what the object store has and nobody needs: each folder is held against the log, one after the other.
+
+What makes it safe beside everything else, and to be killed anywhere:
+- an upload is not in the log yet, or never will be. Nothing goes that was written of late;
+- a turn may find what an earlier one left, and refer to it without writing it again. So packs of a session go while its
+  head is locked and no turn of it is under way, judged by what the log says under that lock; the next claim waits, and
+  finds them gone;
+- a session may begin with a base that nobody needed a moment ago. So a base goes under a lock that the decision takes;
+- what was removed by half is removed by the next round: nothing in the log leads to the other half.
+
+A store is of one cell, whose name it keeps: who is pointed to another's database finds none of its sessions there, and
+removes nothing.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import orjson
+import structlog
+
+from footplate import failpoints
+from footplate.domain import ids
+from footplate.domain.collecting import State, Stored, Told, Verdict, Why, of_project, of_session
+from footplate.domain.errors import Permanent
+from footplate.domain.snapshots import Snapshot, bases_of
+from footplate.store.archives import Archives
+from footplate.store.database import SQL, Connection, Database
+from footplate.store.objects import Objects
+from footplate.store.retention_deletions import named_by_rows
+
+log = structlog.get_logger(__name__)
+
+CELL: Final = "cell"
+"""The object that names the cell that a store belongs to."""
+PROJECTS: Final = "projects"
+_AT_ONCE: Final = 16
+
+
+class OtherCell(Permanent):
+    code = "other_cell"
+
+
+class Collector:
+    def __init__(self, database: Database, objects: Objects, grace: timedelta) -> None:
+        """`grace`: how long ago a thing was written at least that may go."""
+        self._database = database
+        self._objects = objects
+        self._archives = Archives(database, objects)
+        self._grace = grace
+
+    async def verdicts(self, *, remove: bool) -> AsyncIterator[Verdict]:
+        """On every object of the store, a folder at a time; with `remove`, those that go are gone when they are told.
+
+        Raises `OtherCell` if the store is not known to be this cell's.
+        """
+        organisations = await self._objects.folders()
+        await self._check_cell(organisations, note=remove)
+        for organisation in organisations:
+            for name in await self._objects.folders(organisation):
+                for verdict in await self._folder(organisation, name, remove=remove):
+                    yield verdict
+
+    async def _folder(self, organisation: str, name: str, *, remove: bool) -> Sequence[Verdict]:
+        if name.startswith(f"{ids.SESSION}_"):
+            return await self.session(organisation, name, remove=remove)
+        if name == PROJECTS:
+            found: list[Verdict] = []
+            for project_id in await self._objects.folders(f"{organisation}/{PROJECTS}"):
+                found += await self.project(organisation, project_id, remove=remove)
+            return found
+        return [Verdict(one, Why.UNKNOWN) for one in await self._objects.stored(f"{organisation}/{name}")]
+
+    async def session(self, organisation: str, session_id: str, *, remove: bool) -> Sequence[Verdict]:
+        folder = f"{organisation}/{session_id}"
+        stored, before = await self._objects.stored(folder), self._before()
+        async with self._database.transaction() as connection:
+            verdicts = await self._of_session(connection, folder, stored, before)
+        if not remove or not _going(verdicts):
+            return verdicts
+        async with self._database.transaction() as connection:
+            # Not while an archive of it is written, or its deletion is finished.
+            if not await connection.fetchval(SQL["lock_archiving"], session_id):
+                return [verdict for verdict in verdicts if not verdict.why.goes]
+            await connection.execute(SQL["lock_head_only"], session_id)
+            verdicts = await self._of_session(connection, folder, stored, before)
+            await self._remove(verdicts)
+        return verdicts
+
+    async def project(self, organisation: str, project_id: str, *, remove: bool) -> Sequence[Verdict]:
+        stored, before = await self._objects.stored(f"{organisation}/{PROJECTS}/{project_id}"), self._before()
+        bases = f"{bases_of(organisation, project_id)}/"
+        others = [Verdict(one, Why.UNKNOWN) for one in stored if not one.key.startswith(bases)]
+        stored = [one for one in stored if one.key.startswith(bases)]
+        async with self._database.transaction() as connection:
+            if remove:
+                await connection.execute(SQL["lock_bases"], project_id)
+            rows = await connection.fetch(SQL["bases_of_project"], project_id)
+            began = {row["tree"] for row in rows}
+            verdicts = of_project(began - {None}, stored, untold=None in began, before=before)
+            if remove:
+                await self._remove(verdicts)
+        return [*others, *verdicts]
+
+    async def _of_session(
+        self, connection: Connection, folder: str, stored: Sequence[Stored], before: datetime
+    ) -> list[Verdict]:
+        session_id = folder.rpartition("/")[2]
+        told = await _told(connection, session_id)
+        verdicts = of_session(told, folder, stored, before=before)
+        if all(verdict.why is not Why.UNNAMED for verdict in verdicts):
+            return verdicts  # as for most, what the log names need not be looked for in all that it says
+        named = await self._named(connection, folder, session_id)
+        return of_session(replace(told, named=named), folder, stored, before=before)
+
+    async def _named(self, connection: Connection, folder: str, session_id: str) -> Collection[str]:
+        keys = await named_by_rows(connection, folder, session_id)
+        archive = await self._archives.find(session_id, connection)
+        if archive is None:
+            return keys
+        keys |= {archive.object_key, *([archive.replaced] if archive.replaced else [])}
+        name = re.compile(f'"({re.escape(folder)}/[^"]+)"')
+        async for line in self._archives.lines(archive, "events"):
+            keys.update(name.findall(orjson.dumps(line).decode()))
+        async for line in self._archives.lines(archive, "entries"):
+            if line["object_key"]:
+                keys.add(line["object_key"])
+        return keys
+
+    async def _remove(self, verdicts: Sequence[Verdict]) -> None:
+        going = _going(verdicts)
+        for start in range(0, len(going), _AT_ONCE):
+            await asyncio.gather(*(self._objects.delete(one.stored.key) for one in going[start : start + _AT_ONCE]))
+            await failpoints.hit("collecting")
+        for verdict in going:
+            log.info(
+                "object removed", action="collecting.removed", key=verdict.stored.key, reason=verdict.why.name.lower()
+            )
+
+    def _before(self) -> datetime:
+        return datetime.now(UTC) - self._grace
+
+    async def _check_cell(self, organisations: Sequence[str], *, note: bool) -> None:
+        row = await self._database.fetchrow("cell")
+        assert row is not None
+        cell = str(row["id"]).encode()
+        try:
+            noted = b"".join([piece async for piece in self._objects.pieces(CELL)])
+        except FileNotFoundError:
+            if not await self._may_be_ours(organisations):
+                raise _other_cell("The log knows none of the sessions that the object store has.") from None
+            if note:
+                await self._objects.create(CELL, cell)
+            return
+        if noted != cell:
+            raise _other_cell("The object store belongs to another cell.")
+
+    async def _may_be_ours(self, organisations: Sequence[str]) -> bool:
+        """Of a store that says nothing: there is no session in it, or the log knows one of them."""
+        any_session = False
+        for organisation in organisations:
+            found = [name for name in await self._objects.folders(organisation) if name.startswith(f"{ids.SESSION}_")]
+            any_session = any_session or bool(found)
+            if await self._database.fetch("existing_sessions", found):
+                return True
+        return not any_session
+
+
+async def _told(connection: Connection, session_id: str) -> Told:
+    row = await connection.fetchrow(SQL["told_of_session"], session_id)
+    assert row is not None
+    snapshots: dict[str, set[tuple[int, Snapshot]]] = {}
+    bases: set[str] = set()
+    for found in await connection.fetch(SQL["snapshots_of_session"], session_id):
+        place = (found["number"], Snapshot(found["files"], found["apart"], bundles=found["bundles"]))
+        snapshots.setdefault(found["tree"], set()).add(place)
+        bases |= {found["base"]} - {None}
+    states: tuple[State, ...] = ("deleting", "living", "pinned")
+    return Told(
+        state=next((state for state in states if row[state]), "unknown"),
+        busy=row["busy"],
+        forked=row["forked"],
+        snapshots=snapshots,
+        bases=bases,
+    )
+
+
+def _going(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    return [verdict for verdict in verdicts if verdict.why.goes]
+
+
+def _other_cell(what: str) -> OtherCell:
+    return OtherCell(
+        f"{what} Nothing is removed.",
+        help_text="Do FOOTPLATE_DATABASE_URL and FOOTPLATE_OBJECTS_URL, or FOOTPLATE_DATA_DIR, belong together?",
+    )
