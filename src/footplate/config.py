@@ -51,10 +51,14 @@ def _rest(value: object) -> object:
     rest = timedelta(seconds=float(found[1]) * _UNITS[found[2] or "d"]) if found else timedelta()
     if not rest:
         raise ValueError(
-            f"FOOTPLATE_RETENTION is {value!r}, which is no time. "
+            f"{value!r} is no time. "
             "Write days as in 90, or a unit as in 90d, 12h, 30m, 45s; leave it out to keep every session as it is."
         )
     return rest
+
+
+def _release(value: object) -> object:
+    return None if value == "never" else _rest(value)
 
 
 def _processors() -> int:
@@ -172,6 +176,13 @@ class Settings(BaseSettings):
     sweep_interval: float = 10.0
     retention: Annotated[timedelta | None, BeforeValidator(_rest)] = None
     """How long a session rests before its log becomes one object: days, or `12h`, `30m`; not set: it stays as it is."""
+    retention_trees: Annotated[timedelta | None, BeforeValidator(_release)] = timedelta(days=7)
+    """How long a session rests before its host lets go of its files, which the object store has; or `never`."""
+    retention_delete: Annotated[timedelta | None, BeforeValidator(_rest)] = None
+    """How long a session rests before it is deleted, as on request; not set: none is, but on request."""
+    gc_grace: Annotated[timedelta, BeforeValidator(_rest), Field(ge=timedelta(hours=1))] = timedelta(days=1)
+    """How long ago an object was written at least that is removed because nobody needs it. Longer than any upload
+    takes, with all its tries, until the log has it."""
 
     anthropic_api_key: Annotated[SecretStr | None, Field(validation_alias=_own("anthropic_api_key"))] = None
     anthropic_base_url: Annotated[str | None, Field(validation_alias=_own("anthropic_base_url"))] = None

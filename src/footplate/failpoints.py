@@ -37,6 +37,7 @@ ARCHIVE_POINTS: Final = (
     "archive_replaced",
 )
 DELETION_POINTS: Final = ("deletion_committed", "deletion_objects")
+COLLECTING_POINTS: Final = ("collecting_judged", "collecting_removed")
 
 _directory: Final = os.environ.get("FOOTPLATE_FAILPOINTS") or None
 

@@ -146,6 +146,42 @@ class FindingAnswer(BaseModel):
     mend: str
 
 
+class CollectedObjects(BaseModel):
+    reason: str
+    means: str
+    """The reason in words."""
+    objects: int
+    bytes: int
+
+
+class CollectedObject(BaseModel):
+    key: str
+    bytes: int
+    reason: str
+
+
+class KeptHere(BaseModel):
+    session_id: str
+    reason: str
+
+
+class CollectedAnswer(BaseModel):
+    """`gc`."""
+
+    dry_run: bool
+    removed: list[CollectedObjects]
+    """Or, with `--dry-run`, what would be."""
+    kept: list[CollectedObjects]
+    objects: list[CollectedObject]
+    """Each that is removed, or would be."""
+    expired_sessions: list[str]
+    """That a worker deletes by policy."""
+    released_here: list[str]
+    """Sessions that have expired, whose directories on this host its worker releases."""
+    kept_here: list[KeptHere]
+    """Those that have expired as well, and whose directories stay."""
+
+
 SCHEMAS: Final[dict[str, Any]] = {
     "run": RunResult | ErrorAnswer,
     "run-background": Started | ErrorAnswer,
@@ -172,6 +208,7 @@ SCHEMAS: Final[dict[str, Any]] = {
     "deleted": list[Deleted] | ErrorAnswer,
     "profiles": list[ProfileAnswer] | ErrorAnswer,
     "doctor": list[FindingAnswer],
+    "gc": CollectedAnswer,
 }
 
 

@@ -70,6 +70,7 @@ app.command(rich_help_panel=SERVERS, short_help="Print address and key of a runn
 app.command(rich_help_panel=SERVERS, short_help="Serve the HTTP API.")(serving.api)
 app.command(rich_help_panel=SERVERS, short_help="Run turns.")(serving.worker)
 app.command(rich_help_panel=SERVERS, short_help="Bring the database to the schema of this version.")(serving.migrate)
+app.command(rich_help_panel=SERVERS, short_help="Remove what the object store has and nobody needs.")(serving.gc)
 app.add_typer(keys.app, name="api-keys", rich_help_panel=SERVERS)
 app.add_typer(config.app, name="config", rich_help_panel=OWN)
 app.command(rich_help_panel=OWN)(serving.version)

@@ -103,6 +103,19 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the resul
     implementation.report(as_json=as_json)
 
 
+def gc(
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Remove nothing: only tell what would go, and why the rest is kept.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Remove what the object store has and nobody needs. Workers do the same once a day; safe at any time."""
+    _log()
+    from footplate.cli import collecting
+
+    collecting.report(dry=dry_run, as_json=as_json)
+
+
 def env() -> None:
     """Print where a running `footplate dev` is and its API key, for `eval "$(footplate env)"`."""
     from footplate.cli import local, places

@@ -132,9 +132,10 @@ class Collector:
 
     async def _remove(self, verdicts: Sequence[Verdict]) -> None:
         going = _going(verdicts)
+        await failpoints.hit("collecting_judged")
         for start in range(0, len(going), _AT_ONCE):
             await asyncio.gather(*(self._objects.delete(one.stored.key) for one in going[start : start + _AT_ONCE]))
-            await failpoints.hit("collecting")
+            await failpoints.hit("collecting_removed")
         for verdict in going:
             log.info(
                 "object removed", action="collecting.removed", key=verdict.stored.key, reason=verdict.why.name.lower()

@@ -18,7 +18,7 @@ from footplate.trees.git import Git
 from footplate.trees.keeping import Keeper, TreePlace
 from footplate.trees.locks import locked
 from footplate.trees.mirrors import Mirrors
-from footplate.trees.placing import BESIDE, HOST, Placement, init, is_placed, place_at_base
+from footplate.trees.placing import BEGUN, BESIDE, HOST, Placement, init, is_placed, place_at_base
 from footplate.trees.returning import Return, bring_back, go_on_from, goes_on
 
 _LOCK: Final = "lock"
@@ -117,6 +117,14 @@ class SessionTrees(Trees):
         base = tree.project.base.commit if tree.project is not None and tree.project.base is not None else None
         before = None if last is None else last.snapshot
         return await collect(environment, seen, Git(git_dir=self._host(tree)), base, before)
+
+    def unplace(self, organisation: str, session_id: str) -> None:
+        """Whatever becomes of the files now, the next turn makes the trees anew. No turn runs meanwhile."""
+        private = self.private(organisation, session_id)
+        for place in (private, *(private / BESIDE).glob("*")):
+            if is_placed(place):
+                shutil.rmtree(place / BEGUN, ignore_errors=True)
+                (place / HOST).rename(place / BEGUN)
 
     def _host(self, tree: KeptTree, session_id: str | None = None) -> Path:
         """`session_id`: of another session with the same projects."""

@@ -32,6 +32,7 @@ from footplate.harness import registry
 from footplate.harness.fetching import Fetcher
 from footplate.proxy.models import ModelProxy
 from footplate.store.claims import Claims
+from footplate.store.expiry import Expiry
 from footplate.store.files import FileObjects, FileRemovals
 from footplate.store.leases import Leases
 from footplate.store.objects import Objects
@@ -46,6 +47,7 @@ from footplate.stream.publisher import Live
 from footplate.stream.turn_live import TurnLive
 from footplate.trees.keeping import Keeper
 from footplate.trees.sessions import SessionTrees
+from footplate.wiring.collecting import collecting
 from footplate.wiring.environments import choose_environments
 from footplate.wiring.observing import observed
 from footplate.wiring.parts import connect_temporal, keep_what_is_loaded, mirrors_of, open_database
@@ -64,7 +66,12 @@ async def run(settings: Settings) -> None:
         leases = Leases(database)
         trees = _trees(settings, objects)
         chosen = await choose_environments(settings, worker=worker, lapsed=leases.lapsed, trees=trees)
-        workspaces = Workspaces(settings.data_dir, SessionLog(database))
+        workspaces = Workspaces(
+            settings.data_dir,
+            SessionLog(database),
+            unplace=trees.unplace,
+            released_after=settings.retention_trees,
+        )
         patrol = Patrol(settings.data_dir, chosen.groups, workspaces, chosen.sweeps)
         keeper = LeaseKeeper(leases, worker=worker, host=socket.gethostname(), lease=settings.lease)
         structlog.contextvars.bind_contextvars(worker=keeper.worker)
@@ -118,6 +125,7 @@ async def run(settings: Settings) -> None:
             )
         )
         await exits.enter_async_context(patrol.running())
+        await exits.enter_async_context(collecting(database, objects, settings.gc_grace))
         await exits.enter_async_context(keeper.running())
         await exits.enter_async_context(kept.running())
         await exits.enter_async_context(slots.running())
@@ -125,9 +133,8 @@ async def run(settings: Settings) -> None:
         exits.push_async_callback(forgetter.aclose)
         deletions = Deletions(database, objects, _Forget(forgetter, settings.data_dir / WORKSPACES))
         retention = Retention(database, objects, settings.retention)
-        sweep = SweepActivities(
-            leases, TemporalWaker(client, settings), (deletions, retention, FileRemovals(database, objects))
-        )
+        expiry, removals = Expiry(database, settings.retention_delete), FileRemovals(database, objects)
+        sweep = SweepActivities(leases, TemporalWaker(client, settings), (deletions, retention, expiry, removals))
         exits.push_async_callback(sweep.aclose)
         keep_what_is_loaded()
         await run_worker(

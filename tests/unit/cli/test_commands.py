@@ -34,7 +34,18 @@ def test_version(tmp_path: Path) -> None:
 
 
 COMMANDS = [
-    *((), ("dev",), ("api",), ("worker",), ("migrate",), ("doctor",), ("env",), ("api-keys", "create"), ("version",)),
+    *(
+        (),
+        ("dev",),
+        ("api",),
+        ("worker",),
+        ("migrate",),
+        ("doctor",),
+        ("gc",),
+        ("env",),
+        ("api-keys", "create"),
+        ("version",),
+    ),
     *(
         ("run",),
         ("attach",),

@@ -18,6 +18,7 @@ log = structlog.get_logger(__name__)
 _EVERY: Final = 2.0
 _NOTES_EVERY: Final = 30.0
 _ALL_EVERY: Final = 86_400.0
+_RELEASED_EVERY: Final = 600.0
 
 
 Sweep = Callable[[], Awaitable[int]]
@@ -34,6 +35,7 @@ class Patrol:
         self._sweeps = sweeps
         self._notes_due = 0.0
         self._all_due = 0.0
+        self._release_due = 0.0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -83,5 +85,8 @@ class Patrol:
             if now >= self._notes_due:
                 await self._workspaces.noted(in_use)
                 self._notes_due = now + _NOTES_EVERY
+            if now >= self._release_due:
+                await self._workspaces.release(in_use)
+                self._release_due = now + _RELEASED_EVERY
         except Exception as error:  # noqa: BLE001 - without the log there is no proof, and nothing is removed
             log.warning("directories not compared with the log", action="reaper.no_log", reason=repr(error))

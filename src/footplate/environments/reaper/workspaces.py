@@ -1,27 +1,40 @@
-"""Directories of sessions that are no more. The log is the proof: what it knows stays, and all if it does not answer.
+"""Directories of sessions that are no more, or have expired. The log is the proof: without its word all stays.
 
 A deletion's note stays in the database for an hour at least, so that every host's workers see it in time; a host that
-was down compares all that it has with the log when a worker starts. A data directory belongs to one cell, whose name it
+was down compares all that it has with the log when a worker starts.
+
+Of a session that has expired the object store has the files, and the next turn brings them back. The race is that turn:
+while the directories are set aside, which takes a moment, the log lets no turn begin; they are removed after that. A
+worker that is killed in between leaves a tree that was begun and not finished, which is made anew, or what it had set
+aside, which goes the next time.
+
+A data directory belongs to one cell, whose name it
 keeps: a worker that was pointed to another database by mistake finds none of its sessions there, and removes nothing.
 """
 
 import asyncio
 import os
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+import secrets
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, Protocol
 
 import structlog
 
 from footplate.domain import ids
-from footplate.environments.opening import WORKSPACES, forget, session_of
+from footplate.domain.projects import PRIVATE_TREES
+from footplate.domain.snapshots import SCRATCH, RestingFiles
+from footplate.environments.opening import WORKSPACES, forget, session_of, state_of
+from footplate.environments.removal import remove
 
 log = structlog.get_logger(__name__)
 
 CELL: Final = "cell"
 """In the data directory: the file that names its cell."""
 _AT_ONCE: Final = 1000
+_ASIDE: Final = ".released."
 
 
 class SessionLog(Protocol):
@@ -32,10 +45,30 @@ class SessionLog(Protocol):
     async def deleted(self) -> Sequence[tuple[str, str]]:
         """Organisation and id of what was deleted of late."""
 
+    async def expired(self, session_ids: Sequence[str], older_than: timedelta) -> Collection[str]:
+        """Those that wait for nothing, and were last touched so long ago."""
+
+    def resting(self, session_id: str, older_than: timedelta) -> AbstractAsyncContextManager[RestingFiles | None]:
+        """Its files, and no turn of it begins meanwhile; None: it has not expired."""
+
+
+Unplace = Callable[[str, str], None]
+"""Takes a session's tree for one that was never finished; its organisation and id. Blocking."""
+
 
 class Workspaces:
-    def __init__(self, data: Path, sessions: SessionLog) -> None:
+    def __init__(
+        self,
+        data: Path,
+        sessions: SessionLog,
+        *,
+        unplace: Unplace | None = None,
+        released_after: timedelta | None = None,
+    ) -> None:
+        """`released_after`: how long a session's directories stay that nobody touches; None: as long as it does."""
         self._data = data
+        self._unplace = unplace
+        self._released_after = released_after
         self._root = data / WORKSPACES
         self._sessions = sessions
         self._known_deleted: set[str] = set()
@@ -65,6 +98,63 @@ class Workspaces:
             existing = await self._sessions.existing([session_id for _, session_id in batch])
             unknown += [one for one in batch if one[1] not in existing and one[1] not in in_use]
         return unknown
+
+    async def expired(self, in_use: Collection[str]) -> list[tuple[str, str]]:
+        """Organisation and id of sessions whose directories here may be released."""
+        if self._released_after is None or not await self._is_of_this_cell():
+            return []
+        found = await asyncio.to_thread(lambda: list(self._directories()))
+        expired: list[tuple[str, str]] = []
+        for start in range(0, len(found), _AT_ONCE):
+            batch = found[start : start + _AT_ONCE]
+            old = await self._sessions.expired([session_id for _, session_id in batch], self._released_after)
+            expired += [one for one in batch if one[1] in old and one[1] not in in_use]
+        return expired
+
+    async def release(self, in_use: Collection[str]) -> int:
+        """The directories of sessions that have expired, where the object store has all that is in them."""
+        released = 0
+        for organisation, session_id in await self.expired(in_use):
+            assert self._released_after is not None
+            async with self._sessions.resting(session_id, self._released_after) as files:
+                why = (
+                    "it was touched"
+                    if files is None
+                    else await asyncio.to_thread(self.why_kept, organisation, session_id, files)
+                )
+                if why is None:
+                    await asyncio.to_thread(self._set_aside, organisation, session_id)
+            if why is not None:
+                log.info("directories kept", action="reaper.not_released", session=session_id, reason=why)
+                continue
+            released += 1
+            log.info("directories released", action="reaper.released", session=session_id)
+        await asyncio.to_thread(self._clear_aside)
+        return released
+
+    def why_kept(self, organisation: str, session_id: str, files: RestingFiles) -> str | None:
+        """What speaks against a release: what the object store does not have would be lost. None: nothing."""
+        if left_out := files.left_out:
+            return f"no snapshot has {left_out[0]}" + (f", and {len(left_out) - 1} more" if left_out[1:] else "")
+        own = self._root / organisation / session_id
+        # A tree of a project has a snapshot once anything ran there; until then it is as its base.
+        if SCRATCH in files.kept and files.kept[SCRATCH] is None and own.is_dir() and any(own.iterdir()):
+            return "there are files, and the log has no snapshot of them"
+        return None
+
+    def _set_aside(self, organisation: str, session_id: str) -> None:
+        if self._unplace is not None:
+            self._unplace(organisation, session_id)
+        own = self._root / organisation / session_id
+        for directory in (own, state_of(own), self._data / PRIVATE_TREES / organisation / session_id):
+            if directory.exists():
+                directory.rename(directory.with_name(f"{_ASIDE}{directory.name}.{secrets.token_hex(4)}"))
+
+    def _clear_aside(self) -> None:
+        for place in (self._root, self._data / PRIVATE_TREES):
+            for directory in place.glob(f"*/{_ASIDE}*"):
+                if not remove(directory):
+                    log.warning("not removed", action="session.directory_left", directory=str(directory))
 
     async def _may_be_this_cells(self) -> bool:
         """A directory without a name: it is new, or the log knows at least one of the sessions in it."""

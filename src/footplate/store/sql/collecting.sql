@@ -1,11 +1,7 @@
 -- What the object store has and nobody needs; and sessions that have expired.
 
--- name: lock_collecting
--- One round at a time in a cell: until the connection's transaction ends.
-select pg_try_advisory_xact_lock(hashtext('collecting'), 0)
-
 -- name: round_due
--- Whether the last round began so long ago; notes that one begins now.
+-- Whether the last round began so long ago; notes that one begins now, so that it is one worker's.
 insert into walks (name, place) values ('collecting', now()::text)
 on conflict (name) do update set place = excluded.place where walks.place::timestamptz < now() - $1::interval
 returning 1
