@@ -56,9 +56,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     early, late = (median(some) * 1000 for some in (found.seconds[:part], found.seconds[-part:]))
     return Figure(
         text=f"{turns} turns with one small change each: {mean(found.bytes):,.0f} bytes a turn in the object store; "
-        f"the last {part} added {ratio:.2f} times what the first {part} did (at most {most}), and a turn's bytes change "
-        f"by {slope:+.3f} from one to the next; a turn took {early:.0f} ms at first and {late:.0f} ms at last, its "
-        "conversation included",
+        f"the last {part} added {ratio:.2f} times what the first {part} did (at most {most}), and a turn's bytes "
+        f"change by {slope:+.3f} from one to the next; a turn took {early:.0f} ms at first and {late:.0f} ms at last, "
+        "its conversation included",
         holds=ratio <= most,
         details={"bytes": [*found.bytes], "seconds": [round(each, 4) for each in found.seconds], "slope": slope},
     )

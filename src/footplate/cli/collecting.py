@@ -1,4 +1,4 @@
-"""`footplate gc`: what of the object store nobody needs, what is kept and why, and what workers will do by themselves."""
+"""`footplate gc`: what of the object store nobody needs, what is kept and why, and what is left to the workers."""
 
 import json
 from collections.abc import Sequence
@@ -86,8 +86,8 @@ def _workers(settings: "Settings", found: "Collected") -> list[str]:
         lines.append("This host: directories of sessions stay as long as these do (FOOTPLATE_RETENTION_TREES=never).")
     else:
         lines.append(
-            f"This host: {len(found.released)} sessions have expired; its worker releases their directories, whose files "
-            "the object store has."
+            f"This host: {len(found.released)} sessions have expired; its worker releases their directories, "
+            "whose files the object store has."
         )
     lines += [f"  kept: {session_id}, {escape(why)}" for session_id, why in found.kept_here]
     return lines

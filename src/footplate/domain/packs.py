@@ -2,14 +2,15 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from footplate.domain.snapshots import Snapshot
 
 NAME: Final = re.compile(
-    r"(?P<number>\d{8})-(?P<before>[0-9a-f]{16})-(?P<snapshot>[0-9a-f]{16})\.(?P<part>\d+)-(?P<parts>\d+)\.pack"
+    r"(?P<number>\d{8})-(?P<before>[0-9a-f]{16})-(?P<snapshot>[0-9a-f]{16})"
+    r"\.(?P<part>\d+)-(?P<parts>\d+)(-(?P<digest>[0-9a-f]{16}))?\.pack"
 )
 NONE: Final = "0" * 16
 """Of what a pack leads from that has all of its snapshot."""
@@ -32,9 +33,33 @@ class Leading:
     """Where the ways back leave the folder: short names of snapshots that none of its packs leads to."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pack:
+    before: str
+    names: Sequence[str]
+    """Of its parts, in their order."""
+
+
+def whole(names: Iterable[str]) -> Mapping[Place, list[Pack]]:
+    """The packs that have all of their parts, by what they lead to, in the order of the names."""
+    found: dict[Place, dict[tuple[str, int, str | None], dict[int, str]]] = {}
+    for name in names:
+        if (match := NAME.fullmatch(name)) is not None:
+            packs = found.setdefault((int(match["number"]), match["snapshot"]), {})
+            packs.setdefault((match["before"], int(match["parts"]), match["digest"]), {})[int(match["part"])] = name
+    return {
+        place: [
+            Pack(before, [parts[part] for part in sorted(parts)])
+            for (before, count, _), parts in packs.items()
+            if len(parts) == count
+        ]
+        for place, packs in found.items()
+    }
+
+
 def leading_to(names: Iterable[str], wanted: Collection[Place]) -> Leading:
-    """Of two packs that lead to the same snapshot from different ones, both are followed: who has one may need it."""
-    found = _by_place(names)
+    """Of packs that lead to the same snapshot all are followed: who reads may be about to read any of them."""
+    found = whole(names)
     needed: set[str] = set()
     ends: set[str] = set()
     seen: set[Place] = set()
@@ -44,18 +69,9 @@ def leading_to(names: Iterable[str], wanted: Collection[Place]) -> Leading:
         if place in seen:
             continue
         seen.add(place)
-        if place not in found:
+        if not found.get(place):
             ends.add(place[1])
-        for before, pack in found.get(place, ()):
-            needed.add(pack)
-            waiting.append((place[0] - 1, before))
+        for pack in found.get(place, ()):
+            needed.update(pack.names)
+            waiting.append((place[0] - 1, pack.before))
     return Leading(frozenset(needed), frozenset(ends))
-
-
-def _by_place(names: Iterable[str]) -> Mapping[Place, list[tuple[str, str]]]:
-    found: dict[Place, list[tuple[str, str]]] = {}
-    for name in names:
-        if (match := NAME.fullmatch(name)) is not None:
-            place = (int(match["number"]), match["snapshot"])
-            found.setdefault(place, []).append((match["before"], name))
-    return found

@@ -1,19 +1,20 @@
 """Snapshots in the object store: each adds one pack with what it has and the one before has not.
 
 A pack is written before anything refers to it, and never again: its name says what it leads from and to, so that one
-which is there already is the one that was to be written. A worker that was cut off may leave packs of its own; nothing
+which is there already does what was to be written. A worker that was cut off may leave packs of its own; nothing
 leads to them. Another host follows the names back from the snapshot that it wants, and makes one pack of all of them.
 """
 
 import asyncio
 import hashlib
+import os
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
 from footplate.domain.errors import Permanent
-from footplate.domain.packs import NAME, NONE, short
+from footplate.domain.packs import NONE, Pack, Place, short, whole
 from footplate.domain.snapshots import Snapshot
 from footplate.trees.git import Git
 from footplate.trees.joining import take_in
@@ -46,9 +47,11 @@ class Step:
     before: Snapshot | None
     """None: it is the first, and its pack has all of it."""
 
-    def name(self, part: int, parts: int) -> str:
+    def name(self, part: int, parts: int, digest: str = "") -> str:
+        """Where there are several parts, `digest` says of which pack: git may make another of the same objects."""
         before = NONE if self.before is None else short(self.before)
-        return f"{self.number:08d}-{before}-{short(self.snapshot)}.{part}-{parts}.pack"
+        which = f"-{digest}" if parts > 1 and digest else ""
+        return f"{self.number:08d}-{before}-{short(self.snapshot)}.{part}-{parts}{which}.pack"
 
 
 async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
@@ -63,12 +66,13 @@ async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
             *("pack-objects", "-q", "--revs", "--thin", "--stdout", "--delta-base-offset"), source=wanted, target=pack
         )
         parts = max(1, -(-pack.stat().st_size // PART))
+        digest = await asyncio.to_thread(_digest, pack) if parts > 1 else ""
         written = 0
         with pack.open("rb") as file:
             for part in range(parts):
                 content = await asyncio.to_thread(file.read, PART)
                 # The last one is written last: whoever finds it finds all.
-                if await shelf.create(f"{prefix}/{step.name(part, parts)}", content):
+                if await shelf.create(f"{prefix}/{step.name(part, parts, digest)}", content):
                     written += len(content)
         return written
 
@@ -119,33 +123,31 @@ async def has_all(git: Git, trees: Sequence[str]) -> bool:
     return code == 0 and b"missing" not in said
 
 
-def chain(names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot | None = None) -> list[list[str]]:
+def _digest(pack: Path) -> str:
+    """Of a pack, which ends with it."""
+    with pack.open("rb") as file:
+        file.seek(-20, os.SEEK_END)
+        return file.read()[:8].hex()
+
+
+def chain(names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot | None = None) -> list[Sequence[str]]:
     """The packs that lead to a snapshot, from `known` on, each as the names of its parts, the first pack first."""
-    found: dict[tuple[int, str], tuple[str, dict[int, str]]] = {}
-    for name in names:
-        if (match := NAME.fullmatch(name)) is None:
-            continue
-        key = (int(match["number"]), match["snapshot"])
-        before, parts = found.setdefault(key, (match["before"], {}))
-        if before == match["before"]:
-            parts[int(match["part"])] = name
     begins = {NONE} if known is None else {NONE, short(known)}
-    return list(reversed(list(_back(found, number, short(snapshot), begins))))
+    return list(reversed(list(_back(whole(names), number, short(snapshot), begins))))
 
 
 def _back(
-    found: Mapping[tuple[int, str], tuple[str, Mapping[int, str]]], number: int, wanted: str, begins: Collection[str]
-) -> Iterator[list[str]]:
+    found: Mapping[Place, Sequence[Pack]], number: int, wanted: str, begins: Collection[str]
+) -> Iterator[Sequence[str]]:
     while wanted not in begins:
-        before, parts = found.get((number, wanted), (NONE, {}))
-        ordered = [parts[part] for part in sorted(parts)]
-        if not ordered or int(ordered[-1].rsplit("-", 1)[1].removesuffix(".pack")) != len(ordered):
+        packs = found.get((number, wanted), ())
+        if not packs:
             raise Permanent(
                 f"The files of the session cannot be restored: snapshot {number} is not in the object store.",
                 help_text="Was anything deleted there by hand, or by a rule of the bucket's? A backup of it will do.",
             )
-        yield ordered
-        number, wanted = number - 1, before
+        yield packs[0].names
+        number, wanted = number - 1, packs[0].before
 
 
 async def _commits(git: Git, snapshots: Sequence[Snapshot], place: Path) -> list[str]:

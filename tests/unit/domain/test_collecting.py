@@ -1,0 +1,168 @@
+"""What the object store has is kept as long as anything in the log needs it, and no longer: for any history."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from footplate.domain.collecting import Stored, Told, Verdict, Why, of_project, of_session
+from footplate.domain.packs import NONE, short
+from footplate.domain.snapshots import Snapshot
+from footplate.trees import packs
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+OLD = NOW - timedelta(days=1)
+FOLDER = "org/sesn_1"
+BASE = "b" * 40
+
+
+def stored(inside: str, *, written_at: datetime = OLD, folder: str = FOLDER) -> Stored:
+    return Stored(f"{folder}/{inside}", 10, written_at)
+
+
+def why(verdicts: Sequence[Verdict]) -> dict[str, Why]:
+    return {verdict.stored.key.removeprefix(f"{FOLDER}/"): verdict.why for verdict in verdicts}
+
+
+@dataclass
+class Session:
+    """What turns leave: packs that the log refers to, and packs of turns that were cut off before it did."""
+
+    folder: str
+    last: tuple[int, Snapshot] | None
+    """What the log has by now; a fork begins with its parent's."""
+    forked: bool = False
+    rows: list[tuple[int, Snapshot]] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    def keep(self, content: int, *, committed: bool) -> None:
+        snapshot = Snapshot(f"{content:040d}")
+        number, before = (0, None) if self.last is None else (self.last[0] + 1, self.last[1])
+        if snapshot == before:
+            return
+        step = packs.Step(number, snapshot, before)
+        parts = 1 + content % 2
+        names = [step.name(part, parts, "d" * 16) for part in range(parts)]
+        self.names |= {*names}
+        if committed:
+            self.last = (number, snapshot)
+            self.rows.append(self.last)
+
+    @property
+    def told(self) -> Told:
+        return Told(state="living", forked=self.forked, snapshots={"scratch": self.rows}, bases=[BASE])
+
+    def collect(self) -> None:
+        found = [stored(f"trees/scratch/{name}", folder=self.folder) for name in self.names]
+        for verdict in of_session(self.told, self.folder, found, before=NOW):
+            assert verdict.why in {Why.FILES, Why.CUT_OFF}
+            if verdict.why.goes:
+                self.names.remove(verdict.stored.key.rpartition("/")[2])
+
+
+STEPS = st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=12)
+
+
+@given(first=STEPS, of_fork=STEPS, later=STEPS, based=st.booleans())
+def test_every_snapshot_is_restored_from_what_is_left_and_nothing_else_is(
+    first: list[tuple[int, bool]],
+    of_fork: list[tuple[int, bool]],
+    later: list[tuple[int, bool]],
+    based: bool,  # noqa: FBT001 - drawn
+) -> None:
+    known = Snapshot(BASE) if based else None
+    parent = Session(FOLDER, (0, Snapshot(BASE)) if based else None)
+    for content, committed in first:
+        parent.keep(content, committed=committed)
+    fork = Session("org/sesn_2", parent.last, forked=True)
+    for session, steps in ((fork, of_fork), (parent, later)):
+        for content, committed in steps:
+            session.keep(content, committed=committed)
+    parent.collect()
+    fork.collect()
+    used: set[str] = set()
+    for session, names in ((parent, parent.names), (fork, [*fork.names, *parent.names])):
+        for number, snapshot in session.rows:
+            used |= {name for pack in packs.chain(names, number, snapshot, known) for name in pack}
+    assert used == parent.names | fork.names
+
+
+def test_what_is_written_of_late_stays() -> None:
+    young = [stored("trees/scratch/" + packs.Step(0, Snapshot("a" * 40), None).name(0, 1), written_at=NOW)]
+    young += [stored("body_1.json", written_at=NOW)]
+    for told in (Told(state="living"), Told(state="unknown")):
+        assert {verdict.why for verdict in of_session(told, FOLDER, young, before=OLD)} == {Why.YOUNG}
+    assert not any(verdict.why.goes for verdict in of_project([], young, untold=False, before=OLD))
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (Told(state="living"), Why.UNNAMED),
+        (Told(state="living", busy=True), Why.BUSY),
+        (Told(state="living", named=[f"{FOLDER}/body_1.json"]), Why.NAMED),
+        (Told(state="pinned"), Why.UNNAMED),
+        (Told(state="deleting"), Why.DELETING),
+        (Told(state="unknown"), Why.NO_SESSION),
+    ],
+)
+def test_bodies_go_by_the_state_of_their_session(told: Told, expected: Why) -> None:
+    assert why(of_session(told, FOLDER, [stored("body_1.json")], before=NOW)) == {"body_1.json": expected}
+
+
+def test_what_this_version_does_not_know_stays_while_its_session_does() -> None:
+    found = [stored("later/thing"), stored("trees/scratch/odd"), stored("archive/1"), stored("output_1.txt")]
+    expected = {
+        "later/thing": Why.UNKNOWN,
+        "trees/scratch/odd": Why.UNKNOWN,
+        "archive/1": Why.UNNAMED,
+        "output_1.txt": Why.UNNAMED,
+    }
+    assert why(of_session(Told(state="living"), FOLDER, found, before=NOW)) == expected
+    assert {verdict.why for verdict in of_session(Told(state="unknown"), FOLDER, found, before=NOW)} == {Why.NO_SESSION}
+
+
+def test_a_chain_that_is_broken_loses_no_more() -> None:
+    snapshots = [Snapshot(f"{number:040d}") for number in range(4)]
+    steps = [packs.Step(n, one, snapshots[n - 1] if n else None) for n, one in enumerate(snapshots)]
+    names = [f"trees/scratch/{step.name(0, 1)}" for step in steps]
+    told = Told(state="living", snapshots={"scratch": [(3, snapshots[3])]})
+    whole = why(of_session(told, FOLDER, [stored(name) for name in names], before=NOW))
+    assert set(whole.values()) == {Why.FILES}
+    broken = why(of_session(told, FOLDER, [stored(name) for name in names if name != names[2]], before=NOW))
+    assert broken == {names[0]: Why.BROKEN, names[1]: Why.BROKEN, names[3]: Why.FILES}
+    pinned = replace(told, state="pinned", snapshots={"scratch": [(1, snapshots[1])]})
+    assert [*why(of_session(pinned, FOLDER, [stored(name) for name in names], before=NOW)).values()] == [
+        Why.FILES,
+        Why.FILES,
+        Why.CUT_OFF,
+        Why.CUT_OFF,
+    ]
+
+
+def test_parts_of_a_pack_that_was_not_finished_go_once_it_was_written_again() -> None:
+    snapshot = Snapshot("a" * 40)
+    step = packs.Step(0, snapshot, None)
+    half = f"trees/scratch/{step.name(0, 3, 'e' * 16)}"
+    again = [f"trees/scratch/{step.name(part, 2, 'f' * 16)}" for part in range(2)]
+    told = Told(state="living", snapshots={"scratch": [(0, snapshot)]})
+    found = why(of_session(told, FOLDER, [stored(name) for name in (half, *again)], before=NOW))
+    assert found == {half: Why.CUT_OFF, again[0]: Why.FILES, again[1]: Why.FILES}
+    assert [[name.rpartition("/")[2] for name in again]] == packs.chain(
+        [name.rpartition("/")[2] for name in (half, *again)], 0, snapshot
+    )
+    assert why(of_session(told, FOLDER, [stored(half)], before=NOW)) == {half: Why.BROKEN}
+
+
+def test_a_base_stays_while_a_session_began_with_it() -> None:
+    names = [f"00000000-{NONE}-{short(Snapshot(tree))}.0-1.pack" for tree in ("a" * 40, "b" * 40)]
+    found = [stored(name) for name in (*names, "other")]
+
+    def told(*, untold: bool) -> list[Why]:
+        return [*why(of_project(["a" * 40], found, untold=untold, before=NOW)).values()]
+
+    assert told(untold=False) == [Why.BEGAN, Why.NOBODY_BEGAN, Why.UNKNOWN]
+    assert told(untold=True) == [Why.BEGAN, Why.UNTOLD, Why.UNKNOWN]
