@@ -1,6 +1,6 @@
 """Sessions that rest, everything that can be read of them, and a process that archives or deletes until it is killed.
 
-As a program: `archiving.py <dsn> <folder> archive|delete|purge <organisation> <session>`.
+As a program: `archiving.py <dsn> <folder> archive|delete|purge|collect <organisation> <session>`.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from footplate.domain.principals import Principal
 from footplate.domain.running import Claim
 from footplate.domain.services import EventPage
 from footplate.domain.turns import WhenBusy
+from footplate.store.collecting import Collector
 from footplate.store.database import Database
 from footplate.store.objects import Objects
 from footplate.store.retention import Retention
@@ -176,6 +177,8 @@ async def _main(dsn: str, folder: str, action: str, organisation: str, session_i
         principal = Principal(organisation, "key", "test", frozenset())
         async with Units(database, objects).unit(principal, None) as unit:
             await unit.delete_session(principal, session_id)
+    elif action == "collect":
+        await Collector(database, objects, timedelta(days=1)).session(organisation, session_id, remove=True)
     else:
 
         async def nothing(organisation: str, session_id: str) -> None: ...

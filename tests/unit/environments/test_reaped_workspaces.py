@@ -1,13 +1,20 @@
 """Directories of sessions: the log decides which go, and without its word none does."""
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from footplate.domain.errors import Unavailable
+from footplate.domain.snapshots import SCRATCH, KeptSnapshot, RestingFiles, Snapshot
 from footplate.environments.reaper import patrol
 from footplate.environments.reaper.workspaces import Workspaces
+
+WEEK = timedelta(days=7)
+SNAPSHOT = KeptSnapshot(0, Snapshot("a" * 40))
 
 
 class MemoryLog:
@@ -16,6 +23,8 @@ class MemoryLog:
         self.notes: list[tuple[str, str]] = []
         self.name = name
         self.answers = True
+        self.files: dict[str, RestingFiles] = {}
+        """Of those that have expired."""
 
     async def cell(self) -> str:
         return self.name
@@ -27,6 +36,19 @@ class MemoryLog:
 
     async def deleted(self) -> Sequence[tuple[str, str]]:
         return self.notes
+
+    async def expired(self, session_ids: Sequence[str], older_than: timedelta) -> Collection[str]:
+        assert older_than == WEEK
+        return {session_id for session_id in session_ids if self.files.get(session_id) is not None}
+
+    @asynccontextmanager
+    async def resting(self, session_id: str, older_than: timedelta) -> AsyncIterator[RestingFiles | None]:
+        assert older_than == WEEK
+        yield self.touched(session_id)
+
+    def touched(self, session_id: str) -> RestingFiles | None:
+        """By a turn that began meanwhile, in a test that says so."""
+        return self.files.get(session_id)
 
 
 @pytest.fixture
@@ -86,6 +108,51 @@ async def test_a_session_with_a_living_turn_waits(data: Path) -> None:
 
 async def test_there_may_be_no_session_yet(tmp_path: Path) -> None:
     assert await Workspaces(tmp_path, MemoryLog()).all(()) == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "goes"),
+    [
+        (RestingFiles({SCRATCH: SNAPSHOT}), True),
+        (RestingFiles({SCRATCH: None}), False),  # there are files, and the log has none of them
+        (RestingFiles({"proj_1": None}), True),  # as its base
+        (RestingFiles({"proj_1": SNAPSHOT, "proj_2": replace(SNAPSHOT, left_out=("big: too large",))}), False),
+    ],
+)
+async def test_what_has_expired_is_released_if_the_store_has_it(data: Path, files: RestingFiles, goes: bool) -> None:  # noqa: FBT001 - a case
+    log = MemoryLog("sesn_kept", "sesn_gone")
+    log.files = {"sesn_gone": files}
+    private = data / "trees" / "default" / "sesn_gone"
+    private.mkdir(parents=True)
+    unplaced: list[str] = []
+    workspaces = Workspaces(data, log, unplace=lambda _, session_id: unplaced.append(session_id), released_after=WEEK)
+    assert await workspaces.release(()) == 0  # nobody has said yet whose the directory is
+    await workspaces.all(())
+    assert await workspaces.release({"sesn_gone"}) == 0
+    assert names(data) == ALL
+    assert await workspaces.release(()) == goes
+    assert names(data) == (KEPT if goes else ALL)
+    assert private.exists() is not goes
+    assert unplaced == (["sesn_gone"] if goes else [])
+
+
+async def test_one_that_was_touched_meanwhile_stays(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = MemoryLog("sesn_kept", "sesn_gone")
+    log.files = {"sesn_gone": RestingFiles({SCRATCH: SNAPSHOT})}
+    monkeypatch.setattr(log, "touched", lambda _: None)
+    workspaces = Workspaces(data, log, released_after=WEEK)
+    await workspaces.all(())
+    assert await workspaces.release(()) == 0
+    assert names(data) == ALL
+
+
+async def test_what_a_killed_worker_had_set_aside_goes_the_next_time(data: Path) -> None:
+    aside = data / "workspaces" / "default" / ".released.sesn_gone.1"
+    aside.mkdir()
+    workspaces = Workspaces(data, MemoryLog("sesn_kept", "sesn_gone"), released_after=WEEK)
+    await workspaces.all(())
+    assert await workspaces.release(()) == 0
+    assert names(data) == ALL
 
 
 async def test_a_worker_goes_on_until_the_log_answers(

@@ -1,6 +1,7 @@
 """A session's tree is as the log has it on whichever host its next turn comes to; nothing is written outside of it."""
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -149,6 +150,31 @@ async def test_killed_while_it_is_brought_back_it_is_begun_anew(a: Host, b: Host
     (private / HOST).rename(private / BEGUN)
     (b.tree / "half").write_text("written before it was killed\n")
     assert contents(await b.place(app, kept), git=False) == expected
+
+
+@pytest.mark.parametrize("killed_after", ["unplaced", "tree", "all"])
+@pytest.mark.parametrize("snapshots", [True, False])
+async def test_a_host_that_let_go_of_the_tree_brings_it_back(
+    a: Host,
+    app: SessionProject,
+    killed_after: str,
+    snapshots: bool,  # noqa: FBT001 - a case
+) -> None:
+    """Whenever the worker was killed that released it; also of a session that has not changed anything."""
+    tree = await a.place(app, None)
+    kept = None
+    if snapshots:
+        (tree / "file").write_text("two\n")
+        kept = await a.kept(app, None)
+    expected = contents(tree, git=False)
+    a.trees.unplace("default", "sesn_1")
+    if killed_after != "unplaced":
+        shutil.rmtree(tree)
+    if killed_after == "all":
+        shutil.rmtree(a.data / "trees" / "default" / "sesn_1")
+    assert contents(await a.place(app, kept), git=False) == expected
+    assert await a.keep(app, kept) is not None
+    a.trees.unplace("default", "sesn_none")
 
 
 async def test_the_way_to_the_mirror_is_not_written_through_a_link(
