@@ -41,11 +41,11 @@ async def everything(cluster: Cluster, sink: Sink) -> AsyncIterator[tuple[str, b
     """Each place by its name, in pieces."""
     for place, data in _files(cluster):
         yield place, data
-    async for data in _postgres(cluster):
+    async for data in postgres(cluster):
         yield "PostgreSQL", data
-    async for data in _redis(cluster):
+    async for data in redis_of(cluster):
         yield "Redis", data
-    async for data in _temporal(cluster):
+    async for data in temporal(cluster):
         yield "Temporal", data
     for data in [*sink.raw]:
         yield "traces and reports", data
@@ -81,7 +81,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
             end = piece[-_OVERLAP:]
 
 
-async def _postgres(cluster: Cluster) -> AsyncIterator[bytes]:
+async def postgres(cluster: Cluster) -> AsyncIterator[bytes]:
     connection = await asyncpg.connect(cluster.settings.database_url)
     try:
         for table in await connection.fetch(_TABLES):
@@ -92,7 +92,7 @@ async def _postgres(cluster: Cluster) -> AsyncIterator[bytes]:
         await connection.close()
 
 
-async def _redis(cluster: Cluster) -> AsyncIterator[bytes]:
+async def redis_of(cluster: Cluster) -> AsyncIterator[bytes]:
     redis: Any = Redis.from_url(cluster.settings.redis_url)
     try:
         async for key in redis.scan_iter(count=1000):
@@ -131,7 +131,7 @@ def repr_of(value: object) -> bytes:
     return repr(value).encode()
 
 
-async def _temporal(cluster: Cluster) -> AsyncIterator[bytes]:
+async def temporal(cluster: Cluster) -> AsyncIterator[bytes]:
     """Histories and what is kept beside them: of all workflows, for the namespace is this proof's own."""
     client = await Temporal.connect(cluster.settings.temporal_address)
     async for workflow in client.list_workflows():
