@@ -43,21 +43,29 @@ _SETTINGS: Final = {
     "FOOTPLATE_RETENTION_TREES": "5d",
 }
 _PATIENCE: Final = 300.0
-_CALLS: Final = 8
+_CALLS: Final = 6
 _LONG_AGO: Final = 10 * 86_400
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    sessions, forks, lost = (5, 5, 2) if quick else (80, 118, 20)
+    sessions, forks, lost = (3, 4, 2) if quick else (80, 117, 20)
     root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
     try:
         await asyncio.to_thread(make_project, root)
+        await asyncio.to_thread(make_project, root / "second")
         environment = {**_SETTINGS, "FOOTPLATE_PROJECTS_ROOT": str(root)}
         async with open_cluster(environment=environment) as cluster, Client(cluster) as client:
-            project: Any = await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
-            return await _Trial(cluster, client, project["id"]).run(sessions, forks, lost)
+            first, second = [await _project(client, path) for path in ("app", "second/app")]
+            return await _Trial(cluster, client, first).run(sessions, forks, lost, second)
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
+
+
+async def _project(client: Client, path: str) -> str:
+    made: Any = await client.sdk.post(
+        "/v1/projects", body={"path": path, "name": path.replace("/", "-")}, cast_to=dict[str, Any]
+    )
+    return str(made["id"])
 
 
 class _Trial:
@@ -69,12 +77,15 @@ class _Trial:
         self._lost: list[str] = []
         """Words that cut-off turns left."""
 
-    async def run(self, sessions: int, forks: int, lost: int) -> Figure:
+    async def run(self, sessions: int, forks: int, lost: int, other_project: str) -> Figure:
         work = self._work
         await work.begin(sessions, forks)
+        # Nobody else begins with what this one begins with.
+        alone = await work.on(other_project)
         waiting = [await work.ask() for _ in range(2)]
         made = [one for one in work.made if one not in waiting]
-        listed = await work.look_at_all(made)
+        await work.delete(alone)
+        listed = await work.look_at_all([one for one in made if not one.deleted])
         rested = await self._delete_and_rest(made, waiting)
         living = [one for one in made if not one.deleted]
         await asyncio.to_thread(self._leave, living[:lost])
@@ -106,7 +117,7 @@ class _Trial:
 
     async def _delete_and_rest(self, made: list[Made], waiting: list[Made]) -> int:
         """Half goes; of the others a third, and those that wait, have not been touched for long. How many rest now."""
-        chosen = self._work.random.sample(made, len(made) // 2)
+        chosen = [one for one in self._work.random.sample(made, len(made) // 2) if not one.deleted]
         await asyncio.gather(*(self._work.delete(one) for one in chosen))
         living = [one for one in made if not one.deleted]
         await self._grow_old([one.id for one in (*living[::3], *waiting)])
@@ -181,7 +192,6 @@ class _Trial:
         require(
             holds=files == [f"./beside-{n}" for n in range(_CALLS)], otherwise=f"beside gc a turn left only {files}"
         )
-        await self._cluster.restart_worker(0)
         return told
 
     async def _gc(self, *options: str, killed: bool = False) -> dict[str, Any]:

@@ -68,6 +68,14 @@ class Work:
         for part in (forks - forks // 3, forks // 3):
             await asyncio.gather(*(self._fork(self.random.choice(self.made)) for _ in range(part)))
 
+    async def on(self, project_id: str) -> Made:
+        """One more, on another project."""
+        fields: dict[str, Any] = {"extra_body": {"project_ids": [project_id]}}
+        made = Made(await self._client.session(await self._client.agent(), **fields), fields)
+        await self.turn(made)
+        self.made.append(made)
+        return made
+
     async def ask(self) -> Made:
         """One that waits for a person."""
         agent = await self._client.agent(tools=[{"type": "agent_toolset_20260401"}, _ASK])
