@@ -1,0 +1,64 @@
+"""What `footplate gc` tells a person and a program."""
+
+import json
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from footplate.cli import answers, collecting, local, output
+from footplate.config import Settings
+from footplate.domain.collecting import Stored, Verdict, Why
+from footplate.wiring.collecting import Collected
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def found() -> Collected:
+    told = Collected(expired=["sesn_old"], released=["sesn_a", "sesn_b"], kept_here=[("sesn_c", "no snapshot has big")])
+    for number in range(25):
+        told.tell(Verdict(Stored(f"org/sesn_1/body_{number}.json", 1000, NOW), Why.UNNAMED))
+    told.tell(Verdict(Stored("org/sesn_1/trees/scratch/a.pack", 2_500_000, NOW), Why.FILES))
+    return told
+
+
+@pytest.fixture(autouse=True)
+def _answered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def run(work: Coroutine[object, object, Collected]) -> Collected:
+        work.close()
+        return found()
+
+    monkeypatch.setattr(output, "run", run)
+    monkeypatch.setattr(local, "settings", lambda: Settings(data_dir=tmp_path))
+
+
+def test_a_person_is_told_what_goes_and_why_the_rest_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    collecting.report(dry=True, as_json=False)
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[1:3] == [
+        "would go 25 25.0 KB nothing in the log names it: whoever wrote it was cut off",
+        "kept 1 2.5 MB the files of a session in the log are made of it",
+    ]
+    assert lines[3] == "org/sesn_1/body_0.json"
+    assert lines[23] == "and 5 more; --json tells each"
+    assert lines[24].startswith("Sessions: none is deleted but on request")
+    assert lines[25].startswith("This host: 2 sessions have expired; its worker releases")
+    assert lines[26] == "kept: sesn_c, no snapshot has big"
+
+
+def test_a_program_is_told_each_object(capsys: pytest.CaptureFixture[str]) -> None:
+    collecting.report(dry=False, as_json=True)
+    answer = json.loads(capsys.readouterr().out)
+    Draft202012Validator(json.loads(answers.schema("gc"))).validate(answer)
+    assert len(answer["objects"]) == 25
+    assert [(one["reason"], one["objects"], one["bytes"]) for one in answer["kept"]] == [("files", 1, 2_500_000)]
+    assert answer["expired_sessions"] == ["sesn_old"]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 KB"), (2 * 10**15, "2000.0 TB")]
+)
+def test_sizes(count: int, text: str) -> None:
+    assert collecting.size(count) == text
