@@ -125,7 +125,7 @@ class Workspaces:
                 if why is None:
                     await asyncio.to_thread(self._set_aside, organisation, session_id)
             if why is not None:
-                log.info("directories kept", action="reaper.not_released", session=session_id, reason=why)
+                log.debug("directories kept", action="reaper.not_released", session=session_id, reason=why)
                 continue
             released += 1
             log.info("directories released", action="reaper.released", session=session_id)
