@@ -18,7 +18,7 @@ from footplate.domain.running import OpenEnvironment
 from footplate.domain.snapshots import KeptSnapshot, TreeDiff
 from footplate.environments.guardian import clock
 from footplate.proxy.models import ModelProxy
-from footplate.trees.commits import AGENTS, NoCommits, collect
+from footplate.trees.commits import NoCommits, collect
 from footplate.trees.git import Git
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class _Trial:
         before = await _refs(git)
         with contextlib.suppress(NoCommits):
             taken = await collect(environment, environment.root, git, self.project.base.commit)
-            if "crafted" in taken:
+            if "crafted" in dict(taken.commits):
                 self._fault("the agent's commits", "a commit whose tree has a .git was taken in")
         if await _refs(git) != before:
             self._fault("the agent's commits", "references of the host's were moved")
@@ -225,8 +225,7 @@ class _Trial:
 
 
 async def _refs(git: Git) -> bytes:
-    listed = await git.run("for-each-ref", "--format=%(refname) %(objectname)")
-    return b"".join(line for line in listed.splitlines(keepends=True) if not line.startswith(AGENTS.encode()))
+    return await git.run("for-each-ref", "--format=%(refname) %(objectname)")
 
 
 def _contents(directory: Path) -> bytes:

@@ -35,7 +35,7 @@ class HeldTurn:
     claim: Claim
     deadline: float
     on_renew: Callable[[float], None] = lambda _: None
-    on_lost: Callable[[], None] = lambda: None
+    on_lost: Callable[[], object] = lambda: None
     on_control: Callable[[], None] = lambda: None
     lost: bool = False
     control_seq: int = 0

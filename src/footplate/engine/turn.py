@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 import structlog
@@ -241,7 +240,7 @@ class _Turn:
         task = asyncio.ensure_future(harness.run(context))
         self._held.on_renew = renew
         renew(self._held.deadline)  # which may have moved meanwhile
-        self._held.on_lost = partial(_cancel, task)
+        self._held.on_lost = task.cancel
         self._held.on_control = self._controlled
         if claim.attempt > 1 or claim.control_seq >= claim.controls_seq:
             self._controlled()
@@ -396,7 +395,3 @@ def _lost(error: Fenced) -> TryAgain:
 
 def _failure(error_type: str, message: str) -> Outcome:
     return Outcome(status=TurnStatus.FAILED, error_type=error_type, error_message=message)
-
-
-def _cancel(task: "asyncio.Future[Outcome]") -> None:
-    task.cancel()

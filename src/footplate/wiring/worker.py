@@ -12,7 +12,6 @@ from pydantic import SecretStr
 
 from footplate.config import Settings
 from footplate.domain import ids
-from footplate.domain.addresses import Reach
 from footplate.domain.errors import NotFound
 from footplate.domain.parts import Part, PartFailed
 from footplate.domain.ports import Endpoint, HarnessServices, McpAccess, SearchProvider, WebAccess
