@@ -55,14 +55,15 @@ class Objects:
 
     async def create(self, key: str, content: bytes) -> bool:
         """All at once, to stay; False if there is an object of that name already, which is left as it is."""
+        created = True
         with _translated():
             try:
                 await self._store.put_async(key, content, mode="create", use_multipart=False)
             except (AlreadyExistsError, FileExistsError):
-                return False
-            if (folder := self._folder) is not None:
+                created = False
+            if (folder := self._folder) is not None:  # another's, too: it may have died before it came to this
                 await asyncio.to_thread(_settle, folder, folder / key)
-        return True
+        return created
 
     async def names(self, prefix: str) -> list[str]:
         """What objects below the folder `prefix` are called there."""

@@ -133,21 +133,32 @@ def _digest(pack: Path) -> str:
 def chain(names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot | None = None) -> list[Sequence[str]]:
     """The packs that lead to a snapshot, from `known` on, each as the names of its parts, the first pack first."""
     begins = {NONE} if known is None else {NONE, short(known)}
-    return list(reversed(list(_back(whole(names), number, short(snapshot), begins))))
+    return _back(whole(names), number, short(snapshot), begins)[::-1]
 
 
 def _back(
     found: Mapping[Place, Sequence[Pack]], number: int, wanted: str, begins: Collection[str]
-) -> Iterator[Sequence[str]]:
-    while wanted not in begins:
-        packs = found.get((number, wanted), ())
-        if not packs:
-            raise Permanent(
-                f"The files of the session cannot be restored: snapshot {number} is not in the object store.",
-                help_text="Was anything deleted there by hand, or by a rule of the bucket's? A backup of it will do.",
-            )
-        yield packs[0].names
-        number, wanted = number - 1, packs[0].before
+) -> list[Sequence[str]]:
+    """From the last pack to the first. Where several lead to a snapshot, one of them may lead nowhere: what it goes on
+    from was never in the log, and has been collected.
+    """
+    if wanted in begins:
+        return []
+    way: list[Sequence[str]] = []
+    left = [iter(found.get((number, wanted), ()))]
+    while left:
+        if (pack := next(left[-1], None)) is None:
+            left.pop()
+            del way[-1:]
+            continue
+        way.append(pack.names)
+        if pack.before in begins:
+            return way
+        left.append(iter(found.get((number - len(way), pack.before), ())))
+    raise Permanent(
+        f"The files of the session cannot be restored: snapshot {number} is not in the object store.",
+        help_text="Was anything deleted there by hand, or by a rule of the bucket's? A backup of it will do.",
+    )
 
 
 async def _commits(git: Git, snapshots: Sequence[Snapshot], place: Path) -> list[str]:

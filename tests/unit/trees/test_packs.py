@@ -103,6 +103,16 @@ async def test_what_a_worker_that_was_cut_off_wrote_is_in_nobodys_way(world: Wor
     assert contents(await chain.elsewhere(chain.steps[-1], "elsewhere")) == contents(world.files)
 
 
+def test_a_pack_that_leads_nowhere_hides_no_way() -> None:
+    first, stray, last = (Snapshot(digit * 40) for digit in "123")
+    way = [Step(0, first, None).name(1, 1), Step(1, last, first).name(1, 1)]
+    dead_end = Step(1, last, stray).name(1, 1)
+    for names in ([dead_end, *way], [*way, dead_end]):
+        assert packs.chain(names, 1, last) == [[name] for name in way]
+    with pytest.raises(Permanent, match="snapshot 1 is not in the object store"):
+        packs.chain([dead_end, way[1]], 1, last)
+
+
 async def test_a_fork_goes_on_from_its_parents_packs(world: World, objects: Objects) -> None:
     parent = Chain(world, objects)
     (world.files / "parent").write_text("parent")

@@ -13,7 +13,9 @@ insert into file_removals (file_id, organisation, due) values ($1, $2, now() + $
 on conflict (file_id) do nothing
 
 -- name: take_note_away
-delete from file_removals where file_id = $1 and organisation = $2 returning file_id
+-- Not when its hour is over or about to be: the bytes go by then.
+delete from file_removals where file_id = $1 and organisation = $2 and due > now() + interval '1 minute'
+returning file_id
 
 -- name: insert_file
 insert into files (id, organisation, filename, mime_type, size_bytes, expires_at)
