@@ -3,7 +3,7 @@
 from footplate.store.migrations.script import run_sql
 
 revision = "0013"
-down_revision = "0011"
+down_revision = "0012"
 
 
 def upgrade() -> None:
