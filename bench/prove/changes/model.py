@@ -95,5 +95,5 @@ def _walk(root: Path) -> Iterator[tuple[bytes, Path]]:
 def _read(path: Path) -> tuple[Kind, bytes]:
     mode = path.lstat().st_mode
     if stat.S_ISLNK(mode):
-        return "link", os.fsencode(path.readlink())
+        return "link", os.readlink(os.fsencode(path))  # noqa: PTH115 - a Path would lose a last slash
     return ("program" if mode & stat.S_IXUSR else "file"), path.read_bytes()
