@@ -21,19 +21,31 @@ async def test_one_at_a_time_and_in_the_order_of_the_queue(cell: Cell) -> None:
 
     async def write(number: int) -> int:
         nonlocal inside
-        await asyncio.sleep(number * 0.1)
         async with leases.held(organisation, PLACE, who=f"writer {number}") as lease:
             inside += 1
             assert inside == 1
             order.append(number)
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.05)
             await lease.check()
             inside -= 1
             return lease.token
 
-    tokens = await asyncio.gather(*(write(number) for number in range(6)))
+    waiting = []
+    async with leases.held(organisation, PLACE, who="the first"):
+        for number in range(6):
+            waiting.append(asyncio.create_task(write(number)))
+            async with asyncio.timeout(30):
+                while await _queued(cell, organisation) <= number:  # noqa: ASYNC110 - it is in the database
+                    await asyncio.sleep(0.02)
+    tokens = await asyncio.gather(*waiting)
     assert order == sorted(order)
-    assert [*tokens] == [1, 2, 3, 4, 5, 6]
+    assert [*tokens] == [2, 3, 4, 5, 6, 7]
+
+
+async def _queued(cell: Cell, organisation: str) -> int:
+    async with cell.database.connection() as connection:
+        found = await connection.fetchval("select count(*) from write_queue where organisation = $1", organisation)
+    return int(found)
 
 
 async def test_other_places_and_organisations_do_not_wait(cell: Cell) -> None:
