@@ -8,7 +8,7 @@ leads to them. Another host follows the names back from the snapshot that it wan
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
