@@ -65,8 +65,8 @@ async def collect(
     if (count := int(size.split()[0])) > MOST_BYTES:
         raise NoCommits(f"The agent's commits take {count} bytes, and at most {MOST_BYTES} are taken.")
     bundles = before.bundles
+    await ensure(git, before)  # the agent's branches may be where they were, and this host has only the bundles
     if count:
-        await ensure(git, before)
         content = await environment.read(bundle)
         await take(content, git)
         bundles = await _beside(git, bundles, content)

@@ -11,7 +11,9 @@ from tests.unit.trees.worlds import contents, git, make_host
 from footplate.domain.addresses import Reach
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import KeptTree, TreeGround
-from footplate.domain.snapshots import NO_FILES, SCRATCH, Files, KeptSnapshot, Snapshot
+from footplate.domain.snapshots import NO_FILES, SCRATCH, Collected, Files, KeptSnapshot, Snapshot
+from footplate.environments.guardian import clock
+from footplate.environments.unsandboxed import UnsandboxedEnvironment
 from footplate.store.objects import Objects
 from footplate.trees import restoring
 from footplate.trees.git import Git
@@ -47,14 +49,27 @@ class Host:
         await self.trees.place("default", "sesn_1", [project] if project else [], ground, files)
         return self.tree
 
-    async def keep(self, project: SessionProject | None, last: KeptSnapshot | None) -> KeptSnapshot | None:
-        tree = KeptTree(organisation="default", session_id="sesn_1", project=project, files=self.tree)
-        return await self.trees.keep(tree, last)
+    def kept_tree(self, project: SessionProject | None) -> KeptTree:
+        return KeptTree(organisation="default", session_id="sesn_1", project=project, files=self.tree)
 
-    async def kept(self, project: SessionProject | None, last: KeptSnapshot | None) -> KeptSnapshot:
-        kept = await self.keep(project, last)
+    async def keep(
+        self, project: SessionProject | None, last: KeptSnapshot | None, collected: Collected | None = None
+    ) -> KeptSnapshot | None:
+        return await self.trees.keep(self.kept_tree(project), last, collected)
+
+    async def kept(
+        self, project: SessionProject | None, last: KeptSnapshot | None, collected: Collected | None = None
+    ) -> KeptSnapshot:
+        kept = await self.keep(project, last, collected)
         assert kept is not None
         return kept
+
+    async def collected(self, project: SessionProject, last: KeptSnapshot | None) -> Collected:
+        environment = UnsandboxedEnvironment(str(self.tree), deadline=clock() + 60)
+        try:
+            return await self.trees.commits(self.kept_tree(project), environment, str(self.tree), last)
+        finally:
+            await environment.aclose()
 
 
 @pytest.fixture
@@ -96,6 +111,19 @@ async def test_another_host_has_files_commits_and_index(a: Host, b: Host, app: S
     before = await b.kept(app, kept)
     (other / "loose").write_text("z\n")
     assert (await b.kept(app, before)).number == before.number + 1
+
+
+async def test_another_host_has_the_agents_commits_before_there_are_new_ones(
+    a: Host, b: Host, app: SessionProject
+) -> None:
+    tree = await a.place(app, None)
+    git(tree, "commit", "--quiet", "--allow-empty", "-m", "second")
+    collected = await a.collected(app, None)
+    assert "HEAD" in dict(collected.commits)
+    first = await a.kept(app, None, collected)
+    (await b.place(app, first) / "file").write_text("two\n")
+    assert await b.collected(app, first) == collected
+    assert (await b.kept(app, first, collected)).snapshot.commits == collected.commits
 
 
 async def test_without_projects_the_same(a: Host, b: Host) -> None:
