@@ -24,6 +24,9 @@ MOST_BYTES: Final = 128 << 20
 _MOST_BRANCHES: Final = 100
 _SECONDS: Final = 120.0
 _BUNDLE: Final = "commits.bundle"
+_TAKING: Final = {**CONFIGURATION, "pack.threads": "1"}
+# A few bytes may stand for any number: git ends itself before it takes more at once.
+_WITHIN: Final = {"GIT_ALLOC_LIMIT": "512m"}
 _LINE: Final = re.compile(r"(?P<id>[0-9a-f]{40}) (?P<name>HEAD|refs/heads/[^\x00-\x20\x7f]{1,255})")
 # Its own configuration may name programs; those are the agent's, and run nothing here.
 _MAKE: Final = """
@@ -112,7 +115,7 @@ async def take(content: bytes, git: Git) -> None:
         file = place / "pack"
         await asyncio.to_thread(file.write_bytes, content[start:])
         try:
-            await Git(git_dir=git.git_dir, configuration=CONFIGURATION).convert(
+            await Git(git_dir=git.git_dir, configuration=_TAKING, variables=_WITHIN).convert(
                 "index-pack", "--stdin", "--fix-thin", "--strict", source=file, target=place / "said"
             )
         except GitFailed as error:

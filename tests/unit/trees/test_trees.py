@@ -5,8 +5,10 @@ import contextlib
 import hashlib
 import json
 import os
+import struct
 import subprocess
 import threading
+import zlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -593,3 +595,27 @@ async def test_a_bundle_without_all_of_its_files_is_not_taken_in(host: Host, tmp
         await take(content, mirror)
     code, _ = await mirror.ask("cat-file", "-e", commit)
     assert code != 0
+
+
+async def test_a_bundle_that_stands_for_far_more_is_not_taken_in(host: Host) -> None:
+    repository(host.root / "app")
+    mirror = host.trees.git("default", SESSION, await host.place(project()))
+    base = b"a" * 0xFFFF
+    known = (await mirror.run("hash-object", "-w", "--stdin", stdin=base)).decode().strip()
+    with pytest.raises(NoCommits, match="over limit"):
+        await take(swollen(known, base, 9600), mirror)  # 600 MiB
+    await take(swollen(known, base, 96), mirror)
+
+
+def swollen(known: str, base: bytes, times: int) -> bytes:
+    """A bundle with one file, which is another file again and again."""
+    delta = number(len(base)) + number(len(base) * times) + b"\xb0\xff\xff" * times
+    first, *more = number(len(delta) >> 4)
+    header = bytes([0x80 | 7 << 4 | len(delta) & 15, first, *more])
+    pack = b"PACK" + struct.pack(">II", 2, 1) + header + bytes.fromhex(known) + zlib.compress(delta)
+    return b"# v2 git bundle\n\n" + pack + hashlib.sha1(pack).digest()
+
+
+def number(value: int) -> bytes:
+    """Seven bits at a time, as git writes it."""
+    return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80]) + number(value >> 7)
