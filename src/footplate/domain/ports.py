@@ -7,7 +7,7 @@ fences by itself: all of that is behind `TurnLog`.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Final, Literal, Protocol, runtime_checkable
 
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.brought import Brought
@@ -127,6 +127,10 @@ class Process(Protocol):
         """The end of what it said on its standard error."""
 
 
+MOST_READ: Final = 16 << 20
+"""Bytes of a file that any environment gives in one piece: the worker holds it for everybody's turns."""
+
+
 class Environment(Protocol):
     """An environment opened for one turn. Whatever it starts is dead when the turn is over or lost."""
 
@@ -164,7 +168,10 @@ class Environment(Protocol):
         """Run one program in the working directory, beside the shell."""
 
     async def read(self, path: str) -> bytes:
-        """Raises FileNotFoundError, IsADirectoryError or PermissionError; relative paths start at the root."""
+        """Raises FileNotFoundError, IsADirectoryError or PermissionError; relative paths start at the root.
+
+        With more than `MOST_READ` it may raise OSError.
+        """
 
     async def write(self, path: str, content: bytes) -> None:
         """Create or replace, parents included."""

@@ -95,6 +95,8 @@ class TurnFiles:
                 )
             except FootplateError as error:
                 log.warning("commits not collected", action="turn.no_commits", tree=name, reason=error.message)
+            except Exception:  # the turn has done its work, and is not done again for this
+                log.exception("commits not collected", action="turn.no_commits", tree=name)
 
     async def at_the_end(self) -> list[TreeSnapshot]:
         """Where nothing was ever started, and no tool called, nothing can have changed."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from footplate.domain.errors import Permanent
-from footplate.domain.ports import Environment
+from footplate.domain.ports import MOST_READ, Environment
 from footplate.domain.snapshots import EMPTY, HEAD, Collected, Snapshot
 from footplate.trees.git import Git, GitFailed
 from footplate.trees.scratch import scratch
@@ -19,8 +19,6 @@ from footplate.trees.snapshots import CONFIGURATION
 
 Commits = tuple[tuple[str, str], ...]
 
-MOST_BYTES: Final = 128 << 20
-"""Of one bundle: it is in memory once."""
 _MOST_BRANCHES: Final = 100
 _SECONDS: Final = 120.0
 _BUNDLE: Final = "commits.bundle"
@@ -62,15 +60,12 @@ async def collect(
     if made.exit_code != 0 or made.truncated:
         said = made.stderr.decode("utf-8", "replace").strip()[-500:] or made.error
         raise NoCommits(f"The agent's git could not give its commits away: {said}")
-    *lines, size = made.stdout.decode("utf-8", "surrogateescape").splitlines() or [""]
-    if not size.endswith(" bytes"):
-        lines, size = [*lines, size], "0 bytes"
-    if (count := int(size.split()[0])) > MOST_BYTES:
-        raise NoCommits(f"The agent's commits take {count} bytes, and at most {MOST_BYTES} are taken.")
+    lines = made.stdout.decode("utf-8", "surrogateescape").splitlines()
+    size = lines.pop() if lines and lines[-1].endswith(" bytes") else ""
     bundles = before.bundles
     await ensure(git, before)  # the agent's branches may be where they were, and this host has only the bundles
-    if count:
-        content = await environment.read(bundle)
+    if size:
+        content = await _read(environment, bundle, size)
         await take(content, git)
         bundles = await _beside(git, bundles, content)
     commits = await _present(git, [(name, commit) for name, commit in _named(lines) if commit != base])
@@ -91,6 +86,19 @@ async def _beside(git: Git, bundles: str | None, content: bytes) -> str:
     blob = (await git.run("hash-object", "-w", "--stdin", stdin=content)).decode().strip()
     line = f"100644 blob {blob}\t{len(before.splitlines()):06d}\n".encode()
     return (await git.run("mktree", stdin=before + line)).decode().strip()
+
+
+async def _read(environment: Environment, bundle: str, size: str) -> bytes:
+    """`size`: as it was told inside."""
+    try:
+        if (count := int(size.removesuffix(" bytes"))) <= MOST_READ:
+            content = await environment.read(bundle)
+            count = len(content)
+    except (OSError, ValueError) as error:
+        raise NoCommits(f"The agent's commits could not be read: {error}") from error
+    if count > MOST_READ:
+        raise NoCommits(f"The agent's new commits take {count} bytes, and at most {MOST_READ} are taken at once.")
+    return content
 
 
 def _script(environment: Environment, tree: str, bundle: str, known: Sequence[str]) -> str:

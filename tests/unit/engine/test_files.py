@@ -9,7 +9,7 @@ import pytest
 
 from footplate.domain import events
 from footplate.domain.agents import ResolvedConfig
-from footplate.domain.errors import Unavailable
+from footplate.domain.errors import Permanent, Unavailable
 from footplate.domain.events import Event
 from footplate.domain.running import Claim, KeptTree, OpenEnvironment, Trees
 from footplate.domain.snapshots import SCRATCH, Collected, Files, KeptSnapshot, Snapshot, TreeSnapshot
@@ -35,6 +35,12 @@ class TwinTrees:
     number: int = 0
     failures: int = 0
     looked: list[KeptTree] = field(default_factory=list)
+    asked: int = 0
+    broken: Exception | None = None
+
+    async def commits(self, *_: object) -> Collected:
+        self.asked += 1
+        raise self.broken or Permanent("There are none here.")
 
     async def keep(
         self, tree: KeptTree, last: KeptSnapshot | None, collected: Collected | None = None
@@ -76,8 +82,15 @@ CLAIM = Claim(
 )
 
 
-def files_of(trees: TwinTrees, claim: Claim = CLAIM, *, used: bool = False, **options: Any) -> TurnFiles:
-    environment = cast("OpenEnvironment", TwinEnvironment(used=used))
+def files_of(
+    trees: TwinTrees,
+    claim: Claim = CLAIM,
+    *,
+    used: bool = False,
+    seen: Mapping[str, str] | None = None,
+    **options: Any,
+) -> TurnFiles:
+    environment = cast("OpenEnvironment", TwinEnvironment(used=used, seen=seen or {}))
     return TurnFiles(cast("Trees", trees), claim, environment, **options)
 
 
@@ -151,6 +164,16 @@ async def test_a_store_that_is_away_for_a_moment_costs_no_result(trees: TwinTree
     files = files_of(trees)
     trees.number, trees.failures = 1, 2
     assert await looked(files, BASH) == [TreeSnapshot(SCRATCH, kept(1), begins=True)]
+
+
+@pytest.mark.parametrize("error", [Permanent("git failed"), OSError("too large"), ValueError("no number")])
+async def test_commits_that_cannot_be_had_fail_no_turn(trees: TwinTrees, error: Exception) -> None:
+    files = files_of(trees, seen={SCRATCH: "/tree"})
+    await looked(files, BASH)
+    trees.number, trees.broken = 1, error
+    await files.collect()
+    assert trees.asked == 1
+    assert await files.at_the_end() == [TreeSnapshot(SCRATCH, kept(1))]
 
 
 async def test_a_directory_that_a_user_named_is_left_alone(trees: TwinTrees) -> None:

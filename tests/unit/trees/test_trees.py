@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -21,6 +22,7 @@ from footplate.domain.addresses import Reach
 from footplate.domain.environments import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest, Permanent, Unavailable
 from footplate.domain.networks import Network
+from footplate.domain.ports import MOST_READ, CommandResult
 from footplate.domain.projects import Base, SessionProject
 from footplate.domain.running import Environments, TreeGround
 from footplate.domain.snapshots import Collected, Snapshot
@@ -30,6 +32,7 @@ from footplate.environments.docker.probe import find as find_docker
 from footplate.environments.guardian import clock
 from footplate.environments.opening import Sandboxed, Unsandboxed, forget
 from footplate.environments.sandbox.probe import NoSandbox, find
+from footplate.environments.unsandboxed import UnsandboxedEnvironment
 from footplate.proxy.models import ModelProxy
 from footplate.stack.dockerd import missing
 from footplate.store.objects import Objects
@@ -564,6 +567,44 @@ async def test_agents_commits_come_as_a_bundle(host: Host, environments: Environ
     assert len((await mirror.run("ls-tree", last.bundles)).splitlines()) == 2
     assert log.split() == [b"y", b"x", b"first"]
     assert git(user, "branch", "--list", "topic") == ""
+
+
+async def test_more_new_commits_than_any_environment_gives_are_not_taken_in(host: Host, tmp_path: Path) -> None:
+    repository(host.root / "app")
+    on = await host.based(project())
+    assert on.base is not None
+    tree = await host.place(on)
+    (tree / "large").write_bytes(os.urandom(MOST_READ))
+    git(tree, "add", "large")
+    git(tree, "commit", "-qm", "large")
+    environment = UnsandboxedEnvironment(str(tree), deadline=clock() + 60, home=str(tmp_path))
+    try:
+        with pytest.raises(NoCommits, match=f"at most {MOST_READ}"):
+            await collect(environment, str(tree), host.trees.git("default", SESSION, tree), on.base.commit)
+    finally:
+        await environment.aclose()
+
+
+@pytest.mark.parametrize("size", [b"many", b"9" * 5000, b"1"])
+async def test_whatever_is_said_inside_of_a_bundle_is_told_as_no_commits(host: Host, size: bytes) -> None:
+    repository(host.root / "app")
+    tree = await host.place(project())
+    with pytest.raises(NoCommits, match="could not be read"):
+        await collect(Saying(size + b" bytes\n"), str(tree), host.trees.git("default", SESSION, tree), None)
+
+
+class Saying(UnsandboxedEnvironment):
+    """Its git says what the agent likes, and its bundle cannot be read."""
+
+    def __init__(self, said: bytes) -> None:
+        super().__init__("/nonexistent", deadline=clock() + 60)
+        self._said = said
+
+    async def run(self, *_: object, **__: object) -> CommandResult:
+        return CommandResult(exit_code=0, stdout=self._said, stderr=b"", duration=0)
+
+    async def read(self, path: str) -> bytes:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
 
 
 async def test_a_crafted_bundle_is_not_taken_in(host: Host) -> None:

@@ -5,20 +5,18 @@ import errno
 import os
 from typing import Final, Literal
 
-from footplate.domain.ports import FileInfo
+from footplate.domain.ports import MOST_READ, FileInfo
 from footplate.environments.commands import content_of
 from footplate.environments.output import Reader
 from footplate.environments.spawner import Spawner
 
-READ_LIMIT: Final = 16 * 1024 * 1024
-"""What a file may have that is read in one piece: the worker holds it for everybody's turns."""
 _LIST_LIMIT: Final = 16 * 1024 * 1024
 _TIME_LIMIT: Final = 120.0
 _LAST_ERRNO: Final = max(errno.errorcode)
 
 
 async def read(spawner: Spawner, cwd: str, path: str) -> bytes:
-    return await _call(spawner, "read", cwd, path, limit=READ_LIMIT)
+    return await _call(spawner, "read", cwd, path, limit=MOST_READ)
 
 
 async def write(spawner: Spawner, cwd: str, path: str, content: bytes) -> None:
