@@ -45,8 +45,9 @@ class TurnFiles:
         }
         self._last: dict[str, KeptSnapshot] = {**claim.files.kept}
         self._begins = claim.attempt == 1
-        self._called = False
-        self._wrote = False
+        # An attempt that was lost may have called and written whatever this one does.
+        self._called = claim.attempt > 1
+        self._wrote = claim.attempt > 1
         self._collected: dict[str, Collected] = {}
         """The agent's own commits, at the end."""
         self._given = False

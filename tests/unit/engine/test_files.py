@@ -133,6 +133,17 @@ async def test_a_later_attempt_begins_with_what_the_lost_one_left(trees: TwinTre
     assert await looked(files, result(BASH)) == [TreeSnapshot(SCRATCH, kept(2))]
 
 
+@pytest.mark.parametrize(("attempt", "times"), [(1, 0), (2, 1)])
+async def test_what_a_lost_attempt_wrote_is_looked_at_where_the_next_one_only_answers(
+    trees: TwinTrees, attempt: int, times: int
+) -> None:
+    files = files_of(trees, replace(CLAIM, attempt=attempt), seen={SCRATCH: "/tree"}, each_call=False)
+    assert await looked(files, events.message("It is done.")) is None
+    await files.collect()
+    await files.at_the_end()
+    assert (trees.asked, len(trees.looked)) == (times, times)
+
+
 async def test_what_was_not_committed_is_told_again(trees: TwinTrees) -> None:
     files = files_of(trees)
     trees.number = 1
