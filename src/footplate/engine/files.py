@@ -14,13 +14,16 @@ import structlog
 
 from footplate.domain.errors import FootplateError, Unavailable
 from footplate.domain.events import TOOL_RESULTS, TOOL_USES, Event
-from footplate.domain.running import Claim, KeptTree, OpenEnvironment, Trees
+from footplate.domain.running import Claim, KeptTree, OpenEnvironment, Trees, TurnStore
 from footplate.domain.snapshots import Collected, KeptSnapshot, TreeSnapshot, may_have_written
 
 log = structlog.get_logger(__name__)
 
 _PATIENCE: Final = 30.0
 """Seconds for an object store that does not answer: a call's result is worth the wait."""
+
+_SOON: Final = 5.0
+"""Seconds, of a stopping worker's or a failed turn's."""
 
 
 class TurnFiles:
@@ -106,6 +109,18 @@ class TurnFiles:
         self._begins = False
         async with self.lock:
             return await self.look()
+
+    async def rescue(self, turns: TurnStore, claim: Claim) -> None:
+        """What changed since the last result, for a turn that is handed over or fails, if it can be had soon. Else its
+        files are those of its last result; the turn ends as it would have ended.
+        """
+        try:
+            async with asyncio.timeout(_SOON):
+                if found := await self.at_the_end():
+                    await turns.append(claim, (), files=found)
+                    self.committed(found)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the turn's own end is worth more
+            log.warning("files not kept", action="turn.files_not_kept", reason=str(error) or type(error).__name__)
 
     def _may_have_written(self, event: Event) -> bool:
         """What is told of by its result."""

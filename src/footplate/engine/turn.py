@@ -47,8 +47,6 @@ from footplate.engine.writing import alone
 log = structlog.get_logger(__name__)
 
 _AFTER_LOSS: Final = 0.5
-_FOR_FILES: Final = 5.0
-"""Seconds of a stopping worker's, for what changed since the last result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +187,7 @@ class _Turn:
             return await self._failed(error.session_error, error.advice, error.retry_after)
         except FootplateError as error:
             kind = error.session_error if isinstance(error, Permanent) else "unknown_error"
+            await self._rescue_files()
             return await self._commit(_failure(kind, error.advice))
         except Exception:
             log.exception("turn crashed", action="turn.crashed")
@@ -212,6 +211,11 @@ class _Turn:
         """Once all that could change them is dead."""
         if self._log.files is not None:
             self._last_files = await self._log.files.at_the_end()
+
+    async def _rescue_files(self) -> None:
+        """Of a turn that did not come to its end."""
+        if self._log.files is not None and not self._held.lost:
+            await self._log.files.rescue(self._parts.turns, self._claim)
 
     async def _lodge(self) -> Lodging:
         """In what waits for this turn, or anew."""
@@ -341,13 +345,7 @@ class _Turn:
         Also when it was cut off, because its tool or its model took longer than the worker had.
         """
         await failpoints.hit("before_hand_over")
-        try:
-            async with asyncio.timeout(_FOR_FILES):
-                await self._look_at_files()
-                if self._last_files:
-                    await self._parts.turns.append(self._claim, (), files=self._last_files)
-        except (FootplateError, TimeoutError) as error:  # then it goes on with those of its last result
-            log.warning("files not kept", action="turn.files_not_kept", reason=str(error))
+        await self._rescue_files()
         await self._parts.turns.hand_over(self._claim)
         self._observed.handed_over()
         log.info("turn handed over", action="turn.handed_over")
@@ -372,6 +370,7 @@ class _Turn:
     async def _failed(self, error_type: str, message: str, retry_after: float | None) -> Ended | TryAgain:
         """A temporary failure: wait and try again, within the limits."""
         claim, limits = self._claim, self._parts.limits
+        await self._rescue_files()
         most = limits.max_failures if claim.config.max_retries is None else claim.config.max_retries
         if claim.failures >= most:
             return await self._commit(_failure(error_type, message))

@@ -16,9 +16,9 @@ from footplate.domain.json import JsonObject
 from footplate.domain.ports import TurnContext
 from footplate.domain.principals import Principal
 from footplate.domain.projects import SessionProject
-from footplate.domain.running import LiveTurn, ModelGrant, OpenEnvironment
+from footplate.domain.running import LiveTurn, ModelGrant, OpenEnvironment, Trees
 from footplate.domain.services import Input
-from footplate.domain.snapshots import NO_FILES, Files
+from footplate.domain.snapshots import NO_FILES, SCRATCH, Files
 from footplate.domain.turns import Mode, Outcome, Turn, TurnStatus
 from footplate.engine.activities import SweepActivities, TurnActivities
 from footplate.engine.conversations import Conversations
@@ -65,15 +65,18 @@ class Engine:
         return TemporalWaker(self.client, self.settings)
 
     @asynccontextmanager
-    async def worker(self) -> AsyncIterator[str]:
-        """One worker; its id."""
+    async def worker(self, trees: Trees | None = None) -> AsyncIterator[str]:
+        """One worker; its id. With `trees` it keeps files, as they are when a turn is over."""
         stop = asyncio.Event()
         settings = self.settings
         async with AsyncExitStack() as exits:
             leases = Leases(self.cell.database)
             keeper = LeaseKeeper(leases, worker=ids.new_id(ids.WORKER), host="test", lease=settings.lease)
             live = await exits.enter_async_context(Live(settings.redis_url))
-            environments, models = _Folders(self.folder), await exits.enter_async_context(ModelProxy({}))
+            environments, models = (
+                _Folders(self.folder, kept=trees is not None),
+                await exits.enter_async_context(ModelProxy({})),
+            )
             conversations = Conversations(self.cell.turns, most=1 << 20, seconds=300)
             slots = Slots(
                 KeptHarnesses(most=settings.slots, seconds=settings.slot_seconds, deadline=lambda: keeper.deadline),
@@ -90,6 +93,8 @@ class Engine:
                 live=_LiveTurns(live),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
                 environments=environments,
+                trees=trees,
+                files_of_each_call=False,
                 models=models,
                 harness=lambda _: self.harness,
                 leases=keeper,
@@ -183,8 +188,9 @@ class _LiveTurns:
 
 
 class _Folders:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, kept: bool) -> None:
         self._root = root
+        self._kept = kept
 
     async def open(
         self,
@@ -201,4 +207,5 @@ class _Folders:
         del organisation, config, models, projects, files
         directory = self._root / session_id
         directory.mkdir(exist_ok=True)
-        return UnsandboxedEnvironment(str(directory), deadline=deadline, env=variables)
+        trees = {SCRATCH: directory} if self._kept else {}
+        return UnsandboxedEnvironment(str(directory), deadline=deadline, env=variables, trees=trees)

@@ -1,0 +1,65 @@
+"""What a turn wrote before it failed is in the log, and a store that does not answer fails no commit."""
+
+from pathlib import Path
+
+import pytest
+from tests.integration.engine.cell import Engine
+
+from footplate.domain import events
+from footplate.domain.addresses import Reach
+from footplate.domain.errors import ModelRefused, Overloaded
+from footplate.domain.ports import TurnContext
+from footplate.domain.running import KeptTree
+from footplate.domain.snapshots import Collected, KeptSnapshot
+from footplate.domain.turns import Outcome, TurnStatus
+from footplate.store.objects import Objects
+from footplate.trees.keeping import Keeper
+from footplate.trees.mirrors import Mirrors
+from footplate.trees.sessions import SessionTrees
+
+FAILURES = [ModelRefused("No."), Overloaded("Not now.")]
+
+
+class Full(SessionTrees):
+    """Takes nothing."""
+
+    async def keep(
+        self, tree: KeptTree, last: KeptSnapshot | None, collected: Collected | None = None
+    ) -> KeptSnapshot | None:
+        del tree, last, collected
+        raise OSError("No space left on device")
+
+
+def kept_by(kind: type[SessionTrees], at: Path) -> SessionTrees:
+    mirrors = Mirrors(at, root=str(at), reach=Reach(), seconds=60)
+    return kind(at, mirrors, Keeper(Objects.open(None, at)), seconds=60)
+
+
+async def failed(engine: Engine, trees: SessionTrees, error: Exception) -> list[int]:
+    """The numbers of the snapshots of a turn that writes and fails, time and again."""
+
+    async def work(turn: TurnContext) -> Outcome:
+        await turn.log.append([events.tool_use("bash", {"command": "true"}, call_id=f"{turn.attempt}")])
+        await turn.environment.write("file", f"{turn.attempt}".encode())
+        raise error
+
+    async with engine.worker(trees):
+        session_id = await engine.session(work, limits={"max_retries": 1})
+        await engine.send(session_id, "hi")
+        (turn,) = await engine.ended(session_id)
+    assert turn.status is TurnStatus.FAILED
+    async with engine.cell.database.connection() as connection:
+        found = await connection.fetch("select number from snapshots where session_id = $1 order by seq", session_id)
+    return [row["number"] for row in found]
+
+
+@pytest.mark.parametrize(("error", "attempts"), zip(FAILURES, (1, 2), strict=True))
+async def test_what_a_failed_attempt_wrote_is_kept(
+    idle_engine: Engine, tmp_path: Path, error: Exception, attempts: int
+) -> None:
+    numbers = await failed(idle_engine, kept_by(SessionTrees, tmp_path), error)
+    assert numbers == [*range(attempts)]
+
+
+async def test_files_that_cannot_be_kept_fail_no_commit(idle_engine: Engine, tmp_path: Path) -> None:
+    assert await failed(idle_engine, kept_by(Full, tmp_path), ModelRefused("No.")) == []
