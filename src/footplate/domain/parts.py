@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from footplate.domain.errors import ModelRefused, Permanent
+from footplate.domain.errors import FootplateError, ModelRefused, Permanent
 from footplate.domain.files import UPLOADS, name_of
 from footplate.domain.json import Json, JsonObject
 
@@ -90,6 +90,15 @@ def told(part: Part, path: str, block: JsonObject) -> JsonObject:
     context = block.get("context")
     text = f"[The user attached a file: {path} ({part.media_type}, {len(part.data)} bytes).]"
     return {"type": "text", "text": f"{text}\n{context}" if isinstance(context, str) and context else text}
+
+
+def missing(error: FootplateError, block: JsonObject) -> JsonObject:
+    """What the model is told in the place of a part that it was not given."""
+    title = block.get("title")
+    called = f" ({title})" if isinstance(title, str) and title else ""
+    kind = "An image" if block.get("type") == "image" else "A document"
+    text = f"[{kind}{called} that the user attached here is missing, tell them: {error.advice}]"
+    return {"type": "text", "text": text}
 
 
 def check_size(blocks: Sequence[JsonObject]) -> None:

@@ -250,6 +250,10 @@ class TurnContext:
     resolve: Callable[[Sequence[JsonObject]], Awaitable[Sequence[JsonObject]]] = _as_they_are
     """Blocks of an input as a model is given them: what they name is fetched, and put inside or into a file. Call it
     once for each input, right before the conversation has it. Raises `Permanent`."""
+    resolve_steering: Callable[[Sequence[JsonObject]], Awaitable[Sequence[JsonObject]]] = _as_they_are
+    """The same for a message that joins the turn. The work that goes on must not fail with it: in the place of a part
+    that cannot be had, or is not taken, stands what the model is told of it. Commit what is at hand before: it waits
+    for URLs."""
     brought: Brought = field(default_factory=Brought)
     """What the repository brings for its agents, as far as its project is trusted; of the session's base commit."""
 

@@ -12,7 +12,7 @@ from typing import Final
 from footplate.domain import parts
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.json import JsonObject
-from footplate.domain.parts import Part, PartFailed, Sources
+from footplate.domain.parts import NotTaken, Part, PartFailed, Sources
 from footplate.domain.ports import Environment
 
 _ABSENT: Final = 'for path; do [ -e "$path" ] || printf "%s\\0" "$path"; done'
@@ -49,6 +49,18 @@ class TurnInputs:
         """What a harness gives its model. Raises `Permanent` for what cannot be had or is not taken."""
         found = [await self._block(block) for block in blocks]
         parts.check_size(found)
+        return found
+
+    async def resolve_steering(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
+        """The same; what went wrong with a part stands in its place."""
+        found: list[JsonObject] = []
+        for block in blocks:
+            try:
+                one = await self._block(block)
+                parts.check_size([*found, one])
+            except (PartFailed, NotTaken) as error:
+                one = parts.missing(error, block)
+            found.append(one)
         return found
 
     async def mount(self, resources: Sequence[JsonObject]) -> None:

@@ -289,6 +289,7 @@ class _Turn:
             handover=self._parts.stopping,
             take_steering=self._take_steering,
             resolve=TurnInputs(self._parts.sources, claim.organisation, claim.config, lodging.environment).resolve,
+            resolve_steering=inputs.resolve_steering,
             context=claim.context,
             endpoints=lodging.models.endpoints,
             brought=await brought(self._parts.trees, claim),

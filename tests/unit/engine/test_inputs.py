@@ -54,6 +54,8 @@ class Files:
 class Known:
     async def file(self, organisation: str, file_id: str) -> Part:
         assert organisation == "org_a"
+        if file_id == "file_9":
+            raise PartFailed("'file_9' is gone.", help_text="Upload it again.")
         kind = {"file_1": "image/png", "file_2": "application/zip", "file_3": "text/csv"}[file_id]
         return Part(b"\xff" if kind == "application/zip" else b"bytes", kind, f"{file_id}.x", file_id)
 
@@ -176,3 +178,27 @@ async def test_files_of_the_session_are_put_where_they_are_missing(files: Files)
     files.failure = PermissionError(13, "Permission denied")
     with pytest.raises(PartFailed, match="Permission denied"):
         await inputs(files).mount(resources)
+
+
+async def test_in_a_message_that_joins_a_turn_a_missing_part_is_told_of_and_the_rest_is_given(files: Files) -> None:
+    text: JsonObject = {"type": "text", "text": "Look."}
+    picture = block("image", base64_of(b"x", "image/png"))
+    gone = block("image", {"type": "file", "file_id": "file_9"}, title="a.png")
+    archive = block("document", base64_of(b"z", "application/zip"))
+    found = await inputs(files).resolve_steering([text, gone, picture, archive])
+    assert (found[0], found[2]) == (text, picture)
+    assert found[1]["text"] == (
+        "[An image (a.png) that the user attached here is missing, tell them: 'file_9' is gone. Upload it again.]"
+    )
+    assert "A document that the user attached here is missing" in str(found[3]["text"])
+    assert "does not take application/zip" in str(found[3]["text"])
+
+
+async def test_in_a_message_that_joins_a_turn_what_is_too_much_is_told_of(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "MOST_INLINE", 5)
+    one = block("image", base64_of(b"xyz", "image/png"))
+    first, second = await inputs(files).resolve_steering([one, one])
+    assert first == one
+    assert "at most 5" in str(second["text"])

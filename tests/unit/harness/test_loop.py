@@ -307,11 +307,11 @@ async def test_an_input_is_resolved_once_and_right_before_it_is_stored(world: Wo
     model, _ = model_of(world, lambda n: [call("bash", '{"command": "echo hi"}', "c1")] if n == 0 else ["Done"])
     world.steering = [SteerMessage("sevt_1", [ev.text_block("More")])]
     harness = NativeHarness(lambda _: model, world.web)
-    await harness.run(replace(world.context(), resolve=resolve))
+    await harness.run(replace(world.context(), resolve=resolve, resolve_steering=resolve))
     assert asked == [world.content, [ev.text_block("More")]]
     prompts = [entry for entry in world.log.entries if entry.kind == "request"]
     assert all("resolved" in str(entry.body) and "image/png" in str(entry.body) for entry in prompts)
-    await harness.run(replace(world.context(), resolve=resolve))
+    await harness.run(replace(world.context(), resolve=resolve, resolve_steering=resolve))
     assert len(asked) == 2, "a later attempt finds what is stored"
 
 
@@ -323,3 +323,22 @@ async def test_a_part_that_cannot_be_had_ends_the_turn_before_the_model_is_asked
     with pytest.raises(PartFailed):
         await NativeHarness(lambda _: model, world.web).run(replace(world.context(), resolve=resolve))
     assert (world.log.entries, double.instructions) == ([], [])
+
+
+async def test_what_a_call_did_is_stored_before_a_message_that_joins_the_turn_is_fetched(world: World) -> None:
+    async def resolve(blocks: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        assert world.log.of("agent.tool_result"), "a slow URL holds nothing back"
+        assert any(entry.kind == "tool_return" for entry in world.log.entries)
+        return blocks
+
+    def answer(number: int) -> list[Chunk]:
+        if number == 0:
+            world.steering = [SteerMessage("sevt_1", [ev.text_block("More")])]
+        return [call("bash", '{"command": "echo hi"}', "c1")] if number == 0 else ["Done"]
+
+    model, double = model_of(world, answer)
+    outcome = await NativeHarness(lambda _: model, world.web).run(replace(world.context(), resolve_steering=resolve))
+    assert outcome.text == "Done"
+    result, more = double.requests[1][-1].parts
+    assert isinstance(result, ToolReturnPart)
+    assert isinstance(more, UserPromptPart)

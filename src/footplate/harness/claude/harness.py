@@ -292,4 +292,5 @@ class _Run:
 
     async def _send(self, connection: Connection, steering: Sequence[SteerMessage]) -> None:
         for item in steering:
-            await connection.send(transcript.own_uuid(item.event_id), await self._turn.resolve(item.content))
+            content = await self._turn.resolve_steering(item.content)
+            await connection.send(transcript.own_uuid(item.event_id), content)

@@ -25,7 +25,7 @@ from footplate.domain import events as ev
 from footplate.domain.errors import HandOver
 from footplate.domain.events import Event, Usage
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.ports import Entry, TurnContext
+from footplate.domain.ports import Entry, SteerMessage, TurnContext
 from footplate.domain.turns import Outcome
 from footplate.harness import endings
 from footplate.harness.leftovers import STOPPED
@@ -101,8 +101,11 @@ class Loop:
             await self._append(events, entries)
             return endings.limit_reached(self.turn.config.max_iterations)
         steering = await self._steering()
+        if steering:  # which may have to be fetched: what was done is not to wait for it
+            await self._append(events, entries)
+            events, entries = (), await self._heard(steering)
         self._request = ev.model_request_start()
-        await self._append([*events, self._request], [*entries, *steering])
+        await self._append([*events, self._request], entries)
         return None
 
     async def _ask(self) -> Outcome | None:
@@ -136,7 +139,7 @@ class Loop:
         if not self.turn.interrupt.is_set() and self._responses < self.turn.config.max_iterations:
             steering = await self._steering()
             if steering:
-                return await self._next([], steering)
+                return await self._next([], await self._heard(steering))
         return outcomes.answered(response)
 
     async def _keep_partial(self, reply: Reply) -> Outcome:
@@ -215,14 +218,18 @@ class Loop:
         await self._append(events, mapping.mark_interrupted(closed))
         return endings.interrupted("")
 
-    async def _steering(self) -> list[Entry]:
+    async def _steering(self) -> list[SteerMessage]:
         """A message that was taken may be offered again by a later attempt: each joins the conversation once."""
+        new = {message.event_id: message for message in await self.turn.take_steering()}
+        found = [message for event_id, message in new.items() if event_id not in self._inputs]
+        self._inputs |= new.keys()
+        return found
+
+    async def _heard(self, steering: Sequence[SteerMessage]) -> list[Entry]:
         entries = []
-        for message in await self.turn.take_steering():
-            if message.event_id not in self._inputs:
-                self._inputs.add(message.event_id)
-                content = await self.turn.resolve(message.content)
-                entries.append(mapping.prompt(self.turn.turn_id, [*content], source=message.event_id))
+        for message in steering:
+            content = await self.turn.resolve_steering(message.content)
+            entries.append(mapping.prompt(self.turn.turn_id, [*content], source=message.event_id))
         return entries
 
     async def _append(

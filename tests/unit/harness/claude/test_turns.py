@@ -13,7 +13,7 @@ from tests.unit.harness.twins import texts
 from footplate.domain import events as ev
 from footplate.domain.errors import HandOver, ModelRefused, Overloaded, Temporary
 from footplate.domain.json import JsonObject
-from footplate.domain.parts import NotTaken
+from footplate.domain.parts import NotTaken, PartFailed
 from footplate.domain.ports import Process, SteerMessage
 from footplate.domain.turns import TurnStatus
 from footplate.environments.guarded import GuardedEnvironment
@@ -139,6 +139,25 @@ async def test_what_is_said_meanwhile_joins_the_turn_once(desk: Desk) -> None:
     desk.steering.append(SteerMessage("sevt_7", [ev.text_block("Hurry up.")]))
     assert (await running).status is TurnStatus.COMPLETED
     assert str(desk.model.requests()[-1].body).count("Hurry up.") == 1  # in the CLI's own words around it
+
+
+async def test_what_is_said_meanwhile_is_resolved_as_what_must_not_end_the_turn(desk: Desk) -> None:
+    async def resolve(blocks: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        if "Hurry" in str(blocks):
+            raise PartFailed("The file is gone.")
+        return blocks
+
+    async def resolve_steering(blocks: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        return [*blocks, ev.text_block("A file is missing.")]
+
+    desk.next_turn("Slowly. [[script:slow]]")
+    desk.environment = desk.open()
+    context = replace(desk.context(desk.environment), resolve=resolve, resolve_steering=resolve_steering)
+    running = asyncio.create_task(desk.harness.run(context))
+    await until(desk, ev.AGENT_TOOL_USE)
+    desk.steering.append(SteerMessage("sevt_7", [ev.text_block("Hurry up.")]))
+    assert (await running).status is TurnStatus.COMPLETED
+    assert "A file is missing." in str(desk.model.requests()[-1].body)
 
 
 async def test_a_busy_provider_is_asked_again_by_the_engine(desk: Desk) -> None:
