@@ -1,9 +1,15 @@
 """`GET /v1/sessions/{id}/diff`: what may be asked, the summary, and the patch as a stream."""
 
+import asyncio
+
 import httpx2
 import pytest
 from inline_snapshot import snapshot
+from starlette.requests import ClientDisconnect
+from starlette.types import Message
 
+from footplate.api.opened_stream import streamed
+from footplate.api.wire.diffs import PATCH
 from footplate.domain.errors import Unavailable
 from footplate.domain.services import DiffAsked, ForkPoint
 from footplate.domain.snapshots import SCRATCH, FileChange, KeptSnapshot, Snapshot, TreeDiff
@@ -122,3 +128,36 @@ async def test_a_patch_is_that_of_one_repository(http: httpx2.AsyncClient, api: 
     answer = await http.get(PATH, params={"format": "patch"})
     assert answer.status_code == 400
     assert "proj_1, proj_2" in answer.text
+
+
+@pytest.mark.parametrize("gone_at", ["http.response.start", "http.response.body"])
+async def test_what_is_open_for_a_patch_is_closed_when_its_client_is_gone(api: Api, gone_at: str) -> None:
+    """Before the first piece too, when nobody has begun to read."""
+    api.diffs.pieces = [b"diff", b"more"]
+    response = await streamed(api.diffs.patch(tree()), media_type=PATCH)
+    assert api.diffs.open == 1
+
+    async def receive() -> Message:
+        raise AssertionError("an ASGI 2.4 server says it when one sends")
+
+    async def send(message: Message) -> None:
+        if message["type"] == gone_at:
+            raise OSError("The client is gone.")
+
+    with pytest.raises(ClientDisconnect):
+        await response({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send)
+    assert api.diffs.open == 0
+
+
+async def test_what_is_open_for_a_patch_is_closed_when_its_request_is_cancelled(api: Api) -> None:
+    api.diffs.pieces = [b"diff"]
+    response = await streamed(api.diffs.patch(tree()), media_type=PATCH)
+
+    async def gone() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(_: Message) -> None:
+        await asyncio.Event().wait()
+
+    await response({"type": "http", "asgi": {"spec_version": "2.3"}}, gone, send)
+    assert api.diffs.open == 0

@@ -4,14 +4,12 @@ None of them is a transaction of the log's: git may take a while, and others may
 safe is that the same files are the same commit, and a branch that has it is left as it is.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-
 from fastapi import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from footplate.api.auth import Asking
 from footplate.api.openapi import takes
+from footplate.api.opened_stream import streamed
 from footplate.api.replies import reply
 from footplate.api.requests import read_body, read_query
 from footplate.api.routing import router_of
@@ -49,14 +47,4 @@ async def read_bundle(request: Request, session_id: str, principal: Asking) -> R
     query = read_query(request, ReadBundle)
     service = services_of(request).leaving
     departure = await service.find(principal, session_id, DepartureAsked(project_id=query.project_id, writes=False))
-    async with AsyncExitStack() as opening:
-        pieces = await opening.enter_async_context(service.bundle(departure))
-        first = await anext(pieces, b"")  # what goes wrong before there is anything to say is an answer of its own
-        return StreamingResponse(_sent(first, pieces, opening.pop_all()), media_type=BUNDLE)
-
-
-async def _sent(first: bytes, rest: AsyncIterator[bytes], until: AsyncExitStack) -> AsyncIterator[bytes]:
-    async with until:
-        yield first
-        async for piece in rest:
-            yield piece
+    return await streamed(service.bundle(departure), media_type=BUNDLE)

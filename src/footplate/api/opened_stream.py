@@ -1,0 +1,35 @@
+"""A stream of bytes from something that is open meanwhile: a git process, a place among the few that may run.
+
+It is closed with the response, also when that never sent a piece: a generator whose client was gone before it began
+would hold it open until it is collected.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+
+class OpenedStream(StreamingResponse):
+    def __init__(self, pieces: AsyncIterator[bytes], until: AsyncExitStack, *, media_type: str) -> None:
+        super().__init__(pieces, media_type=media_type)
+        self._until = until
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._until:
+            await super().__call__(scope, receive, send)
+
+
+async def streamed(opening: AbstractAsyncContextManager[AsyncIterator[bytes]], *, media_type: str) -> OpenedStream:
+    """What goes wrong before there is anything to say is an answer of its own."""
+    async with AsyncExitStack() as opened:
+        pieces = await opened.enter_async_context(opening)
+        first = await anext(pieces, b"")
+        return OpenedStream(_all(first, pieces), opened.pop_all(), media_type=media_type)
+
+
+async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in rest:
+        yield piece
