@@ -13,7 +13,7 @@ from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.hosts import data_of, host
 
 from footplate.stack import Stack
-from footplate.testing import Step, replies, text, tool
+from footplate.testing import Step, replies, reply, text, tool
 
 NAMES = {"native": "bash", "claude": "Bash"}
 FAST = {"FOOTPLATE_LEASE": "4", "FOOTPLATE_HEARTBEAT_TIMEOUT": "6"}
@@ -212,3 +212,31 @@ async def test_a_file_that_came_with_a_message_is_there_on_another_host(
         assert said(await client.run_turn(session_id, "[[script:look]]", patience=120)) == ["a.txtb.txt"]
     finally:
         await second.stop()
+
+
+@pytest.mark.parametrize("harness", ["native", "claude"])
+async def test_a_file_that_the_model_was_told_of_is_there_when_the_host_is_lost_at_once(
+    cluster: Cluster, client: Client, harness: str
+) -> None:
+    """No call was made, and the turn did not end: a file is kept with the words that tell of it."""
+    look = tool(NAMES[harness], {"command": "cat .footplate/uploads/*/a.txt"})
+    slow = text("one two three four five six seven eight", chunks=8, delay=8)
+    await cluster.model.install("look", replies(reply(look, first_attempts=[[slow]]), [text("Seen.")]))
+    first, second = host(cluster, "a", "sandbox"), host(cluster, "b", "sandbox")
+    made = await client.sdk.beta.files.upload(file=("a.txt", b"a.txt"))
+    session_id = await client.session(await client.agent(extra_body={"harness": harness}))
+    document = {"type": "document", "source": {"type": "file", "file_id": made.id}, "deliver": "file"}
+    event: Any = {"type": "user.message", "content": [{"type": "text", "text": "[[script:look]]"}, document]}
+    await first.start()
+    async with client.stream(session_id) as stream:
+        await client.sdk.beta.sessions.events.send(session_id, events=[event])
+        await stream.until("span.model_request_start", patience=120)
+        await asyncio.sleep(1)
+        await first.kill()
+        await asyncio.to_thread(shutil.rmtree, data_of(cluster, "a"))
+        await client.sdk.beta.files.delete(made.id)
+        await second.start()
+        try:
+            assert said(await stream.until_idle(patience=120)) == ["a.txt"]
+        finally:
+            await second.stop()

@@ -288,7 +288,7 @@ class _Turn:
             interrupt=self._interrupt,
             handover=self._parts.stopping,
             take_steering=self._take_steering,
-            resolve=TurnInputs(self._parts.sources, claim.organisation, claim.config, lodging.environment).resolve,
+            resolve=inputs.resolve,
             resolve_steering=inputs.resolve_steering,
             context=claim.context,
             endpoints=lodging.models.endpoints,
