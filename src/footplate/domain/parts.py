@@ -7,7 +7,6 @@ to be seen.
 import base64
 import hashlib
 import mimetypes
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -59,7 +58,10 @@ class Part:
 
 
 class Sources(Protocol):
-    """Where bytes come from that are not in the input. Both raise `PartFailed`."""
+    """Where bytes come from that are not in the input. All raise `PartFailed`."""
+
+    async def size(self, organisation: str, file_id: str) -> int:
+        """Of a file, which is not loaded for it."""
 
     async def file(self, organisation: str, file_id: str) -> Part: ...
 
@@ -101,19 +103,45 @@ def missing(error: FootplateError, block: JsonObject) -> JsonObject:
     return {"type": "text", "text": text}
 
 
-def check_size(blocks: Sequence[JsonObject]) -> None:
-    """Of those that are inline, all together."""
-    size = sum(_length(block.get("source")) for block in blocks)
-    if size > MOST_INLINE:
-        raise NotTaken(
-            f"The input has {size} bytes that the model is to be given as they are, and at most {MOST_INLINE} are.",
-            help_text="Deliver large parts as files: `deliver: file`.",
-        )
+class Inline:
+    """What an input gives to the model as it is, counted while its blocks are made ready: what is too much is refused
+    before it is loaded, where its size is known, and in any case before the next block is.
+    """
+
+    def __init__(self) -> None:
+        self._size = 0
+
+    def announce(self, size: int) -> None:
+        """Of a block that comes next. Raises `NotTaken`."""
+        if self._size + size > MOST_INLINE:
+            raise NotTaken(
+                f"The input has {self._size + size} bytes or more that the model is to be given as they are, text "
+                f"included, and at most {MOST_INLINE} are.",
+                help_text="Deliver large parts as files: `deliver: file`.",
+            )
+
+    def add(self, block: JsonObject) -> None:
+        """One that is ready. Raises `NotTaken`."""
+        size = length(block)
+        self.announce(size)
+        self._size += size
 
 
-def _length(source: Json) -> int:
-    data = source.get("data") if isinstance(source, dict) and source.get("type") == "base64" else None
-    return len(data) * 3 // 4 if isinstance(data, str) else 0
+def length(block: JsonObject) -> int:
+    """Bytes that a block has in it: its text, or those of its source, which is 0 for one that only names them."""
+    source = block.get("source")
+    if not isinstance(source, dict):
+        return _bytes_of(block.get("text"))
+    data = source.get("data")
+    if source.get("type") == "base64" and isinstance(data, str):
+        return len(data) * 3 // 4 - data[-2:].count("=")
+    return _bytes_of(data)
+
+
+def _bytes_of(text: Json) -> int:
+    if not isinstance(text, str):
+        return 0
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
 def _takes(media_type: str, *, harness: str, model: str) -> bool:

@@ -12,18 +12,23 @@ from typing import Final
 from footplate.domain import parts
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.json import JsonObject
-from footplate.domain.parts import NotTaken, Part, PartFailed, Sources
+from footplate.domain.parts import Inline, NotTaken, Part, PartFailed, Sources
 from footplate.domain.ports import Environment
 
 _ABSENT: Final = 'for path; do [ -e "$path" ] || printf "%s\\0" "$path"; done'
+_UNREAD: Final = "The file {!r} cannot be read by this worker."
 
 
 class NoSources:
     """Of a worker that was given none."""
 
+    async def size(self, organisation: str, file_id: str) -> int:
+        del organisation
+        raise PartFailed(_UNREAD.format(file_id))
+
     async def file(self, organisation: str, file_id: str) -> Part:
         del organisation
-        raise PartFailed(f"The file {file_id!r} cannot be read by this worker.")
+        raise PartFailed(_UNREAD.format(file_id))
 
     async def url(self, url: str) -> Part:
         raise PartFailed(f"{url} cannot be fetched by this worker.")
@@ -47,20 +52,17 @@ class TurnInputs:
 
     async def resolve(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
         """What a harness gives its model. Raises `Permanent` for what cannot be had or is not taken."""
-        found = [await self._block(block) for block in blocks]
-        parts.check_size(found)
-        return found
+        inline = parts.Inline()
+        return [await self._block(block, inline) for block in blocks]
 
     async def resolve_steering(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
         """The same; what went wrong with a part stands in its place."""
-        found: list[JsonObject] = []
+        inline, found = parts.Inline(), []
         for block in blocks:
             try:
-                one = await self._block(block)
-                parts.check_size([*found, one])
+                found.append(await self._block(block, inline))
             except (PartFailed, NotTaken) as error:
-                one = parts.missing(error, block)
-            found.append(one)
+                found.append(parts.missing(error, block))
         return found
 
     async def mount(self, resources: Sequence[JsonObject]) -> None:
@@ -85,15 +87,26 @@ class TurnInputs:
             ) from error
         self._written()
 
-    async def _block(self, block: JsonObject) -> JsonObject:
+    async def _block(self, block: JsonObject, inline: Inline) -> JsonObject:
         source = block.get("source")
         if block.get("type") not in {"image", "document"} or not isinstance(source, dict):
-            return block
-        part = await self._part(source, str(block.get("title") or ""))
-        if block.get("deliver") != "file":
-            return parts.inline(part, block, harness=self._config.harness, model=self._config.model)
-        await self._write(part.path, part.data)
-        return parts.told(part, f"{self._environment.root}/{part.path}", block)
+            found = block
+        elif block.get("deliver") == "file":
+            part = await self._part(source, str(block.get("title") or ""))
+            await self._write(part.path, part.data)
+            found = parts.told(part, f"{self._environment.root}/{part.path}", block)
+        else:
+            inline.announce(await self._size(block, source))
+            part = await self._part(source, str(block.get("title") or ""))
+            found = parts.inline(part, block, harness=self._config.harness, model=self._config.model)
+        inline.add(found)
+        return found
+
+    async def _size(self, block: JsonObject, source: JsonObject) -> int:
+        """As far as it is known before it is loaded: a URL's is not, and has a limit of its own."""
+        if source.get("type") == "file":
+            return await self._sources.size(self._organisation, str(source.get("file_id")))
+        return parts.length(block)
 
     async def _part(self, source: JsonObject, title: str) -> Part:
         match source.get("type"):

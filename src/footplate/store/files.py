@@ -105,11 +105,14 @@ class FileObjects:
 
     async def read(self, organisation: str, file_id: str) -> tuple[StoredFile, bytes]:
         """Whole; for a turn, whose organisation the file has to be of."""
+        file = await self.find(organisation, file_id)
+        return file, b"".join([piece async for piece in self.pieces(file)])
+
+    async def find(self, organisation: str, file_id: str) -> StoredFile:
         row = await self._database.fetchrow("file", file_id, organisation)
         if row is None:
             raise NotFound("file", file_id)
-        file = stored_file(row)
-        return file, b"".join([piece async for piece in self.pieces(file)])
+        return stored_file(row)
 
 
 class FileRemovals:

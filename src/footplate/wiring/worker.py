@@ -186,15 +186,25 @@ class _Sources:
         self._files = files
         self.url = fetcher.fetch
 
+    async def size(self, organisation: str, file_id: str) -> int:
+        try:
+            return (await self._files.find(organisation, file_id)).size_bytes
+        except NotFound as error:
+            raise _gone(file_id) from error
+
     async def file(self, organisation: str, file_id: str) -> Part:
         try:
             file, data = await self._files.read(organisation, file_id)
         except NotFound as error:
-            raise PartFailed(
-                f"The file {file_id!r}, which the input names, is not there any more.",
-                help_text="It was deleted or has expired: upload it again, and send the message with its new id.",
-            ) from error
+            raise _gone(file_id) from error
         return Part(data, file.mime_type, file.filename, file.id)
+
+
+def _gone(file_id: str) -> PartFailed:
+    return PartFailed(
+        f"The file {file_id!r}, which the input names, is not there any more.",
+        help_text="It was deleted or has expired: upload it again, and send the message with its new id.",
+    )
 
 
 class _LiveTurns:

@@ -52,14 +52,23 @@ class Files:
 
 
 class Known:
+    def __init__(self) -> None:
+        self.loaded: list[str] = []
+
+    async def size(self, organisation: str, file_id: str) -> int:
+        assert organisation == "org_a"
+        return 5 if file_id == "file_1" else 1
+
     async def file(self, organisation: str, file_id: str) -> Part:
         assert organisation == "org_a"
         if file_id == "file_9":
             raise PartFailed("'file_9' is gone.", help_text="Upload it again.")
+        self.loaded.append(file_id)
         kind = {"file_1": "image/png", "file_2": "application/zip", "file_3": "text/csv"}[file_id]
         return Part(b"\xff" if kind == "application/zip" else b"bytes", kind, f"{file_id}.x", file_id)
 
     async def url(self, url: str) -> Part:
+        self.loaded.append(url)
         return Part(b"%PDF", "application/pdf", url.rpartition("/")[2])
 
 
@@ -68,8 +77,8 @@ def files() -> Files:
     return Files()
 
 
-def inputs(files: Files, config: ResolvedConfig = CLAUDE) -> TurnInputs:
-    return TurnInputs(Known(), "org_a", config, cast("Environment", files), files.told)
+def inputs(files: Files, config: ResolvedConfig = CLAUDE, known: Known | None = None) -> TurnInputs:
+    return TurnInputs(known or Known(), "org_a", config, cast("Environment", files), files.told)
 
 
 def block(kind: str, source: JsonObject, **more: Any) -> JsonObject:
@@ -202,3 +211,20 @@ async def test_in_a_message_that_joins_a_turn_what_is_too_much_is_told_of(
     first, second = await inputs(files).resolve_steering([one, one])
     assert first == one
     assert "at most 5" in str(second["text"])
+
+
+async def test_text_counts_and_what_is_too_much_is_not_loaded(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "MOST_INLINE", 6)
+    known = Known()
+    picture = block("image", {"type": "file", "file_id": "file_1"})
+    other = block("document", {"type": "url", "url": "https://x/a.pdf"})
+    words: JsonObject = {"type": "text", "text": "\u00e9"}
+    for given in ([words, picture, other], [picture, words, other]):
+        with pytest.raises(NotTaken, match=r"has 7 bytes or more .* text included, and at most 6"):
+            await inputs(files, known=known).resolve(given)
+    assert known.loaded == ["file_1"], "the first time it was known before"
+    with pytest.raises(NotTaken, match="at most 6"):
+        await inputs(files).resolve(
+            [block("document", {"type": "text", "media_type": "text/plain", "data": "7 bytes"})]
+        )
+    assert await inputs(files, known=known).resolve([picture])
