@@ -6,7 +6,8 @@ part that is written to a file has the same path each time, so one that was writ
 
 import base64
 import binascii
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from typing import Final
 
 from footplate.domain import parts
@@ -14,6 +15,7 @@ from footplate.domain.agents import ResolvedConfig
 from footplate.domain.json import JsonObject
 from footplate.domain.parts import Inline, NotTaken, Part, PartFailed, Sources
 from footplate.domain.ports import Environment
+from footplate.domain.running import Claim
 
 _ABSENT: Final = 'for path; do [ -e "$path" ] || printf "%s\\0" "$path"; done'
 _UNREAD: Final = "The file {!r} cannot be read by this worker."
@@ -65,16 +67,27 @@ class TurnInputs:
                 found.append(parts.missing(error, block))
         return found
 
-    async def mount(self, resources: Sequence[JsonObject]) -> None:
-        """Files of the session that are not in its tree, or not any more; one that is there is left as it is."""
-        places = {str(resource["mount_path"]): str(resource["file_id"]) for resource in resources}
+    async def mount(self, claim: Claim, last_completed: Callable[[Claim], Awaitable[datetime | None]]) -> None:
+        """Files of the session that are not in its tree, or not any more; one that is there is left as it is.
+
+        One that an earlier turn had, and that can be had no more, is the session's affair: who deleted it from both
+        places does not want it back.
+        """
+        places = {str(resource["mount_path"]): resource for resource in claim.resources}
         if not places:
             return
         looked = await self._environment.run(["sh", "-c", _ABSENT, "sh", *places])
         if looked.exit_code != 0:
             raise PartFailed("Whether the session's files are in its tree cannot be told: its environment has no sh.")
         for path in looked.stdout.decode().split("\0")[:-1]:
-            part = await self._sources.file(self._organisation, places[path])
+            resource = places[path]
+            try:
+                part = await self._sources.file(self._organisation, str(resource["file_id"]))
+            except PartFailed as error:
+                completed = await last_completed(claim)
+                if completed is not None and datetime.fromisoformat(str(resource["created_at"])) < completed:
+                    continue
+                raise _never_had(claim.session_id, resource, error) from error
             await self._write(path, part.data)
 
     async def _write(self, path: str, content: bytes) -> None:
@@ -120,6 +133,14 @@ class TurnInputs:
                 return Part(_decoded(str(source.get("data") or "")), str(source.get("media_type")), title)
             case other:
                 raise PartFailed(f"A source of type {other!r} is not known.")
+
+
+def _never_had(session_id: str, resource: JsonObject, error: PartFailed) -> PartFailed:
+    return PartFailed(
+        f"The session's file {resource['mount_path']} cannot be put into its tree: {error.message}",
+        help_text="Remove it from the session, and add another if it is needed: "
+        f"DELETE /v1/sessions/{session_id}/resources/{resource['id']}.",
+    )
 
 
 def _decoded(data: str) -> bytes:

@@ -272,7 +272,7 @@ class _Turn:
         assert self._log.files is not None
         given = self._log.files.given
         inputs = TurnInputs(self._parts.sources, claim.organisation, claim.config, lodging.environment, given)
-        await inputs.mount(claim.resources)
+        await inputs.mount(claim, self._parts.turns.last_completed)
         kept, lodging.harness = lodging.harness, None  # the harness's own from here on
         return TurnContext(
             organisation=claim.organisation,

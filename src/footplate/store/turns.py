@@ -8,6 +8,7 @@ belongs to in the same statement, so a stale one changes nothing and raises `Fen
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Protocol
 
 import asyncpg
@@ -143,6 +144,11 @@ class Turns:
     async def turn_events(self, claim: Claim) -> Sequence[Event]:
         rows = await self._database.fetch("turn_positions", claim.session_id, claim.first_seq)
         return [Event(row["type"], await self._body(row["body"], row["object_key"]), row["event_id"]) for row in rows]
+
+    async def last_completed(self, claim: Claim) -> datetime | None:
+        row = await self._database.fetchrow("last_completed", claim.session_id)
+        found: datetime | None = row["started_at"] if row is not None else None
+        return found
 
     async def entries(self, claim: Claim, after: int) -> list[Entry]:
         """Conversation entries from index `after` on. Those of a turn's own session are never archived meanwhile."""

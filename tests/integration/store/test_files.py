@@ -1,6 +1,7 @@
 """Files in PostgreSQL and the object store: whole or gone, whoever is killed in between; and nobody else's."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 from footplate.domain.running import Claim
+from footplate.domain.turns import Outcome, TurnStatus
 from footplate.store import files
 from footplate.store.files import FileObjects, FileRemovals
 
@@ -135,6 +137,11 @@ async def test_a_turn_knows_the_sessions_files_and_a_fork_has_them_too(cell: Cel
     again = await cell.claims.claim(principal.organisation, session_id, "wrkr_2")
     assert isinstance(again, Claim)
     assert again.resources == [resource]
+    assert await cell.turns.last_completed(again) is None
+    await cell.turns.finish(again, Outcome(status=TurnStatus.COMPLETED))
+    completed = await cell.turns.last_completed(again)
+    assert completed is not None
+    assert completed < datetime.now(UTC)
     for wrong in (somebody(), principal):
         with pytest.raises(NotFound):
             async with cell.units.unit(wrong, None) as unit:

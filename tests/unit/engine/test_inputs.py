@@ -6,16 +6,19 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.unit.engine.parts import CLAIM
 
 from footplate.domain import parts
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.json import JsonObject
 from footplate.domain.parts import NotTaken, Part, PartFailed
 from footplate.domain.ports import CommandResult, Environment
+from footplate.domain.running import Claim
 from footplate.engine.inputs import NoSources, TurnInputs
 
 CLAUDE = ResolvedConfig(harness="claude", model="claude-opus-5", system="")
@@ -176,17 +179,21 @@ async def test_what_cannot_be_written_or_had_is_said(files: Files) -> None:
         await none.resolve([block("image", {"type": "base64", "media_type": "image/png", "data": "%"})])
 
 
+async def never(_: Claim) -> datetime | None:
+    return None
+
+
 async def test_files_of_the_session_are_put_where_they_are_missing(files: Files) -> None:
     files.written = {"b": b"the agent's own by now"}
     places = [("a b/\u00e9", "file_1"), ("b", "file_2"), ("c", "file_3")]
     resources: list[JsonObject] = [{"mount_path": path, "file_id": file_id} for path, file_id in places]
-    await inputs(files).mount(resources)
+    await inputs(files).mount(replace(CLAIM, resources=resources), never)
     assert files.written == {"b": b"the agent's own by now", "a b/\u00e9": b"bytes", "c": b"bytes"}
-    await inputs(files).mount([])
+    await inputs(files).mount(CLAIM, never)
     files.written = {}
     files.failure = PermissionError(13, "Permission denied")
     with pytest.raises(PartFailed, match="Permission denied"):
-        await inputs(files).mount(resources)
+        await inputs(files).mount(replace(CLAIM, resources=resources), never)
 
 
 async def test_in_a_message_that_joins_a_turn_a_missing_part_is_told_of_and_the_rest_is_given(files: Files) -> None:
@@ -228,3 +235,30 @@ async def test_text_counts_and_what_is_too_much_is_not_loaded(files: Files, monk
             [block("document", {"type": "text", "media_type": "text/plain", "data": "7 bytes"})]
         )
     assert await inputs(files, known=known).resolve([picture])
+
+
+async def test_a_file_of_the_session_that_is_gone_ends_a_turn_only_if_no_turn_ever_had_it(files: Files) -> None:
+    added = datetime(2026, 1, 2, tzinfo=UTC)
+    gone: JsonObject = {
+        "id": "sesrsc_1",
+        "mount_path": "a",
+        "file_id": "file_9",
+        "created_at": added.isoformat().replace("+00:00", "Z"),
+    }
+    there: JsonObject = {**gone, "mount_path": "b", "file_id": "file_1"}
+    claim = replace(CLAIM, resources=[gone, there])
+
+    async def after(_: Claim) -> datetime | None:
+        return added + timedelta(seconds=1)
+
+    async def before(_: Claim) -> datetime | None:
+        return added - timedelta(seconds=1)
+
+    await inputs(files).mount(claim, after)
+    assert files.written == {"b": b"bytes"}
+    for last in (before, never):
+        with pytest.raises(PartFailed, match="'file_9' is gone") as caught:
+            await inputs(files).mount(claim, last)
+        assert "DELETE /v1/sessions/sesn_1/resources/sesrsc_1" in caught.value.help_text
+    files.written["a"] = b"kept with the tree"
+    await inputs(files).mount(claim, never)

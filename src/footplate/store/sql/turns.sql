@@ -26,6 +26,9 @@ join events e on e.session_id = t.session_id and e.seq = t.position
 join steps st on st.session_id = t.session_id and st.position = t.position
 where t.session_id = $1 and t.id = $2
 
+-- name: last_completed
+select max(started_at) as started_at from turns where session_id = $1 and status = 'completed'
+
 -- name: next_step
 select s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
        e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode,
