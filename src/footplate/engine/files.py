@@ -54,6 +54,9 @@ class TurnFiles:
         self._collected: dict[str, Collected] = {}
         """The agent's own commits, at the end."""
         self._given = False
+        self._looked = False
+        self._uses = False
+        """A call was made: until then all that is written came with the input, however many appends it takes."""
         self._reads: set[str] = set()
         """Calls that write nothing."""
         self.lock = asyncio.Lock()
@@ -64,6 +67,8 @@ class TurnFiles:
         uses = [event for event in events if event.type in TOOL_USES]
         self._reads |= {event.id for event in uses if not may_have_written(event)}
         self._wrote = self._wrote or any(event.id not in self._reads for event in uses)
+        self._uses = self._uses or bool(uses)
+        self._begins = self._begins and not (uses and self._looked)
         begins = self._begins and bool(uses)
         self._called = self._called or bool(uses) or self._given
         given, self._given = self._given, False
@@ -75,7 +80,7 @@ class TurnFiles:
 
     async def look(self) -> list[TreeSnapshot]:
         """What changed since the last time. Under the lock."""
-        begins, self._begins = self._begins, False
+        begins, self._begins, self._looked = self._begins, self._begins and not self._uses, True
         found = []
         for name, tree in self._kept.items():
             kept = await self._keep(tree, self._last.get(name), self._collected.get(name))

@@ -121,9 +121,12 @@ async def test_a_file_that_an_input_brought_comes_with_what_tells_of_it(trees: T
     trees.number = 1
     assert await looked(files) == [TreeSnapshot(SCRATCH, kept(1), begins=True)]
     assert await looked(files) is None
+    files.given()
     trees.number = 2
+    assert await looked(files) == [TreeSnapshot(SCRATCH, kept(2), begins=True)], "it came with the input too"
+    trees.number = 3
     assert await looked(files, BASH) is None, "the turn's own work from here on"
-    assert await looked(files, result(BASH)) == [TreeSnapshot(SCRATCH, kept(2))]
+    assert await looked(files, result(BASH)) == [TreeSnapshot(SCRATCH, kept(3))]
 
 
 async def test_a_later_attempt_begins_with_what_the_lost_one_left(trees: TwinTrees) -> None:
