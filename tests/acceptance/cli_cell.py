@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from jsonschema import Draft202012Validator
+
 from footplate.stack.ports import free_port
 
+SCHEMAS: Final = Path(__file__).resolve().parents[2] / "docs" / "schemas"
 SCRIPTS: Final[Mapping[str, Any]] = {
     "default": [
         [{"text": "I say hello.", "chunks": 3}, {"tool": "bash", "input": {"command": "echo hello"}}],
@@ -31,6 +34,13 @@ SCRIPTS: Final[Mapping[str, Any]] = {
     "here": [[{"tool": "bash", "input": {"command": "pwd > here.txt"}}], [{"text": "Here."}]],
     "nap": [[{"tool": "bash", "input": {"command": "sleep 4"}}], [{"text": "Still here."}]],
 }
+
+
+def fits(name: str, text: str) -> Any:
+    """What a command printed, held against its schema."""
+    value = json.loads(text)
+    Draft202012Validator(json.loads((SCHEMAS / f"{name}.json").read_text())).validate(value)
+    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import resource
 import signal
 import sys
@@ -11,13 +12,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from jsonschema import Draft202012Validator
-from tests.acceptance.cli_cell import Cell, Done
+from tests.acceptance.cli_cell import Cell, Done, fits
 
 from footplate.cli import answers, local
 from footplate.client import AsyncFootplate
-
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -40,16 +38,10 @@ async def client(cell: Cell) -> AsyncIterator[AsyncFootplate]:
         yield made
 
 
-def _fits(name: str, text: str) -> Any:
-    value = json.loads(text)
-    Draft202012Validator(json.loads((SCHEMAS / f"{name}.json").read_text())).validate(value)
-    return value
-
-
 async def _json(cell: Cell, schema: str, *arguments: str) -> Any:
     done = await cell.run(*arguments, "--json")
     assert done.err == ""
-    return _fits(schema, done.out)
+    return fits(schema, done.out)
 
 
 async def _until(process: asyncio.subprocess.Process, text: bytes) -> None:
@@ -78,7 +70,7 @@ async def test_run_as_json(cell: Cell) -> None:
 
 async def test_run_as_lines(cell: Cell) -> None:
     done = await cell.run("run", "--output", "stream-json", "--previews", "Say hello")
-    lines = [_fits("run-line", line) for line in done.out.splitlines()]
+    lines = [fits("run-line", line) for line in done.out.splitlines()]
     types = [line["type"] for line in lines]
     assert types[0] == "user.message"
     assert types[-2:] == ["session.status_idle", "result"]
@@ -147,7 +139,7 @@ async def test_the_prompt_may_come_from_a_pipe(cell: Cell) -> None:
         stdout=asyncio.subprocess.PIPE,
     )
     out, _ = await process.communicate(b"Say hello\nfrom here")
-    assert _fits("run", out.decode())["status"] == "completed"
+    assert fits("run", out.decode())["status"] == "completed"
 
 
 async def test_failed_is_1(cell: Cell) -> None:
@@ -252,7 +244,7 @@ async def test_logs(cell: Cell) -> None:
     session_id = (await _json(cell, "run", "run", "Say hello"))["session_id"]
     text = (await cell.run("logs")).out
     assert text.startswith("> Say hello\nI say hello.\n  bash  echo hello  ok ")
-    lines = [_fits("log-line", line) for line in (await cell.run("logs", session_id, "--json")).out.splitlines()]
+    lines = [fits("log-line", line) for line in (await cell.run("logs", session_id, "--json")).out.splitlines()]
     assert lines[-1]["type"] == "session.status_idle"
     last = (await cell.run("logs", "--tail", "2", "--json")).out.splitlines()
     assert [json.loads(line)["id"] for line in last] == [each["id"] for each in lines[-2:]]
@@ -282,7 +274,7 @@ async def test_fork(cell: Cell) -> None:
     assert longer[: place + 1] == log[: place + 1]
     assert [json.loads(line) for line in (await cell.run("logs", parent, "--json")).out.splitlines()] == log
     wrong = await cell.run("fork", parent, "--at", "sevt_none", "--json")
-    assert (wrong.code, _fits("session", wrong.out)["error"]["code"]) == (1, "invalid_request")
+    assert (wrong.code, fits("session", wrong.out)["error"]["code"]) == (1, "invalid_request")
 
 
 async def test_interrupt_archive_rm(cell: Cell) -> None:
@@ -298,7 +290,7 @@ async def test_interrupt_archive_rm(cell: Cell) -> None:
     assert session_id in (await cell.run("ls", "--quiet", "--all")).out
     assert (await _json(cell, "deleted", "rm", "--yes", session_id))[0]["type"] == "session_deleted"
     gone = await cell.run("show", session_id, "--json")
-    assert (gone.code, _fits("session-detail", gone.out)["error"]["code"]) == (1, "not_found")
+    assert (gone.code, fits("session-detail", gone.out)["error"]["code"]) == (1, "not_found")
 
 
 async def test_agents_and_environments(cell: Cell) -> None:
@@ -319,8 +311,8 @@ async def test_agents_and_environments(cell: Cell) -> None:
 
 
 async def test_profiles_and_doctor(cell: Cell) -> None:
-    assert _fits("profiles", (await cell.run("config", "list", "--json")).out)[-1]["name"] == "local"
-    assert {each["state"] for each in _fits("doctor", (await cell.run("doctor", "--json")).out)} <= {"ok", "warning"}
+    assert fits("profiles", (await cell.run("config", "list", "--json")).out)[-1]["name"] == "local"
+    assert {each["state"] for each in fits("doctor", (await cell.run("doctor", "--json")).out)} <= {"ok", "warning"}
 
 
 async def test_a_key_that_is_wrong_is_1_and_says_where_it_came_from(cell: Cell) -> None:
@@ -345,9 +337,22 @@ async def test_completion_lists_live_ids_in_time(cell: Cell) -> None:
     assert min(spent) < 0.2
 
 
-def test_every_schema_is_used_here() -> None:
-    text = Path(__file__).read_text()
-    assert [name for name in answers.SCHEMAS if f'"{name}"' not in text] == []
+def test_some_answer_is_held_against_every_schema() -> None:
+    tests = Path(__file__).parent.parent
+    text = "".join(path.read_text() for place in ("acceptance", "unit/cli") for path in (tests / place).glob("*.py"))
+    held = set(re.findall(r'(?:fits|schema|_json)\((?:cell, )?"([a-z-]+)"', text))
+    assert [name for name in answers.SCHEMAS if name not in held] == []
+
+
+async def test_files_come_and_go(cell: Cell, tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("the blue door\n")
+    made = await _json(cell, "file", "files", "upload", str(path))
+    assert (made["filename"], made["size_bytes"]) == ("notes.txt", 14)
+    assert made in await _json(cell, "files", "files", "ls")
+    assert (await cell.run("files", "get", made["id"])).out == "the blue door\n"
+    assert [gone["id"] for gone in await _json(cell, "deleted", "files", "rm", made["id"])] == [made["id"]]
+    assert (await cell.run("files", "get", made["id"])).code == 1
 
 
 async def test_a_transcript_comes_and_goes(cell: Cell, tmp_path: Path) -> None:
@@ -360,7 +365,7 @@ async def test_a_transcript_comes_and_goes(cell: Cell, tmp_path: Path) -> None:
     assert await _json(cell, "import", "import", str(tmp_path / "transcript.jsonl")) == [done]
     assert "Remember the blue door" in (await cell.run("logs", done["session_id"])).out
     place = {"CLAUDE_CONFIG_DIR": str(tmp_path / "config")}
-    pulled = json.loads((await cell.run("pull", done["session_id"], "--json", **place)).out)
+    pulled = fits("pull", (await cell.run("pull", done["session_id"], "--json", **place)).out)
     (written,) = (tmp_path / "config" / "projects").rglob("*.jsonl")
     assert (pulled["path"], pulled["command"]) == (str(written), f"claude --resume {written.stem}")
     assert json.loads(written.read_text()) == {**line, "sessionId": written.stem}

@@ -1,7 +1,6 @@
 """A session's work leaves by the command line, in every harness: into a checkout, as a branch, merged on the server."""
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from bench.prove.clients import Client
 from bench.prove.cluster import Cluster, open_cluster
+from tests.acceptance.cli_cell import fits
 
 from footplate.stack import Stack
 from footplate.testing import replies, text, tool
@@ -66,9 +66,14 @@ async def test_work_leaves_by_the_command_line(cluster: Cluster, user: Path, tmp
         server = {"FOOTPLATE_BASE_URL": cluster.base_urls[0], "FOOTPLATE_API_KEY": cluster.key}
         return await run(user, sys.executable, "-m", "footplate", *argv, **server)
 
+    code, out, err = await footplate("projects", "ls", "--json")
+    assert [project["id"] for project in fits("projects", out)] == [made["id"]], err
+    code, out, err = await footplate("projects", "show", made["id"], "--json")
+    assert fits("project", out)["id"] == made["id"], err
     code, out, err = await footplate("apply", session, "--json")
     assert code == 0, err
-    assert (json.loads(out)["status"], json.loads(out)["files"]) == ("applied", 3)
+    applied = fits("applied", out)
+    assert (applied["status"], applied["files"]) == ("applied", 3)
     assert await git(user, "status", "--porcelain") == "M file\n?? in/\n?? loose"
     await git(user, "stash", "-q", "-u")
 
@@ -76,7 +81,7 @@ async def test_work_leaves_by_the_command_line(cluster: Cluster, user: Path, tmp
     assert (code, "is checked out" in err, "footplate apply" in err) == (1, True, True)
     code, out, err = await footplate("merge", session, "--into", "next", "-m", "From the agent", "--json")
     assert code == 0, err
-    assert json.loads(out)["status"] == "fast_forwarded"
+    assert fits("left", out)["status"] == "fast_forwarded"
     assert (await git(user, "log", "--format=%s", "next")).splitlines() == ["From the agent", "agent: second", "first"]
     code, _, err = await footplate("merge", session, "--into", "next")
     assert (code, err.startswith("Nothing to do")) == (0, True)
@@ -86,8 +91,9 @@ async def test_work_leaves_by_the_command_line(cluster: Cluster, user: Path, tmp
     code, _, err = await footplate("push", session)
     assert code == 0, err
     assert await git(user, "rev-parse", f"footplate/{session}") == await git(user, "rev-parse", "next")
-    code, _, err = await footplate("export", session, "--patch", str(tmp_path / "x.patch"))
+    code, out, err = await footplate("export", session, "--patch", str(tmp_path / "x.patch"), "--json")
     assert code == 0, err
+    fits("exported", out)
     await git(user, "apply", "--check", str(tmp_path / "x.patch"))
 
     (user / "file").write_text("three\n")
