@@ -14,6 +14,8 @@ from bench.prove.figure import Figure
 
 _SNAPSHOT: Final = 1.4
 _DIFF: Final = 1.3
+_LOOSE: Final = 3
+"""Times that in a small sample, which has only to be sane."""
 _MEMORY: Final = 64 * 1024
 
 
@@ -22,8 +24,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     found = [await measure(files, rounds) for files in sizes]
     patch, grown = await asyncio.to_thread(diff_memory)
     told = "; ".join(_told(files, it) for files, it in zip(sizes, found, strict=True))
+    loose = _LOOSE if quick else 1
     holds = grown < _MEMORY and all(
-        _ratio(it.snapshot, it.bare_snapshot) <= _SNAPSHOT and _ratio(it.diff, it.bare_diff) <= _DIFF for it in found
+        _ratio(it.snapshot, it.bare_snapshot) <= _SNAPSHOT * loose and _ratio(it.diff, it.bare_diff) <= _DIFF * loose
+        for it in found
     )
     return Figure(
         text=f"{told}; a diff of {patch / 1e6:.1f} MB was streamed with {grown / 1024:.0f} MB of extra memory, git's "
