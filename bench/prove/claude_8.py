@@ -20,6 +20,7 @@ from bench.prove.clients import Client, texts
 from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.figure import Figure, require
 from footplate.domain import events
+from footplate.domain.projects import PRIVATE_TREES
 from footplate.environments.opening import WORKSPACES
 from footplate.environments.reaper import leases
 from footplate.stack.leftovers import wait_until
@@ -32,7 +33,7 @@ _BREATHES: Final = {"descriptors": 4}
 _MIB: Final = 1 << 20
 _SETTLES_WITHIN: Final = 60.0
 _GROUPS: Final = Path("/sys/fs/cgroup")
-_OF_SESSIONS: Final = (WORKSPACES, "objects")
+_OF_SESSIONS: Final = (WORKSPACES, PRIVATE_TREES, "objects")
 _SCRIPTS: Final = {
     "works": replies([tool("Bash", {"command": "seq 1 2000 > made; wc made"})], [text("Made.")]),
     "talks": replies([text("Well.")]),
