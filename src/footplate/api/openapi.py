@@ -12,7 +12,7 @@ from footplate.api.wire.answers import Error
 from footplate.api.wire.base import Body, Parameters
 from footplate.api.wire.environments import EnvironmentCreate, EnvironmentUpdate
 from footplate.api.wire.events import SendEvents
-from footplate.api.wire.files import FileResource
+from footplate.api.wire.files import FileResourceParams
 from footplate.api.wire.forks import SessionFork
 from footplate.api.wire.projects import ProjectCreate, ProjectUpdate, WorkspaceCreate, WorkspaceUpdate
 from footplate.api.wire.sessions import SessionCreate, SessionUpdate
@@ -33,7 +33,7 @@ BODIES: Final[tuple[type[Body], ...]] = (
     ProjectUpdate,
     WorkspaceCreate,
     WorkspaceUpdate,
-    FileResource,
+    FileResourceParams,
 )
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {"model": Error, "description": "Refused; asking again changes nothing, but for 429."},

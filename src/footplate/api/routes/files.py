@@ -103,7 +103,7 @@ async def retrieve_file(request: Request, file_id: str, principal: Asking) -> Re
 @router.get(
     "/{file_id}/content",
     response_class=Response,
-    responses={200: {"description": "The bytes, as they were uploaded.", "content": {"application/octet-stream": {}}}},
+    responses={200: {"description": "The bytes, as they were uploaded.", "content": {"*/*": {}}}},
 )
 async def read_file(request: Request, file_id: str, principal: Asking) -> Response:
     read_query(request, NoParameters)

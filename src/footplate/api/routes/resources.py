@@ -12,7 +12,7 @@ from footplate.api.requests import read_body, read_nothing, read_query
 from footplate.api.routing import router_of
 from footplate.api.services import services_of
 from footplate.api.wire import answers, files
-from footplate.api.wire.files import FileResource, ListResources
+from footplate.api.wire.files import FileResourceParams, ListResources
 from footplate.api.wire.lists import NoParameters
 from footplate.domain.errors import InvalidRequest, NotFound
 from footplate.domain.files import Resources
@@ -22,9 +22,9 @@ from footplate.domain.services import Unit
 router = router_of("/v1/sessions/{session_id}/resources", "sessions")
 
 
-@router.post("", response_model=answers.FileResource, openapi_extra=takes(body=FileResource))
+@router.post("", response_model=answers.FileResource, openapi_extra=takes(body=FileResourceParams))
 async def add_resource(request: Request, session_id: str, principal: Asking) -> Response:
-    body, raw = await read_body(request, FileResource)
+    body, raw = await read_body(request, FileResourceParams)
     added = files.resource(await services_of(request).reads.file(principal, body.file_id), body)
 
     async def work(unit: Unit) -> Changed:

@@ -15,7 +15,7 @@ from footplate.domain.json import JsonObject
 MOST_IDS: Final = 100
 
 
-class FileResource(Body):
+class FileResourceParams(Body):
     """A file of the organisation, to lie in the session's tree."""
 
     type: Literal["file"]
@@ -26,7 +26,7 @@ class FileResource(Body):
     ] = None
 
 
-FileResources = Annotated[list[FileResource], Field(max_length=MOST_RESOURCES)]
+FileResources = Annotated[list[FileResourceParams], Field(max_length=MOST_RESOURCES)]
 
 
 class ListResources(Parameters):
@@ -55,7 +55,7 @@ def answer(file: StoredFile) -> JsonObject:
     }
 
 
-def resource(file: StoredFile, asked: FileResource) -> JsonObject:
+def resource(file: StoredFile, asked: FileResourceParams) -> JsonObject:
     now = timestamp(datetime.now(UTC))
     return {
         "id": ids.new_id(ids.RESOURCE),
