@@ -1,7 +1,8 @@
 """A workspace can say what it likes to git: nothing of it runs on the host, and nothing outside is read or written.
 
 Each trick is planted in a session's tree, and most in the project's own repository too. Then the host does all that it
-does with a session's files: placing, snapshots, packs, diffs, the agent's commits, restoring, forks, on three hosts.
+does with a session's files: placing, snapshots, packs, diffs, the agent's commits, restoring, forks, pushing, merging,
+on three hosts.
 At last plain git does one command in the same tree, and there the trick has to work: one that could not is none.
 """
 
@@ -28,8 +29,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     operations = sum(outcome.operations for outcome in outcomes)
     text = (
         f"{len(set(chosen))} tricks, {len(outcomes)} times: of {operations} operations of the host (placing, snapshots,"
-        " packs, diffs, commits, restoring, forks) none ran, read or wrote anything outside; with plain git in the same"
-        f" tree {worked} of {len(outcomes)} worked"
+        " packs, diffs, commits, restoring, forks, pushes, merges) none ran, read or wrote anything outside; with plain"
+        f" git in the same tree {worked} of {len(outcomes)} worked"
     )
     return Figure(
         text=faults[0] if faults else text,

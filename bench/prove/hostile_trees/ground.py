@@ -4,6 +4,7 @@ A program of the agent's leaves a mark when it runs outside its sandbox; inside,
 """
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import secrets
@@ -20,12 +21,14 @@ from footplate.domain.addresses import Reach
 from footplate.domain.environments import Backend
 from footplate.domain.networks import Network
 from footplate.domain.projects import SessionProject
-from footplate.domain.running import Environments, KeptTree, TreeGround
+from footplate.domain.running import Environments, KeptTree, OpenEnvironment, TreeGround
 from footplate.domain.snapshots import Files, KeptSnapshot
 from footplate.environments.opening import Sandboxed
 from footplate.environments.sandbox.probe import find
 from footplate.store.objects import Objects
+from footplate.trees.commits import NoCommits
 from footplate.trees.keeping import Keeper
+from footplate.trees.leaving import Leaver
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.reading import DiffReader
 from footplate.trees.sessions import SessionTrees
@@ -57,6 +60,8 @@ class Ground:
             (self.repository / name).parent.mkdir(exist_ok=True)
             (self.repository / name).write_text(content)
         plain(self.repository, "git add -A && git commit -qm first")
+        plain(self.repository, "git switch -qc next && echo x > beside && git add -A && git commit -qm next")
+        plain(self.repository, "git switch -q main")
         (self.outside / "secret").write_text(self.secret)
         (self.outside / "config").write_text(f'[host]\n\ttoken = "{self.secret}"\n')
         repository = self.outside / "repository"
@@ -99,6 +104,31 @@ class Kept:
         return Files({PROJECT: self.last}, self.owners)
 
 
+class _Lease:
+    token = 1
+
+    async def check(self) -> None:
+        """Nobody else is there."""
+
+
+class Alone:
+    """Nobody else writes."""
+
+    @asynccontextmanager
+    async def held(
+        self,
+        organisation: str,
+        place: str,
+        *,
+        who: str,
+        wait: float = 0,
+        named: str | None = None,
+        successor: bool = False,
+    ) -> AsyncIterator[_Lease]:
+        del organisation, place, who, wait, named, successor
+        yield _Lease()
+
+
 class Host:
     """One of several workers' machines, which share the projects and the object store."""
 
@@ -111,6 +141,7 @@ class Host:
         self.mirror = mirrors.path(ORGANISATION, PROJECT)
         self.trees = SessionTrees(data, mirrors, Keeper(self.shelf), seconds=60)
         self.reader = DiffReader(data, self.shelf, at_once=1)
+        self.leaver = Leaver(data, self.reader, mirrors, Alone(), at_once=1)
 
     async def environments(self) -> Environments:
         backend = Backend(name="sandbox", network=Network(), cuts_network=True)
@@ -141,9 +172,20 @@ class Host:
         await self.trees.place(ORGANISATION, session_id, [project], ground, files)
         return tree
 
-    async def keep(self, session_id: str, project: SessionProject, last: KeptSnapshot | None) -> KeptSnapshot:
+    async def keep(
+        self,
+        session_id: str,
+        project: SessionProject,
+        last: KeptSnapshot | None,
+        environment: OpenEnvironment | None = None,
+    ) -> KeptSnapshot:
+        """With an environment, as at the end of a turn: the agent's own commits too."""
         tree = KeptTree(organisation=ORGANISATION, session_id=session_id, project=project, files=self.tree(session_id))
-        kept = await self.trees.keep(tree, last)
+        collected = None
+        if environment is not None:
+            with contextlib.suppress(NoCommits):  # its git directory is not fit for any
+                collected = await self.trees.commits(tree, environment, environment.root, last)
+        kept = await self.trees.keep(tree, last, collected)
         assert kept is not None
         return kept
 

@@ -7,12 +7,14 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
 from bench.prove.hostile_trees.ground import FORGED, ORGANISATION, PROJECT, Ground, Host, Kept, opened
 from bench.prove.hostile_trees.lair import Lair, Trick
 from footplate.domain.environments import EnvironmentConfig
+from footplate.domain.leaving import Departure, Step, message_of
 from footplate.domain.projects import SessionProject, Trust
 from footplate.domain.running import OpenEnvironment
 from footplate.domain.snapshots import KeptSnapshot, TreeDiff
@@ -71,6 +73,7 @@ class _Trial:
                 second = await self._did("another snapshot", a.keep(_SESSION, project, first))
                 await self._did("diff", self._diff(a, first, second))
                 await self._did("the agent's commits", self._commits(a, environment))
+            second = await self._did("the end of a turn", a.keep(_SESSION, project, second, environment))
             await self._did("the same host again", a.place(_SESSION, project, Kept(second)))
         await self._did("diff elsewhere", self._diff(b, first, second))
         await self._did("restoring elsewhere", b.place(_SESSION, project, Kept(second)))
@@ -83,6 +86,8 @@ class _Trial:
             (host.tree(_FORK) / "forked").write_text("forked\n")
             await self._did("snapshot of a fork", host.keep(_FORK, project, third))
         await self._did("what a commit brings", a.trees.brought(ORGANISATION, project))
+        for host in (a, c):
+            await self._leave(host, third, host.data.name)
         if elsewhere.snapshot.tree != second.snapshot.tree:
             self._fault("restoring elsewhere", "the restored files are others")
         await self._look_for_secrets()
@@ -102,7 +107,10 @@ class _Trial:
         self.ground.mark.unlink(missing_ok=True)
         project = await self._did("fetching the project", host.based(replace(self.project, base=None)))
         await self._did("placing", host.place(_SESSION, project, None))
-        kept = await self._did("snapshot at the base", host.keep(_SESSION, project, None))
+        (host.tree(_SESSION) / "new").write_text("new\n")
+        kept = await self._did("a snapshot", host.keep(_SESSION, project, None))
+        self.project = project
+        await self._leave(host, kept, "d")
         await self._did("what a commit brings", host.trees.brought(ORGANISATION, project))
         await self._did("restoring", self.hosts[2].place(_SESSION, project, Kept(kept)))
 
@@ -118,18 +126,22 @@ class _Trial:
         if await _refs(git) != before:
             self._fault("the agent's commits", "references of the host's were moved")
 
+    async def _leave(self, host: Host, kept: KeptSnapshot, name: str) -> None:
+        """All ways by which a session's work gets into the project, and to the user."""
+        message = message_of(_SESSION, None, None)
+        step = Step(session_id=_SESSION, seq=1, snapshot=kept.snapshot, taken_at=datetime.now(UTC), message=message)
+        departure = Departure(files=_difference(None, kept), project=self.project, steps=[step])
+        await self._did("push", host.leaver.push(departure, f"pushed-{name}", who="x", wait=5))
+        await self._did("merge", host.leaver.merge(departure, "next", who="x", wait=5))
+        await self._did("bundle", self._bundled(host, departure))
+
+    async def _bundled(self, host: Host, departure: Departure) -> None:
+        async with host.leaver.bundle(departure) as pieces:
+            self._search("a bundle", b"".join([piece async for piece in pieces]))
+
     async def _diff(self, host: Host, old: KeptSnapshot, new: KeptSnapshot) -> None:
         for first, second in ((None, new), (old, new)):
-            diff = TreeDiff(
-                organisation=ORGANISATION,
-                session_id=_SESSION,
-                owners=(),
-                tree=PROJECT,
-                name="app",
-                beside=False,
-                old=first,
-                new=second,
-            )
+            diff = _difference(first, second)
             await host.reader.changes(diff)
             async with host.reader.patch(diff) as pieces:
                 self._search("a diff", b"".join([piece async for piece in pieces]))
@@ -222,6 +234,19 @@ class _Trial:
 
     def _fault(self, operation: str, what: str) -> None:
         self.outcome.faults.append(f"{self.trick.name}: {operation}: {what}")
+
+
+def _difference(old: KeptSnapshot | None, new: KeptSnapshot) -> TreeDiff:
+    return TreeDiff(
+        organisation=ORGANISATION,
+        session_id=_SESSION,
+        owners=(),
+        tree=PROJECT,
+        name="app",
+        beside=False,
+        old=old,
+        new=new,
+    )
 
 
 async def _refs(git: Git) -> bytes:
