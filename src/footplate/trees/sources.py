@@ -32,6 +32,7 @@ _BRANCH: Final = "main"
 # Of a repository that a branch is written to: none of its programs run, and what is checked out stays as it is.
 _RECEIVING: Final = {
     "core.hooksPath": os.devnull,
+    "core.alternateRefsCommand": "/bin/false",
     "core.fsmonitor": "false",
     "gc.auto": "0",
     "maintenance.auto": "false",

@@ -341,6 +341,7 @@ async def test_no_program_of_the_repository_runs(world: World) -> None:
         hook.write_text(f"#!/bin/sh\ntouch {witness}\n")
         hook.chmod(0o755)
     git(world.user, "config", "core.fsmonitor", f"touch {witness}; false")
+    git(world.user, "config", "core.alternateRefsCommand", f"touch {witness}; true")
     session = await world.session()
     change(session.tree, 3, "three")
     (session.tree / ".gitattributes").write_text("* filter=evil merge=evil diff=evil\n")
