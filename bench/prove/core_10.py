@@ -28,8 +28,8 @@ DOMAIN: Final = ROOT / "src" / "footplate" / "domain"
 _CONTRACT: Final = "The domain does no I/O"
 _MAY_IMPORT: Final = frozenset(
     {
-        *("asyncio", "collections", "contextlib", "dataclasses", "datetime", "enum", "footplate", "ipaddress", "json"),
-        *("pathlib", "posixpath", "re", "secrets", "shlex", "time", "typing", "urllib"),
+        *("asyncio", "base64", "collections", "contextlib", "dataclasses", "datetime", "enum", "footplate", "hashlib"),
+        *("ipaddress", "json", "pathlib", "posixpath", "re", "secrets", "shlex", "time", "typing", "urllib"),
     }
 )
 """`asyncio`, `contextlib` and `pathlib` for the types of ports, `posixpath` and `urllib.parse` to read names: to run

@@ -41,7 +41,7 @@ BODY_IDS: Final = {
 """Fields of request bodies that name something else, and what they name."""
 INSTEAD: Final = ("project_ids", "workspace_id")
 """Of these a body has one or the other."""
-ASKED_APART: Final = frozenset({"custom_tool_use_id", "at_event_id"})
+ASKED_APART: Final = frozenset({"custom_tool_use_id", "at_event_id", "project_id"})
 """Fields that name a part of the session itself; see `core_9`."""
 INSIDE: Final = frozenset({"file_id"})
 """Fields that some bodies have further inside; see `compare_files`."""

@@ -14,6 +14,7 @@ from footplate.api.wire.environments import EnvironmentCreate, EnvironmentUpdate
 from footplate.api.wire.events import SendEvents
 from footplate.api.wire.files import FileResourceParams
 from footplate.api.wire.forks import SessionFork
+from footplate.api.wire.leaving import SessionMerge, SessionPush
 from footplate.api.wire.projects import ProjectCreate, ProjectUpdate, WorkspaceCreate, WorkspaceUpdate
 from footplate.api.wire.sessions import SessionCreate, SessionUpdate
 from footplate.api.wire.transcripts import SessionImport
@@ -28,6 +29,8 @@ BODIES: Final[tuple[type[Body], ...]] = (
     SessionUpdate,
     SessionFork,
     SessionImport,
+    SessionMerge,
+    SessionPush,
     SendEvents,
     ProjectCreate,
     ProjectUpdate,

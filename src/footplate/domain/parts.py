@@ -6,7 +6,6 @@ to be seen.
 
 import base64
 import hashlib
-import mimetypes
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -14,6 +13,19 @@ from footplate.domain.errors import FootplateError, ModelRefused, Permanent
 from footplate.domain.files import UPLOADS, name_of
 from footplate.domain.json import Json, JsonObject
 
+_EXTENSIONS: Final = {
+    "application/json": ".json",
+    "application/pdf": ".pdf",
+    "image/gif": ".gif",
+    "image/jpeg": ".jpg",
+    "image/png": ".png",
+    "image/webp": ".webp",
+    "text/csv": ".csv",
+    "text/html": ".html",
+    "text/markdown": ".md",
+    "text/plain": ".txt",
+}
+"""Of parts without a name. Not the machine's own list: a part has the same path on every host."""
 MOST_INLINE: Final = 24_000_000
 """Bytes of one input that a model is given as they are: in base64 they fit into a request of 32 MB."""
 PDF: Final = "application/pdf"
@@ -53,7 +65,7 @@ class Part:
     @property
     def path(self) -> str:
         """Below the working directory. The same part is at the same path, however often it is written."""
-        name = name_of(self.name, mimetypes.guess_extension(self.media_type) or "")
+        name = name_of(self.name, _EXTENSIONS.get(self.media_type, ""))
         return f"{UPLOADS}/{self.key or hashlib.sha256(self.data).hexdigest()[:16]}/{name}"
 
 

@@ -1,5 +1,7 @@
 """What holds for every route: keys, the envelope, request ids, sizes, unknown fields, cursors, health."""
 
+import json
+import re
 from typing import Any
 
 import anthropic
@@ -234,6 +236,8 @@ async def test_openapi_describes_bodies_and_queries(api: Api) -> None:
     create = schema["paths"]["/v1/agents"]["post"]
     reference = create["requestBody"]["content"]["application/json"]["schema"]["$ref"]
     assert reference.rsplit("/", 1)[1] in schema["components"]["schemas"]
+    referred = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(schema)))
+    assert referred <= schema["components"]["schemas"].keys()
     names = [parameter["name"] for parameter in schema["paths"]["/v1/sessions"]["get"]["parameters"]]
     assert {"statuses[]", "created_at[gte]", "page"} <= set(names)
     assert BASE not in str(schema)
