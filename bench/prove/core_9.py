@@ -25,6 +25,8 @@ _SAMPLES: Final = 400
 _SAMPLES_QUICK: Final = 12
 _TRANSCRIPTS: Final = ("/import", "/transcript")
 """Routes for sessions of Claude Code alone."""
+_LEAVING: Final = ("/merge", "/push", "/bundle")
+"""Routes for sessions with a project alone."""
 _TELLS: Final = 4.5
 """Standard errors from chance: seen once in some 150,000 comparisons that have nothing to tell."""
 
@@ -107,7 +109,10 @@ async def _owner_may(document: Document, operation: Operation, owner: Organisati
         return
     for question, _ in strangers.questions(operation, document, mine):
         reply = await question.ask(owner.http)
-        require(holds=reply.status == httpx2.codes.OK, otherwise=f"{operation} cannot be asked by its owner: {reply}")
+        # The owner is told what these lack: a session without a project has no branch to write.
+        lacks = operation.path.endswith(_LEAVING) and "works on no project" in reply.body
+        allowed = reply.status == httpx2.codes.OK or lacks
+        require(holds=allowed, otherwise=f"{operation} cannot be asked by its owner: {reply}")
         return
 
 
