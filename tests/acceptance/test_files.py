@@ -13,6 +13,7 @@ from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.hosts import data_of, host
 
 from footplate.stack import Stack
+from footplate.stack.leftovers import wait_until
 from footplate.testing import Step, replies, reply, text, tool
 
 NAMES = {"native": "bash", "claude": "Bash"}
@@ -173,7 +174,11 @@ async def test_a_fork_has_the_files_of_its_event_and_a_diff_tells_what_changed(
         whole = await patch()
         await asyncio.to_thread(shutil.move, cluster.directory / "data" / "trees", tmp_path / "gone")
         assert await patch() == whole, "from the object store alone it is the same"
-        assert not [*(cluster.directory / "data" / "diffs").iterdir()]
+
+        async def nothing_left() -> bool:
+            return not [*(cluster.directory / "data" / "diffs").iterdir()]
+
+        assert await wait_until(nothing_left, 10)
     place = projects / "app" if with_project else tmp_path / "empty"
     await asyncio.to_thread(apply, whole, place)
     assert ((place / "file").read_text(), (place / "made-3").read_text()) == ("more\n", "3\n")
