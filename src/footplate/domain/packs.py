@@ -24,6 +24,11 @@ def short(snapshot: Snapshot) -> str:
     return hashlib.sha256(f"{snapshot.tree} {snapshot.apart or ''}{bundles}".encode()).hexdigest()[:16]
 
 
+def number_of(name: str) -> int | None:
+    """Of the snapshot that a pack of this name leads to."""
+    return int(match["number"]) if (match := NAME.fullmatch(name)) is not None else None
+
+
 @dataclass(frozen=True, slots=True)
 class Leading:
     """What leads to some snapshots, as far as it is in one folder."""

@@ -127,11 +127,6 @@ def bases_of(organisation: str, project_id: str) -> str:
     return f"{organisation}/projects/{project_id}/bases"
 
 
-def number_of(pack: str) -> int | None:
-    """Of the snapshot that a pack of this name leads to."""
-    return int(found) if (found := pack.partition("-")[0]).isdigit() else None
-
-
 def may_have_written(call: Event) -> bool:
     """Whether a tool's call can have changed files. Who is not known to leave them alone may have."""
     return call.type != AGENT_TOOL_USE or call.body.get("name") not in _ONLY_READ

@@ -31,6 +31,7 @@ from footplate.store.archives import Archives
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.objects import Objects
 from footplate.store.retention_deletions import named_by_rows
+from footplate.store.snapshots import snapshot_of
 
 log = structlog.get_logger(__name__)
 
@@ -176,7 +177,7 @@ async def _told(connection: Connection, session_id: str) -> Told:
     snapshots: dict[str, set[tuple[int, Snapshot]]] = {}
     bases: set[str] = set()
     for found in await connection.fetch(SQL["snapshots_of_session"], session_id):
-        place = (found["number"], Snapshot(found["files"], found["apart"], bundles=found["bundles"]))
+        place = (found["number"], snapshot_of(found))
         snapshots.setdefault(found["tree"], set()).add(place)
         bases |= {found["base"]} - {None}
     states: tuple[State, ...] = ("deleting", "living", "pinned")

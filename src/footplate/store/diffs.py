@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from footplate.domain.errors import InvalidRequest, NotFound
+from footplate.domain.errors import NotFound
 from footplate.domain.principals import Principal
 from footplate.domain.services import DiffAsked
 from footplate.domain.snapshots import SCRATCH, Files, KeptSnapshot, TreeDiff
+from footplate.store import projects
 from footplate.store.archives import Archives
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.forks import find_position
@@ -77,10 +78,4 @@ def _names(head: Row, project_id: str | None) -> dict[str, str]:
     names = {tree: str(head["bases"].get(tree, {}).get("name") or tree) for tree in trees_of(head["project_ids"])}
     if project_id is None:
         return names
-    if project_id not in head["project_ids"]:
-        raise InvalidRequest(
-            f"project_id: session {head['id']!r} does not work on {project_id!r}",
-            field="project_id",
-            help_text="Its `project_ids` has those that it works on.",
-        )
-    return {project_id: names[project_id]}
+    return {project_id: names[projects.worked_on(head, project_id)]}

@@ -1,17 +1,18 @@
 """What of a session may leave, and as what it left before: questions to the log, answered without any file."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Refused
 from footplate.domain.leaving import Departure, DepartureAsked, NothingToLeave, Step, message_of
 from footplate.domain.principals import Principal
-from footplate.domain.projects import SessionProject
-from footplate.domain.snapshots import KeptSnapshot, Snapshot, TreeDiff
+from footplate.domain.projects import Base, SessionProject
+from footplate.domain.snapshots import KeptSnapshot, TreeDiff
+from footplate.store import projects
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.records import Row
-from footplate.store.snapshots import files_at
+from footplate.store.snapshots import files_at, snapshot_of
 
 
 class Departures:
@@ -84,7 +85,7 @@ async def _steps(
         Step(
             session_id=row["session_id"],
             seq=row["seq"],
-            snapshot=Snapshot(row["files"], row["apart"], tuple(sorted(row["commits"].items())), row["bundles"]),
+            snapshot=snapshot_of(row),
             taken_at=row["created_at"],
             message=row["departed"] or message_of(head["id"], message, head["title"]),
         )
@@ -97,9 +98,8 @@ async def _project(connection: Connection, principal: Principal, head: Row, proj
     rows = await connection.fetch(SQL["projects_of"], [project_id], principal.organisation)
     if not rows:
         raise NotFound("project", project_id)
-    row = rows[0]
-    stored: Mapping[str, object] = {**dict(row), "base": head["bases"].get(project_id)}
-    return SessionProject.load(stored)  # type: ignore[arg-type]  # a row's values, of which it takes what is JSON
+    given = projects.given(rows[0], Base.load(head["bases"].get(project_id)))
+    return replace(given, name=rows[0]["name"])  # as people call it now
 
 
 def _chosen(head: Row, project_id: str | None) -> str:
@@ -115,10 +115,4 @@ def _chosen(head: Row, project_id: str | None) -> str:
             field="project_id",
             help_text=f"Name one of {', '.join(ids)}.",
         )
-    if project_id is not None and project_id not in ids:
-        raise InvalidRequest(
-            f"project_id: session {head['id']!r} does not work on {project_id!r}",
-            field="project_id",
-            help_text="Its `project_ids` has those that it works on.",
-        )
-    return project_id or ids[0]
+    return ids[0] if project_id is None else projects.worked_on(head, project_id)

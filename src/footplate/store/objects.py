@@ -67,12 +67,7 @@ class Objects:
 
     async def names(self, prefix: str) -> list[str]:
         """What objects below the folder `prefix` are called there."""
-        with _translated():
-            return [
-                item["path"].removeprefix(f"{prefix}/")
-                async for batch in self._store.list(prefix=f"{prefix}/")
-                for item in batch
-            ]
+        return [one.key.removeprefix(f"{prefix}/") for one in await self.stored(prefix)]
 
     async def folders(self, prefix: str = "") -> list[str]:
         """What folders there are right below the folder `prefix`, or at the top."""

@@ -159,10 +159,10 @@ async def of_session(
         return ()
     rows = await connection.fetch(SQL["projects_of"], list(project_ids), organisation)
     found = {row["id"]: row for row in rows}
-    return tuple(_given(found[project_id], Base.load(bases.get(project_id))) for project_id in project_ids)
+    return tuple(given(found[project_id], Base.load(bases.get(project_id))) for project_id in project_ids)
 
 
-def _given(row: Row, base: Base | None) -> SessionProject:
+def given(row: Row, base: Base | None) -> SessionProject:
     return SessionProject(
         id=row["id"],
         name=row["name"] if base is None else base.name,
@@ -172,6 +172,17 @@ def _given(row: Row, base: Base | None) -> SessionProject:
         branch=row["branch"],
         base=base,
     )
+
+
+def worked_on(session: Row, project_id: str) -> str:
+    """The same id. Raises `InvalidRequest` unless it is of one of the session's projects."""
+    if project_id not in session["project_ids"]:
+        raise InvalidRequest(
+            f"project_id: session {session['id']!r} does not work on {project_id!r}",
+            field="project_id",
+            help_text="Its `project_ids` has those that it works on.",
+        )
+    return project_id
 
 
 def _refuse_archived(noun: str, found: Project | Workspace) -> None:

@@ -15,7 +15,8 @@ from typing import Final
 import structlog
 
 from footplate import failpoints
-from footplate.domain.snapshots import number_of, prefix_of
+from footplate.domain.packs import number_of
+from footplate.domain.snapshots import prefix_of
 from footplate.store.archives import Archives
 from footplate.store.archives_format import Kind, Line
 from footplate.store.database import SQL, Connection, Database

@@ -15,7 +15,7 @@ select h.session_id is not null as living,
 from (select $1::text as id) s left join session_heads h on h.session_id = s.id
 
 -- name: snapshots_of_session
-select tree, number, files, apart, bundles, base from snapshots where session_id = $1
+select tree, number, files, apart, commits, bundles, base from snapshots where session_id = $1
 
 -- name: lock_bases
 -- Against `decide_base`, which takes it shared: a base that nobody needs goes before somebody begins with it, or stays.
