@@ -111,6 +111,11 @@ class SessionProject:
     base: Base | None = None
     """None: no turn has begun yet."""
 
+    @property
+    def base_commit(self) -> str | None:
+        """None: no turn has begun yet, or the repository had no commit then."""
+        return None if self.base is None else self.base.commit
+
     @classmethod
     def load(cls, stored: Mapping[str, Json]) -> "SessionProject":
         path, url, branch = (stored.get(key) for key in ("path", "url", "branch"))

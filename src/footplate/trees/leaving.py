@@ -61,8 +61,8 @@ class Leaver:
         async with _told(), self._bundles, self._work(departure) as git:
             mine = await merging.session_commit(git, departure)
             await git.run("update-ref", BUNDLED, mine)
-            base = departure.project.base
-            known = [] if base is None or base.commit is None else [f"^{base.commit}"]
+            base = departure.project.base_commit
+            known = [] if base is None else [f"^{base}"]
             async with git.stream("bundle", "create", "-q", "-", BUNDLED, *known) as pieces:
                 yield pieces
 
@@ -81,7 +81,7 @@ class Leaver:
     async def _merge(self, departure: Departure, branch: str, lease: HeldLease) -> Left:
         for _ in range(_TRIES):
             target = await self._target(departure, branch)
-            if target is None and departure.project.base is not None and departure.project.base.commit is not None:
+            if target is None and departure.project.base_commit is not None:
                 raise InvalidRequest(
                     f"into: the project {departure.project.name!r} has no branch {branch!r}",
                     field="into",
@@ -131,9 +131,8 @@ class Leaver:
     @contextlib.asynccontextmanager
     async def _work(self, departure: Departure) -> AsyncGenerator[Git, None]:
         """A git directory with all that the session and the project have."""
-        base = departure.project.base
-        if base is not None and base.commit is not None:
-            mirror = await self._mirrors.ensure(departure.organisation, departure.project, base.commit)
+        if (base := departure.project.base_commit) is not None:
+            mirror = await self._mirrors.ensure(departure.organisation, departure.project, base)
         else:
             await self._mirrors.refresh(departure.organisation, replace(departure.project, branch=None))
             mirror = self._mirrors.path(departure.organisation, departure.project.id)

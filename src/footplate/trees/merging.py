@@ -46,7 +46,7 @@ async def session_commit(git: Git, departure: Departure) -> str:
 
     Raises `NothingToLeave` where that is what the session began with.
     """
-    base = departure.project.base.commit if departure.project.base is not None else None
+    base = departure.project.base_commit
     last, head = base, base
     for step in departure.steps:
         last = await _after(git, last, head, step, base)

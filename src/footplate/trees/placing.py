@@ -20,7 +20,7 @@ from typing import Final
 
 from footplate import failpoints
 from footplate.domain.errors import Permanent
-from footplate.domain.projects import Base, SessionProject
+from footplate.domain.projects import PRIVATE_TREES, Base, SessionProject
 from footplate.trees.git import Git, write_attributes
 
 HOST: Final = "host.git"
@@ -33,6 +33,16 @@ _BESIDE: Final = 500
 _AUTHOR: Final = ("Footplate agent", "agent@footplate.invalid")
 
 Lines = Sequence[tuple[str, str]]
+
+
+def private_of(data: Path, organisation: str, session_id: str) -> Path:
+    """What the host has of a session's trees, below its data directory."""
+    return data / PRIVATE_TREES / organisation / session_id
+
+
+def host_of(private: Path, tree: str, *, beside: bool) -> Path:
+    """The host's git directory of one of them."""
+    return (private / BESIDE / tree if beside else private) / HOST
 
 
 class TreeLost(Permanent):

@@ -9,12 +9,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from footplate.domain.projects import PRIVATE_TREES
 from footplate.domain.snapshots import SCRATCH, FileChange, KeptSnapshot, TreeDiff, bases_of, prefix_of
 from footplate.trees import diffs, packs
 from footplate.trees.git import Git
 from footplate.trees.packs import Shelf
-from footplate.trees.placing import BESIDE, HOST, init
+from footplate.trees.placing import host_of, init, private_of
 from footplate.trees.scratch import scratch
 
 _PLACE: Final = "diffs"
@@ -47,8 +46,7 @@ class DiffReader:
     @contextlib.asynccontextmanager
     async def objects(self, diff: TreeDiff, wanted: Sequence[str]) -> AsyncGenerator[Path, None]:
         """A git directory that has these objects of a session's."""
-        private = self._data / PRIVATE_TREES / diff.organisation / diff.session_id
-        here = (private / BESIDE / diff.tree if diff.beside else private) / HOST
+        here = host_of(private_of(self._data, diff.organisation, diff.session_id), diff.tree, beside=diff.beside)
         if await packs.has_all(Git(git_dir=here), wanted):
             yield here
             return

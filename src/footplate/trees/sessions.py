@@ -9,7 +9,7 @@ from typing import Final
 
 from footplate.domain.brought import Brought
 from footplate.domain.ports import Environment
-from footplate.domain.projects import PRIVATE_TREES, Base, SessionProject, Trust
+from footplate.domain.projects import Base, SessionProject, Trust
 from footplate.domain.running import KeptTree, PlacedTree, TreeGround, Trees
 from footplate.domain.snapshots import NO_FILES, SCRATCH, Collected, Files, KeptSnapshot, bases_of, prefix_of
 from footplate.trees import bringing
@@ -18,7 +18,17 @@ from footplate.trees.git import Git
 from footplate.trees.keeping import Keeper, TreePlace
 from footplate.trees.locks import locked
 from footplate.trees.mirrors import Mirrors
-from footplate.trees.placing import BEGUN, BESIDE, HOST, Placement, init, is_placed, place_at_base
+from footplate.trees.placing import (
+    BEGUN,
+    BESIDE,
+    HOST,
+    Placement,
+    host_of,
+    init,
+    is_placed,
+    place_at_base,
+    private_of,
+)
 from footplate.trees.returning import Return, bring_back, go_on_from, goes_on
 
 _LOCK: Final = "lock"
@@ -35,7 +45,7 @@ class SessionTrees(Trees):
         """A commit does not change: what was read last is not read again for every turn."""
 
     def private(self, organisation: str, session_id: str) -> Path:
-        return self._data / PRIVATE_TREES / organisation / session_id
+        return private_of(self._data, organisation, session_id)
 
     async def base(self, organisation: str, project: SessionProject) -> Base:
         return await self._mirrors.refresh(organisation, project)
@@ -114,7 +124,7 @@ class SessionTrees(Trees):
     async def commits(
         self, tree: KeptTree, environment: Environment, seen: str, last: KeptSnapshot | None
     ) -> Collected:
-        base = tree.project.base.commit if tree.project is not None and tree.project.base is not None else None
+        base = None if tree.project is None else tree.project.base_commit
         before = None if last is None else last.snapshot
         return await collect(environment, seen, Git(git_dir=self._host(tree)), base, before)
 
@@ -129,11 +139,11 @@ class SessionTrees(Trees):
     def _host(self, tree: KeptTree, session_id: str | None = None) -> Path:
         """`session_id`: of another session with the same projects."""
         private = self.private(tree.organisation, session_id or tree.session_id)
-        return (private / BESIDE / _name(tree) if tree.beside else private) / HOST
+        return host_of(private, _name(tree), beside=tree.beside)
 
     def _tree_place(self, tree: KeptTree, files: Files = NO_FILES) -> TreePlace:
         organisation, name = tree.organisation, _name(tree)
-        base = tree.project.base.commit if tree.project is not None and tree.project.base is not None else None
+        base = None if tree.project is None else tree.project.base_commit
         return TreePlace(
             git_dir=self._host(tree),
             tree=tree.files,
@@ -145,7 +155,7 @@ class SessionTrees(Trees):
         )
 
     async def brought(self, organisation: str, project: SessionProject) -> Brought:
-        commit = project.base.commit if project.base is not None else None
+        commit = project.base_commit
         if commit is None or project.trust is Trust.NOTHING:
             return Brought()
         key = (organisation, project.id, commit, project.trust)
@@ -163,8 +173,8 @@ class SessionTrees(Trees):
 
     async def _ensure(self, organisation: str, project: SessionProject) -> Path:
         path = self._mirrors.path(organisation, project.id)
-        if project.base is not None and project.base.commit is not None:
-            return await self._mirrors.ensure(organisation, project, project.base.commit)
+        if (commit := project.base_commit) is not None:
+            return await self._mirrors.ensure(organisation, project, commit)
         if not path.is_dir():
             await self._mirrors.refresh(organisation, project)
         return path

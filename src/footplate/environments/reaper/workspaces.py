@@ -8,16 +8,17 @@ while the directories are set aside, which takes a moment, the log lets no turn 
 worker that is killed in between leaves a tree that was begun and not finished, which is made anew, or what it had set
 aside, which goes the next time.
 
-A data directory belongs to one cell, whose name it
-keeps: a worker that was pointed to another database by mistake finds none of its sessions there, and removes nothing.
+A data directory belongs to one cell, whose name it keeps: a worker that was pointed to another database by mistake
+finds none of its sessions there, and removes nothing.
 """
 
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -91,25 +92,26 @@ class Workspaces:
         """Organisation and id of sessions that have a directory here and are not in the log."""
         if not await self._is_of_this_cell():
             return []
-        found = await asyncio.to_thread(lambda: list(self._directories()))
-        unknown = []
-        for start in range(0, len(found), _AT_ONCE):
-            batch = found[start : start + _AT_ONCE]
-            existing = await self._sessions.existing([session_id for _, session_id in batch])
-            unknown += [one for one in batch if one[1] not in existing and one[1] not in in_use]
-        return unknown
+        return [one async for one, exists in self._told(in_use, self._sessions.existing) if not exists]
 
     async def expired(self, in_use: Collection[str]) -> list[tuple[str, str]]:
         """Organisation and id of sessions whose directories here may be released."""
         if self._released_after is None or not await self._is_of_this_cell():
             return []
+        ask = partial(self._sessions.expired, older_than=self._released_after)
+        return [one async for one, is_old in self._told(in_use, ask) if is_old]
+
+    async def _told(
+        self, in_use: Collection[str], ask: Callable[[Sequence[str]], Awaitable[Collection[str]]]
+    ) -> AsyncIterator[tuple[tuple[str, str], bool]]:
+        """Each session that has a directory here and is not in use, and whether the log names it when it is asked."""
         found = await asyncio.to_thread(lambda: list(self._directories()))
-        expired: list[tuple[str, str]] = []
         for start in range(0, len(found), _AT_ONCE):
             batch = found[start : start + _AT_ONCE]
-            old = await self._sessions.expired([session_id for _, session_id in batch], self._released_after)
-            expired += [one for one in batch if one[1] in old and one[1] not in in_use]
-        return expired
+            named = await ask([session_id for _, session_id in batch])
+            for one in batch:
+                if one[1] not in in_use:
+                    yield one, one[1] in named
 
     async def release(self, in_use: Collection[str]) -> int:
         """The directories of sessions that have expired, where the object store has all that is in them."""
