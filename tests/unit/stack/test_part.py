@@ -102,8 +102,11 @@ async def test_nothing_of_the_launchers_environment_reaches_it(tmp_path: Path, m
 
 
 async def test_what_an_earlier_launcher_left_is_ended_at_start(tmp_path: Path) -> None:
-    left = subprocess.Popen(["/bin/bash", "-c", STUBBORN], cwd=tmp_path)  # noqa: ASYNC220 - a stranger, not awaited
+    command = ["/bin/bash", "-c", STUBBORN]
+    left = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE)  # noqa: ASYNC220 - a stranger, not awaited
+    assert left.stdout is not None
     try:
+        assert left.stdout.readline() == b"up\n"  # from here on it ignores the polite signal
         part = Sleeper(tmp_path, script="echo up; exec sleep 300")
         reap = asyncio.create_task(asyncio.to_thread(left.wait))
         await part.start()
@@ -111,6 +114,7 @@ async def test_what_an_earlier_launcher_left_is_ended_at_start(tmp_path: Path) -
         await part.stop()
     finally:
         left.kill()
+        left.stdout.close()
 
 
 async def test_it_dies_with_a_launcher_that_is_killed(tmp_path: Path) -> None:
