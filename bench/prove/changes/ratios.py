@@ -1,31 +1,18 @@
 """Times of snapshots and diffs, and of what bare git takes for the same, in turns on the same machine."""
 
 import asyncio
-import os
 import resource
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Awaitable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
 
+from bench.prove.changes.repositories import PER_DIRECTORY, fill, git, program, timed
+from bench.prove.changes.repositories import place as space
 from bench.prove.figure import require
 from footplate.trees import diffs, snapshots
 from footplate.trees.git import Git, write_attributes
-
-T = TypeVar("T")
-
-_ENVIRONMENT: Final = {
-    "PATH": os.environ["PATH"],
-    "HOME": "/nonexistent",
-    **{f"GIT_{who}_{what}": "bench@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-}
-_PER_DIRECTORY: Final = 50
 
 
 @dataclass(slots=True)
@@ -38,12 +25,12 @@ class Measured:
 
 
 async def measure(files: int, rounds: int) -> Measured:
-    with _place() as place:
+    with space() as place:
         ours, bare, host = place / "ours", place / "bare", place / "host.git"
-        await asyncio.to_thread(_fill, ours, files)
+        await asyncio.to_thread(fill, ours, files)
         await asyncio.to_thread(shutil.copytree, ours, bare)
         for tree in (ours, bare):
-            _git(tree, "update-index", "-q", "--refresh", accept=(0, 1))
+            git(tree, "update-index", "-q", "--refresh", accept=(0, 1))
         await _make_host(host, ours)
         await asyncio.sleep(1.1)  # files that are younger than the index are read again by both
         before = (await snapshots.take(host, ours)).snapshot.tree
@@ -52,7 +39,7 @@ async def measure(files: int, rounds: int) -> Measured:
             turns = [_ours(host, ours, number, found), _bare(bare, place / "index", number, found)]
             for turn in turns if number % 2 else reversed(turns):
                 await turn
-            after = await _timed(snapshots.take(host, ours), found.nothing)
+            after = await timed(snapshots.take(host, ours), found.nothing)
             await _diffs(host, before, after.snapshot.tree, number, found)
             before = after.snapshot.tree
     return found
@@ -60,64 +47,31 @@ async def measure(files: int, rounds: int) -> Measured:
 
 async def _ours(host: Path, tree: Path, number: int, found: Measured) -> None:
     _change(tree, number)
-    await _timed(snapshots.take(host, tree), found.snapshot)
+    await timed(snapshots.take(host, tree), found.snapshot)
 
 
 async def _bare(tree: Path, index: Path, number: int, found: Measured) -> None:
     """As a script would do it, starting programs as we do; the copy of the index is not counted."""
     _change(tree, number)
     shutil.copy2(tree / ".git" / "index", index)
-    await _timed(_program(tree, "sh", "-c", "git add -A && git write-tree", index=index), found.bare_snapshot)
+    await timed(program(tree, "sh", "-c", "git add -A && git write-tree", index=index), found.bare_snapshot)
 
 
 async def _diffs(host: Path, old: str, new: str, number: int, found: Measured) -> None:
     require(holds=old != new, otherwise="a change made no difference")
     turns = [
-        lambda: _timed(diffs.summary(host, old, new), found.diff),
-        lambda: _timed(
-            _program(host, "git", "diff-tree", "-r", "-M", "-z", "--raw", "--numstat", old, new), found.bare_diff
+        lambda: timed(diffs.summary(host, old, new), found.diff),
+        lambda: timed(
+            program(host, "git", "diff-tree", "-r", "-M", "-z", "--raw", "--numstat", old, new), found.bare_diff
         ),
     ]
     for turn in turns if number % 2 else reversed(turns):
         await turn()
 
 
-async def _program(directory: Path, *argv: str, index: Path | None = None) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        cwd=directory,
-        env={**_ENVIRONMENT, **({} if index is None else {"GIT_INDEX_FILE": str(index)})},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, said = await process.communicate()
-    require(holds=process.returncode == 0 and bool(out), otherwise=said.decode())
-
-
-async def _timed(awaited: Awaitable[T], into: list[float]) -> T:
-    begun = time.perf_counter()
-    result = await awaited
-    into.append(time.perf_counter() - begun)
-    return result
-
-
 def _change(tree: Path, number: int) -> None:
     place = number % 20
-    (tree / f"d{place // 10}" / f"p{place}" / f"{place * _PER_DIRECTORY}.py").write_text(f"change {number}\n" * 30)
-
-
-def _fill(tree: Path, files: int) -> None:
-    for number in range(files):
-        directory = tree / f"d{number // (10 * _PER_DIRECTORY)}" / f"p{number // _PER_DIRECTORY}"
-        if number % _PER_DIRECTORY == 0:
-            directory.mkdir(parents=True)
-        (directory / f"{number}.py").write_text(f"file {number}\n" * 30)
-    _git(tree, "init", "-q")
-    _git(tree, "config", "gc.auto", "0")
-    _git(tree, "add", "-A")
-    _git(tree, "commit", "-qm", "all")
-    _git(tree, "repack", "-adq")
+    (tree / f"d{place // 10}" / f"p{place}" / f"{place * PER_DIRECTORY}.py").write_text(f"change {number}\n" * 30)
 
 
 async def _make_host(host: Path, tree: Path) -> None:
@@ -125,11 +79,6 @@ async def _make_host(host: Path, tree: Path) -> None:
     write_attributes(host)
     (host / "objects" / "info" / "alternates").write_text(f"{tree / '.git' / 'objects'}\n")
     shutil.copy2(tree / ".git" / "index", host / "index")
-
-
-def _git(tree: Path, *argv: str, accept: Sequence[int] = (0,)) -> None:
-    done = subprocess.run(["git", *argv], cwd=tree, env=_ENVIRONMENT, check=False, capture_output=True, text=True)
-    require(holds=done.returncode in accept, otherwise=done.stderr)
 
 
 def diff_memory() -> tuple[int, int]:
@@ -140,7 +89,7 @@ def diff_memory() -> tuple[int, int]:
 
 
 async def _stream() -> tuple[int, int]:
-    with _place() as place:
+    with space() as place:
         tree, host = place / "tree", place / "host.git"
         tree.mkdir()
         await Git(git_dir=host).run("init", "-q", "--bare", str(host))
@@ -156,15 +105,6 @@ async def _stream() -> tuple[int, int]:
                 size += len(piece)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - first
         return size, grown + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-
-
-@contextmanager
-def _place() -> Iterator[Path]:
-    place = Path(tempfile.mkdtemp(prefix="footplate-ratios-"))
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place)
 
 
 if __name__ == "__main__":

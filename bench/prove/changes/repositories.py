@@ -1,0 +1,72 @@
+"""Large repositories to measure on, and bare git as a script starts it."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeVar
+
+from bench.prove.figure import require
+
+T = TypeVar("T")
+
+PER_DIRECTORY: Final = 50
+_ENVIRONMENT: Final = {
+    "PATH": os.environ["PATH"],
+    "HOME": "/nonexistent",
+    **{f"GIT_{who}_{what}": "bench@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+}
+
+
+@contextmanager
+def place() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="footplate-ratios-"))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made)
+
+
+def fill(tree: Path, files: int) -> None:
+    """A repository of so many files, all in one commit and one pack."""
+    for number in range(files):
+        directory = tree / f"d{number // (10 * PER_DIRECTORY)}" / f"p{number // PER_DIRECTORY}"
+        if number % PER_DIRECTORY == 0:
+            directory.mkdir(parents=True)
+        (directory / f"{number}.py").write_text(f"file {number}\n" * 30)
+    git(tree, "init", "-q")
+    git(tree, "config", "gc.auto", "0")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-qm", "all")
+    git(tree, "repack", "-adq")
+
+
+def git(tree: Path, *argv: str, accept: Sequence[int] = (0,)) -> None:
+    done = subprocess.run(["git", *argv], cwd=tree, env=_ENVIRONMENT, check=False, capture_output=True, text=True)
+    require(holds=done.returncode in accept, otherwise=done.stderr)
+
+
+async def program(directory: Path, *argv: str, index: Path | None = None) -> None:
+    """Started as ours are, and it has to say something."""
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        cwd=directory,
+        env={**_ENVIRONMENT, **({} if index is None else {"GIT_INDEX_FILE": str(index)})},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, said = await process.communicate()
+    require(holds=process.returncode == 0 and bool(out), otherwise=said.decode())
+
+
+async def timed(awaited: Awaitable[T], into: list[float]) -> T:
+    begun = time.perf_counter()
+    result = await awaited
+    into.append(time.perf_counter() - begun)
+    return result
