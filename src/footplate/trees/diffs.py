@@ -5,6 +5,7 @@ the other, byte for byte: renames, binary files, modes, links, names of any byte
 """
 
 import contextlib
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,9 @@ from footplate.trees.snapshots import CONFIGURATION
 _COMPARE: Final = ("diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--full-index", "--no-color")
 _PATCH: Final = ("-p", "--binary", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
 _LINK: Final = b":120000 "
+_HEADER: Final = b"diff --git "
+_UNREADABLE: Final = re.compile(rb"^diff --git a/(.* /.*) b/\1$", re.MULTILINE)
+"""A directory whose name ends with a space: `git apply` takes such a line for one without names."""
 _STATUS: Final[dict[bytes, ChangeStatus]] = {
     b"A": "added",
     b"M": "modified",
@@ -42,10 +46,10 @@ async def patch(git_dir: Path, old: str, new: str) -> AsyncGenerator[AsyncIterat
     async with _git(git_dir).stream(*_COMPARE, "--raw", *_PATCH, old, new) as pieces:
         began = await _past_listing(pieces)
         if began is not None:
-            yield _from(began, pieces)
+            yield readable(_from(began, pieces))
             return
     async with _git(git_dir).stream(*_COMPARE, "--no-renames", *_PATCH, old, new) as pieces:
-        yield pieces
+        yield readable(pieces)
 
 
 async def _past_listing(pieces: AsyncIterator[bytes]) -> bytes | None:
@@ -67,6 +71,25 @@ async def _from(began: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[byt
         yield began
     async for piece in pieces:
         yield piece
+
+
+async def readable(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """With names in quotes where `git apply` cannot do without. No line of a file begins as a header does."""
+    held = b""
+    within = False
+    """A line that began in an earlier piece, and is none of those."""
+    async for piece in pieces:
+        data = held + piece
+        rest, end, lines = data.partition(b"\n") if within else (b"", b"", data)
+        within = within and not end
+        whole, newline, held = lines.rpartition(b"\n")
+        ready = rest + end + _UNREADABLE.sub(rb'diff --git "a/\1" "b/\1"', whole) + newline
+        if held and not (held.startswith(_HEADER) or _HEADER.startswith(held)):
+            within, ready, held = True, ready + held, b""
+        if ready:
+            yield ready
+    if held:
+        yield held
 
 
 def parse(listed: bytes) -> list[FileChange]:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,39 @@ async def test_a_link_that_goes_below_the_path_that_it_had(world: World) -> None
     apply(target, await whole(world, old, new))
     assert contents(target) == contents(world.files)
     assert b"rename" not in await whole(world, old, new)
+
+
+async def test_what_lies_in_a_directory_whose_name_ends_with_a_space(world: World) -> None:
+    empty = (await world.take()).snapshot.tree
+    place = world.files / "at the end " / "b"
+    place.mkdir(parents=True)
+    (place / "program").write_text("diff --git a/x /y b/x /y\n")
+    (place / "goes").touch()
+    old = (await world.take()).snapshot.tree
+    (place / "program").chmod(0o755)
+    (place / "goes").unlink()
+    (place / "comes").touch()
+    (place / "comes too").write_text("diff --git a/x /y b/x /y\n")
+    new = (await world.take()).snapshot.tree
+    target = world.root / "applied"
+    target.mkdir()
+    apply(target, await whole(world, empty, old))
+    apply(target, await whole(world, old, new))
+    assert contents(target) == contents(world.files)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 16, 1000])
+async def test_names_are_put_in_quotes_wherever_the_pieces_end(size: int) -> None:
+    content = b"+diff --git a/x /y b/x /y\n" + b"d" * 50 + b"\n-no end"
+    given = b"diff --git a/d /e b/d /e\nnew file mode 100644\n%bdiff --git a/f g b/f g\ndiff --git a/d /e b/d /e\n"
+    wanted = given.replace(b"a/d /e b/d /e", b'"a/d /e" "b/d /e"')
+
+    async def pieces() -> AsyncIterator[bytes]:
+        whole = given % (content + b"\n")
+        for at in range(0, len(whole), size):
+            yield whole[at : at + size]
+
+    assert b"".join([piece async for piece in diffs.readable(pieces())]) == wanted % (content + b"\n")
 
 
 async def test_attributes_and_drivers_of_the_tree_change_nothing(world: World) -> None:
