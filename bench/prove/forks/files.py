@@ -25,6 +25,8 @@ _TELL: Final = (
 _LOOK: Final = "look"
 _PATIENCE: Final = 120.0
 
+Cost = tuple[float, float]
+
 
 async def install(cluster: Cluster, harness: str) -> None:
     bash = named(harness)("bash")
@@ -102,10 +104,12 @@ async def grown(client: Client, harness: str, turns: int) -> str:
     return session_id
 
 
-async def cost(client: Client, parent: str, harness: str) -> float:
-    """Seconds of a fork and its first turn, in which it looks at its files."""
+async def cost(client: Client, parent: str, harness: str) -> Cost:
+    """Seconds of a fork and its first turn, in which it looks at its files; and of looking once more."""
     event_id = (await client.events(parent, order="desc", limit=1))[0]["id"]
-    began = time.perf_counter()
     async with asyncio.timeout(_PATIENCE):
-        await _look(client, parent, event_id, harness)
-    return time.perf_counter() - began
+        began = time.perf_counter()
+        fork_id, prompt, _ = await _look(client, parent, event_id, harness)
+        looked = time.perf_counter()
+        await client.run_turn(fork_id, prompt, patience=_PATIENCE)
+        return looked - began, time.perf_counter() - looked
