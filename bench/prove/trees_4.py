@@ -1,8 +1,8 @@
 """A fork has the files and the conversation of its event, and costs the same however long its parent is.
 
 In both harnesses, with a project and without. The cost is that of the fork and its first turn, in which its files come
-to their place, less what the same turn takes when it is asked for once more: both tell the model the conversation,
-whose length is not the fork's.
+to their place, less what the same turn takes when it is asked for once more. Both read the conversation from the log, as
+the worker keeps nothing of it here, and tell it to the model: what that takes is any turn's, and no fork's.
 """
 
 import asyncio
@@ -24,7 +24,12 @@ _SHORT: Final = 10
 _MOST: Final = 1.2
 _SANITY: Final = 3.0
 """With its first turn: the difference of a few is no figure."""
-_UNHURRIED: Final = {"FOOTPLATE_LEASE": "30", "FOOTPLATE_HEARTBEAT_TIMEOUT": "60", "FOOTPLATE_SLOTS": "0"}
+_UNHURRIED: Final = {
+    "FOOTPLATE_LEASE": "30",
+    "FOOTPLATE_HEARTBEAT_TIMEOUT": "60",
+    "FOOTPLATE_SLOTS": "0",
+    "FOOTPLATE_KEPT_MEGABYTES": "0",
+}
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -69,10 +74,11 @@ async def _at_each_event(cluster: Cluster, client: Client, every: int) -> list[f
 
 
 async def _costs(client: Client, turns: int, forks: int) -> tuple[list[files.Cost], list[files.Cost]]:
-    """By turns, so that the machine's own pace is the same for both."""
+    """By turns, so that the machine's own pace is the same for both, and neither finds its conversation kept."""
     parents = [await files.grown(client, "native", count) for count in (_SHORT, turns)]
     times: tuple[list[files.Cost], list[files.Cost]] = ([], [])
     for _ in range(forks):
-        for parent, spent in zip(parents, times, strict=True):
-            spent.append(await files.cost(client, parent, "native"))
+        began = [await files.first_look(client, parent, "native") for parent in parents]
+        for (fork_id, first), spent in zip(began, times, strict=True):
+            spent.append((first, await files.look_again(client, fork_id, "native")))
     return times

@@ -4,7 +4,6 @@ Each call of the session ends by telling all files with their content: what the 
 a fork at that event has to find.
 """
 
-import asyncio
 import time
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -26,6 +25,7 @@ _LOOK: Final = "look"
 _PATIENCE: Final = 120.0
 
 Cost = tuple[float, float]
+"""Seconds: with all that a fork needs at first, and without."""
 
 
 async def install(cluster: Cluster, harness: str) -> None:
@@ -104,12 +104,15 @@ async def grown(client: Client, harness: str, turns: int) -> str:
     return session_id
 
 
-async def cost(client: Client, parent: str, harness: str) -> Cost:
-    """Seconds of a fork and its first turn, in which it looks at its files; and of looking once more."""
+async def first_look(client: Client, parent: str, harness: str) -> tuple[str, float]:
+    """A fork, and the seconds that it and its first turn took, in which it looks at its files."""
     event_id = (await client.events(parent, order="desc", limit=1))[0]["id"]
-    async with asyncio.timeout(_PATIENCE):
-        began = time.perf_counter()
-        fork_id, prompt, _ = await _look(client, parent, event_id, harness)
-        looked = time.perf_counter()
-        await client.run_turn(fork_id, prompt, patience=_PATIENCE)
-        return looked - began, time.perf_counter() - looked
+    began = time.perf_counter()
+    fork_id, _, _ = await _look(client, parent, event_id, harness)
+    return fork_id, time.perf_counter() - began
+
+
+async def look_again(client: Client, fork_id: str, harness: str) -> float:
+    began = time.perf_counter()
+    await client.run_turn(fork_id, f"Look around. [[script:{_LOOK}-{harness}]] {fork_id}", patience=_PATIENCE)
+    return time.perf_counter() - began
