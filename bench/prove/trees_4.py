@@ -1,8 +1,8 @@
 """A fork has the files and the conversation of its event, and costs the same however long its parent is.
 
 In both harnesses, with a project and without. The cost is that of the fork and its first turn, in which its files come
-to their place, less what the same turn takes when it is asked for once more. Both read the conversation from the log, as
-the worker keeps nothing of it here, and tell it to the model: what that takes is any turn's, and no fork's.
+to their place, less what the same turn takes when it is asked for once more. Both read the conversation from the log,
+as the worker keeps nothing of it here, and tell it to the model: what that takes is any turn's, and no fork's.
 """
 
 import asyncio
