@@ -64,13 +64,15 @@ class Departures:
         except Refused:
             if first:
                 now = known.steps[-1]
-                await self._database.fetch("stay", now.session_id, known.project.id, now.seq, now.message)
+                await self._database.fetch("stay", known.session_id, known.project.id, now.seq, now.message)
             raise
         await self._depart(known)  # somebody else may have been refused at the same time
 
     async def _depart(self, departure: Departure) -> tuple[Departure, bool]:
         *before, now = departure.steps
-        row = await self._database.fetchrow("depart", now.session_id, departure.project.id, now.seq, now.message)
+        row = await self._database.fetchrow(
+            "depart", departure.session_id, now.session_id, departure.project.id, now.seq, now.message
+        )
         if row is None:
             raise NotFound("session", departure.session_id)
         return replace(departure, steps=(*before, replace(now, message=row["departed"]))), row["first"]

@@ -75,6 +75,75 @@ async def test_a_fork_goes_on_from_what_its_parent_let_out_before(cell: Cell) ->
     assert found.files.owners == (session_id,)
 
 
+async def test_what_a_parent_lets_out_later_changes_no_commit_of_its_fork(cell: Cell) -> None:
+    who = somebody()
+    project = await create(cell, who)
+    session_id = await begin(cell, who, Choice(project_ids=[project.id]))
+    await turn(cell, who, session_id, project.id, 1)
+    departures = Departures(cell.database)
+    fork = await cell.fork(who, session_id)
+    await cell.send(who, fork.id, "otherwise")
+    await turn(cell, who, fork.id, project.id, 7)
+    before = await departures.find(who, fork.id, ASKED)
+    assert [step.snapshot for step in before.steps] == [kept(7).snapshot]
+    async with departures.leaving(before):
+        pass
+    async with departures.leaving(await departures.find(who, session_id, DepartureAsked(message="Later"))):
+        pass
+    assert (await departures.find(who, fork.id, ASKED)).steps == before.steps
+    of_fork = await cell.fork(who, fork.id)  # made after it, and still of one that was made before
+    assert [step.seq for step in (await departures.find(who, of_fork.id, ASKED)).steps] == [before.steps[0].seq]
+    late = await cell.fork(who, session_id)
+    assert [step.message[:5] for step in (await departures.find(who, late.id, ASKED)).steps] == ["Later"]
+    await cell.delete(who, late.id)
+    await cell.delete(who, session_id)  # the first fork needs its snapshot, and not what left after it
+    assert await cell.rows("departures", session_id) == []
+    assert (await departures.find(who, fork.id, ASKED)).steps == before.steps
+
+
+async def test_what_a_fork_lets_out_of_its_beginning_is_its_own_word(cell: Cell) -> None:
+    who = somebody()
+    project = await create(cell, who)
+    session_id = await begin(cell, who, Choice(project_ids=[project.id]))
+    await turn(cell, who, session_id, project.id, 1)
+    departures = Departures(cell.database)
+    fork, other = await cell.fork(who, session_id), await cell.fork(who, session_id)
+    with pytest.raises(Conflict):
+        async with departures.leaving(await departures.find(who, fork.id, DepartureAsked(message="Refused"))):
+            raise Conflict("The branch is checked out.")
+    async with departures.leaving(await departures.find(who, fork.id, DepartureAsked(message="Forked"))):
+        pass
+    for session in (session_id, other.id):
+        (step,) = (await departures.find(who, session, ASKED)).steps
+        assert step.message.startswith(f"Work of the session {session}")
+    await cell.send(who, fork.id, "go on")
+    await turn(cell, who, fork.id, project.id, 2)
+    steps = (await departures.find(who, fork.id, ASKED)).steps
+    assert [(step.snapshot, step.message[:6]) for step in steps] == [
+        (kept(1).snapshot, "Forked"),
+        (kept(2).snapshot, "Work o"),
+    ]
+    await cell.delete(who, fork.id)
+    assert await cell.rows("departures", fork.id) == []
+
+
+async def test_a_snapshot_that_is_written_again_has_not_left(cell: Cell) -> None:
+    who = somebody()
+    project = await create(cell, who)
+    session_id = await begin(cell, who, Choice(project_ids=[project.id]))
+    claim = await claimed(cell, who, session_id)
+    await cell.turns.decide_base(claim, project.id, Base("1" * 40, "main", "app"))
+    departures = Departures(cell.database)
+    asked = DepartureAsked(message="First", writes=False)
+    for number, message in ((1, "First"), (1, "First"), (2, "Work ")):  # without an event: at the same position
+        await cell.turns.append(claim, (), files=[TreeSnapshot(project.id, kept(number))])
+        found = await departures.find(who, session_id, replace(asked, message=None if number > 1 else "First"))
+        assert [step.message[:5] for step in found.steps] == [message]
+        if number == 1:
+            async with departures.leaving(found):
+                pass
+
+
 async def test_what_cannot_leave_says_why(cell: Cell) -> None:
     who = somebody()
     one, two = await create(cell, who, "one"), await create(cell, who, "two")

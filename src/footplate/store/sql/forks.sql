@@ -46,8 +46,12 @@ with session as (
     select id, organisation, $12, $13, $12, $13 from session
     returning *
 ), begins as (
-    insert into stretches (session_id, organisation, owner, last_seq, entries)
-    select session.id, session.organisation, b.* from session, unnest($14::text[], $15::bigint[], $16::integer[]) as b
+    -- A parent's beginning is the fork's too, with what had left of it when the parent was made.
+    insert into stretches (session_id, organisation, owner, last_seq, entries, departures)
+    select session.id, session.organisation, b.*,
+           coalesce((select departures from stretches where session_id = $11 and owner = b.owner),
+                    (select max(number) from departures where session_id = b.owner), 0)
+    from session, unnest($14::text[], $15::bigint[], $16::integer[]) as b (owner, last_seq, entries)
 )
 select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests, h.cost_microusd, h.active_seconds
 from session s, head h
@@ -75,7 +79,9 @@ select distinct owner, organisation from gone where not exists (select from sess
 -- name: delete_rows
 -- All of a deleted session that no fork needs. What is outside the database goes by the note.
 with a as (delete from events where session_id = $1 and seq > $3), b as (delete from entries where session_id = $1 and idx >= $4),
-     c as (delete from archives where session_id = $1 and $3 = 0), d as (delete from snapshots where session_id = $1 and seq > $3)
+     c as (delete from archives where session_id = $1 and $3 = 0), d as (delete from snapshots where session_id = $1 and seq > $3),
+     e as (delete from departures where session_id = $1
+               and (seq > $3 or number > (select coalesce(max(departures), 0) from stretches where owner = $1)))
 insert into deletions (session_id, organisation) values ($1, $2)
 on conflict (session_id) do update set deleted_at = now(), purged_at = null
 

@@ -73,10 +73,7 @@ with head as (
         as b (tree, begins, number, files, apart, base, left_out, commits, bundles)
     on conflict (session_id, tree, seq) do update
     set number = excluded.number, files = excluded.files, apart = excluded.apart, left_out = excluded.left_out,
-        commits = excluded.commits, bundles = excluded.bundles,
-        -- What left was what it said before.
-        departed = case when (snapshots.files, snapshots.commits) = (excluded.files, excluded.commits)
-                        then snapshots.departed end
+        commits = excluded.commits, bundles = excluded.bundles
 )
 select seq, entries, now() as created_at from head
 

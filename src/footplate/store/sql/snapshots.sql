@@ -27,27 +27,41 @@ order by tree, begins, case when begins then seq else -seq end
 
 -- name: departures
 -- The snapshots of a tree as which its files left, those of a fork's beginning among them, and the newest, which may leave.
-select f.session_id, f.seq, f.number, f.files, f.apart, f.commits, f.bundles, f.departed, f.created_at
-from (
-    select $1::text as owner, 9223372036854775807 as last_seq
+-- What an owner let out after it was forked is no business of the fork's.
+with o as (
+    select $1::text as owner, 9223372036854775807 as last_seq, 9223372036854775807 as departures
     union all
-    select owner, last_seq from stretches where session_id = $1
-) o
+    select owner, last_seq, departures from stretches where session_id = $1
+)
+select f.session_id, f.seq, f.number, f.files, f.apart, f.commits, f.bundles, f.created_at, l.message as departed
+from o
 join snapshots f on f.session_id = o.owner and f.tree = $2 and f.seq <= o.last_seq
-where f.departed is not null or (f.number = $3 and f.files = $4)
+left join lateral (
+    select d.message
+    from o whose
+    join departures d on d.session_id = whose.owner and d.seq <= whose.last_seq and d.number <= whose.departures
+    where d.tree = f.tree and d.seq = f.seq and d.what = f.files || ' ' || md5(f.commits::text)
+    order by d.number
+    limit 1
+) l on true
+where l.message is not null or (f.number = $3 and f.files = $4)
 order by f.seq
 
 -- name: depart
--- Before anything is written anywhere. Who asks again finds the message of the first time.
-with before as (
-    select departed from snapshots where session_id = $1 and tree = $2 and seq = $3 for update
+-- Before anything is written anywhere. Who asks again finds the message of the first time. The lock is one that a fork
+-- waits for, or that waits for a fork: each of the two knows whether it came first.
+with head as (
+    select session_id from session_heads where session_id = $1 for update
 )
-update snapshots s set departed = coalesce(s.departed, $4) from before
-where s.session_id = $1 and s.tree = $2 and s.seq = $3
-returning s.departed, before.departed is null as first
+insert into departures as d (session_id, tree, seq, what, organisation, message)
+select head.session_id, f.tree, f.seq, f.files || ' ' || md5(f.commits::text), f.organisation, $5
+from head, snapshots f
+where f.session_id = $2 and f.tree = $3 and f.seq = $4
+on conflict (session_id, tree, seq, what) do update set message = d.message
+returning d.message as departed, d.xmax = 0 as first
 
 -- name: stay
-update snapshots set departed = null where session_id = $1 and tree = $2 and seq = $3 and departed = $4
+delete from departures where session_id = $1 and tree = $2 and seq = $3 and message = $4
 
 -- name: leaving_head
 select s.id, s.title, s.project_ids, s.bases, h.status, h.seq, h.entries
