@@ -18,7 +18,7 @@ from footplate.environments.directories import working_directory
 from footplate.environments.doors import Doors
 from footplate.environments.reaper.leases import Lease
 from footplate.environments.reaper.processes import PROC
-from footplate.environments.removal import remove
+from footplate.environments.removal import removed
 from footplate.environments.sandbox.environment import Host, SandboxEnvironment
 from footplate.environments.sandbox.limits import Limits
 from footplate.environments.sandbox.view import EGRESS_DOOR, MODEL_DOOR, PORTS, STATE, View, check_named
@@ -248,12 +248,12 @@ def session_of(name: str) -> str:
     return name.removesuffix(_STATE_OF.format(""))
 
 
-def forget(root: Path, organisation: str, session_id: str) -> None:
+async def forget(root: Path, organisation: str, session_id: str) -> None:
     """All that a session left on this machine."""
     own = root / organisation / session_id
     # Its own directory last: by that one it is found again if we do not get there.
     for directory in (root.parent / PRIVATE_TREES / organisation / session_id, state_of(own), own):
-        if directory.exists() and not remove(directory):
+        if directory.exists() and not await removed(directory):
             log.warning("not removed", action="session.directory_left", directory=str(directory))
 
 

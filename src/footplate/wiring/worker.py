@@ -224,4 +224,4 @@ class _Forget:
 
     async def __call__(self, organisation: str, session_id: str) -> None:
         await self._forgetter.forget(organisation, session_id)
-        await asyncio.to_thread(forget, self._workspaces, organisation, session_id)
+        await forget(self._workspaces, organisation, session_id)

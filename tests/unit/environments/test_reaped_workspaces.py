@@ -1,5 +1,6 @@
 """Directories of sessions: the log decides which go, and without its word none does."""
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -172,3 +173,30 @@ async def test_a_worker_goes_on_until_the_log_answers(
         assert names(data) == ALL
         log.answers = True
         await until(lambda: names(data) == KEPT)
+
+
+async def test_a_long_removal_holds_up_nobody(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: Callable[..., Awaitable[float]]
+) -> None:
+    monkeypatch.setattr(patrol, "_EVERY", 0.01)
+    slow, began = tmp_path / "bin" / "rm", tmp_path / "began"
+    slow.parent.mkdir()
+    slow.write_text(f"#!/bin/sh\necho $$ > {began}.new && mv {began}.new {began}\nwhile :; do sleep 0.05; done\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    aside = data / "workspaces" / "default" / ".released.sesn_gone.1"
+    aside.mkdir()
+    swept: list[int] = []
+
+    async def sweep() -> int:
+        swept.append(1)
+        return 0
+
+    workspaces = Workspaces(data, MemoryLog("sesn_kept", "sesn_gone"), released_after=WEEK)
+    async with patrol.Patrol(data, [], workspaces, [sweep]).running():
+        await until(began.exists)
+        before = len(swept)
+        await until(lambda: len(swept) > before + 3)
+    with pytest.raises(ProcessLookupError):  # who stops does not wait for it either
+        os.kill(int(began.read_text()), 0)
+    assert aside.exists()

@@ -217,7 +217,7 @@ async def test_a_tree_as_deep_as_one_likes_is_deleted(sandbox_host: Found | None
     script = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')"
     async with opened(sandbox_host, tmp_path) as environment:
         assert (await environment.run(["python3", "-c", script], timeout=30)).exit_code == 0
-    forget(tmp_path / WORKSPACES, "org", "session")
+    await forget(tmp_path / WORKSPACES, "org", "session")
     assert list((tmp_path / WORKSPACES / "org").iterdir()) == []
 
 

@@ -372,7 +372,7 @@ async def test_deleted_session_leaves_nothing(host: Host) -> None:
     repository(host.root / "app")
     repository(host.root / "lib")
     await host.place(project(), project("lib"))
-    forget(host.data / "workspaces", "default", SESSION)
+    await forget(host.data / "workspaces", "default", SESSION)
     assert list(host.data.rglob(f"*{SESSION}*")) == []
 
 

@@ -50,11 +50,18 @@ class Patrol:
             await asyncio.to_thread(self._watch.end)
 
     async def _go_on(self) -> None:
-        while True:
-            in_use = await self._here()
-            if in_use is not None:
-                await self._directories(in_use)
-            await asyncio.sleep(_EVERY)
+        """Directories beside it, one thing at a time: what is large takes its time, and no process waits for it."""
+        directories: asyncio.Task[None] | None = None
+        try:
+            while True:
+                in_use = await self._here()
+                if in_use is not None and (directories is None or directories.done()):
+                    directories = asyncio.create_task(self._directories(in_use), name="reaper of directories")
+                await asyncio.sleep(_EVERY)
+        finally:
+            if directories is not None:
+                directories.cancel()
+                await asyncio.gather(directories, return_exceptions=True)
 
     async def _here(self) -> Collection[str] | None:
         """What is on this host, whatever the database does. The sessions in use; None if that is not known."""
@@ -77,15 +84,16 @@ class Patrol:
         return found.sessions
 
     async def _directories(self, in_use: Collection[str]) -> None:
+        """The first thing that is due: the next one has to know anew what is in use."""
         now = time.monotonic()
         try:
             if now >= self._all_due:
                 await self._workspaces.all(in_use)
                 self._all_due = now + _ALL_EVERY
-            if now >= self._notes_due:
+            elif now >= self._notes_due:
                 await self._workspaces.noted(in_use)
                 self._notes_due = now + _NOTES_EVERY
-            if now >= self._release_due:
+            elif now >= self._release_due:
                 await self._workspaces.release(in_use)
                 self._release_due = now + _RELEASED_EVERY
         except Exception as error:  # noqa: BLE001 - without the log there is no proof, and nothing is removed

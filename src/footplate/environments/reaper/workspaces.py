@@ -28,7 +28,7 @@ from footplate.domain import ids
 from footplate.domain.projects import PRIVATE_TREES
 from footplate.domain.snapshots import SCRATCH, RestingFiles
 from footplate.environments.opening import WORKSPACES, forget, session_of, state_of
-from footplate.environments.removal import remove
+from footplate.environments.removal import removed
 
 log = structlog.get_logger(__name__)
 
@@ -131,7 +131,7 @@ class Workspaces:
                 continue
             released += 1
             log.info("directories released", action="reaper.released", session=session_id)
-        await asyncio.to_thread(self._clear_aside)
+        await self._clear_aside()
         return released
 
     def why_kept(self, organisation: str, session_id: str, files: RestingFiles) -> str | None:
@@ -152,10 +152,10 @@ class Workspaces:
             if directory.exists():
                 directory.rename(directory.with_name(f"{_ASIDE}{directory.name}.{secrets.token_hex(4)}"))
 
-    def _clear_aside(self) -> None:
+    async def _clear_aside(self) -> None:
         for place in (self._root, self._data / PRIVATE_TREES):
-            for directory in place.glob(f"*/{_ASIDE}*"):
-                if not remove(directory):
+            for directory in [*place.glob(f"*/{_ASIDE}*")]:
+                if not await removed(directory):
                     log.warning("not removed", action="session.directory_left", directory=str(directory))
 
     async def _may_be_this_cells(self) -> bool:
@@ -197,7 +197,7 @@ class Workspaces:
 
     async def _forget(self, sessions: Sequence[tuple[str, str]]) -> int:
         for organisation, session_id in sessions:
-            await asyncio.to_thread(forget, self._root, organisation, session_id)
+            await forget(self._root, organisation, session_id)
             log.info("directories removed", action="reaper.workspace", session=session_id)
         return len(sessions)
 
