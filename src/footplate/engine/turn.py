@@ -16,7 +16,7 @@ from footplate import failpoints
 from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent, Temporary
 from footplate.domain.leases import WriteLeases
 from footplate.domain.parts import Sources
-from footplate.domain.ports import Harness, Kept, SteerMessage, TurnContext
+from footplate.domain.ports import Harness, Kept, TurnContext
 from footplate.domain.running import (
     Claim,
     ClaimStore,
@@ -33,6 +33,7 @@ from footplate.domain.snapshots import TreeSnapshot
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.engine.bases import brought, decided
 from footplate.engine.clock import TurnClock
+from footplate.engine.controls import Controls
 from footplate.engine.conversations import Conversations
 from footplate.engine.fenced_log import FencedLog
 from footplate.engine.files import TurnFiles
@@ -150,9 +151,7 @@ class _Turn:
         self._live = live
         self._observed = watch
         self._claimed = time.monotonic()
-        self._interrupt = asyncio.Event()
-        self._look = asyncio.Event()
-        self._steer = False
+        self._controls = Controls(parts.turns, parts.nudges, claim, live)
         self._log = FencedLog(parts.turns, parts.conversations, held, live, watch)
         self._lodging: Lodging | None = None
         self._keeps = False
@@ -174,8 +173,8 @@ class _Turn:
             lost = f"{claim.attempt} workers were lost while they ran this turn; it is not tried again."
             return await self._commit(_failure("unknown_error", lost))
         try:
-            async with alone(self._parts.writers, self._claim):
-                outcome = await self._work()
+            async with alone(self._parts.writers, self._claim, self._controls, self._held) as begins:
+                outcome = await self._work() if begins else Outcome(status=TurnStatus.INTERRUPTED)
             return await self._commit(outcome)
         except (Fenced, HandOver) as error:
             return _lost(error) if isinstance(error, Fenced) else await self._hand_over()
@@ -245,19 +244,9 @@ class _Turn:
         self._held.on_renew = renew
         renew(self._held.deadline)  # which may have moved meanwhile
         self._held.on_lost = task.cancel
-        self._held.on_control = self._controlled
-        if claim.attempt > 1 or claim.control_seq >= claim.controls_seq:
-            self._controlled()
-        watcher = asyncio.create_task(self._watch())
-        try:
-            with (
-                parts.nudges.watch(claim.session_id, self._controlled),
-                TurnClock(claim, self._interrupt, task, used=self._used) as clock,
-            ):
+        async with self._controls.heeded(self._held):
+            with TurnClock(claim, self._controls.interrupt, task, used=self._used) as clock:
                 return clock.judge(await self._result(task, clock))
-        finally:
-            watcher.cancel()
-            await asyncio.gather(watcher, return_exceptions=True)
 
     def _keep(self, harness: Kept) -> bool:
         if self._lodging is not None and self._parts.kept.welcome:
@@ -285,9 +274,9 @@ class _Turn:
             turn_events=turn_events,
             log=self._log,
             environment=lodging.environment,
-            interrupt=self._interrupt,
+            interrupt=self._controls.interrupt,
             handover=self._parts.stopping,
-            take_steering=self._take_steering,
+            take_steering=self._controls.take_steering,
             resolve=inputs.resolve,
             resolve_steering=inputs.resolve_steering,
             context=claim.context,
@@ -310,35 +299,6 @@ class _Turn:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             raise
-
-    def _controlled(self) -> None:
-        """A control input may be there: an interrupt for the watcher, steering for the harness's next safe point."""
-        self._steer = True
-        self._look.set()
-
-    async def _watch(self) -> None:
-        """Look for interrupts when nudged, or when the lease's renewal says that there is something."""
-        while True:
-            await self._look.wait()
-            self._look.clear()
-            try:
-                wanted, positions = await self._parts.turns.take_interrupts(self._claim)
-            except FootplateError as error:
-                log.warning("interrupts not read", action="turn.controls_failed", reason=error.message)
-                await asyncio.sleep(0.5)
-                self._look.set()
-                continue
-            await self._live.publish(positions)
-            if wanted:
-                self._interrupt.set()
-
-    async def _take_steering(self) -> Sequence[SteerMessage]:
-        if not self._steer:
-            return ()
-        self._steer = False
-        messages, positions = await self._parts.turns.take_steering(self._claim)
-        await self._live.publish(positions)
-        return messages
 
     async def _hand_over(self) -> TryAgain:
         """Its commands are dead and what it did is in the log: whoever takes it up next can begin at once.

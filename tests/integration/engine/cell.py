@@ -32,6 +32,7 @@ from footplate.environments.unsandboxed import UnsandboxedEnvironment
 from footplate.proxy.models import ModelProxy
 from footplate.stack.leftovers import wait_until
 from footplate.store.leases import Leases
+from footplate.store.write_leases import WriteLeases
 from footplate.stream.nudges import NudgeListener, Nudger
 from footplate.stream.publisher import Live
 from footplate.stream.turn_live import TurnLive
@@ -94,6 +95,7 @@ class Engine:
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
                 environments=environments,
                 trees=trees,
+                writers=WriteLeases(self.cell.database),
                 files_of_each_call=False,
                 models=models,
                 harness=lambda _: self.harness,
@@ -123,8 +125,15 @@ class Engine:
                 stop.set()
                 await running
 
-    async def session(self, work: Work, *, limits: JsonObject | None = None, mode: Mode = Mode.INTERACTIVE) -> str:
-        session_id = await self.cell.session(self.principal, limits=limits, mode=mode)
+    async def session(
+        self,
+        work: Work,
+        *,
+        limits: JsonObject | None = None,
+        mode: Mode = Mode.INTERACTIVE,
+        context: JsonObject | None = None,
+    ) -> str:
+        session_id = await self.cell.session(self.principal, limits=limits, mode=mode, context=context)
         self.harness.work[session_id] = work
         return session_id
 

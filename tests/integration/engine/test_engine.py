@@ -1,6 +1,7 @@
 """A turn from its wake to its commit, whatever the harness does; and the messages that reach it meanwhile."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
@@ -14,6 +15,9 @@ from footplate.domain.turns import Outcome, SessionStatus, TurnStatus, WhenBusy
 from footplate.engine.activities import SweepActivities
 from footplate.stack.leftovers import wait_until
 from footplate.store.leases import Leases
+from footplate.store.write_leases import WriteLeases
+
+_IN_QUEUE = "select count(*) from write_queue where organisation = $1"
 
 
 def _filled(items: Sequence[object]) -> Callable[[], Awaitable[bool]]:
@@ -165,6 +169,29 @@ async def test_an_interrupt_reaches_the_turn_also_when_the_nudge_is_lost(engine:
     listed = await engine.cell.positions(session_id, engine.principal)
     taken = [item.processed_at is not None for item in listed if item.event.type == events.USER_INTERRUPT]
     assert taken == [False, True]
+
+
+async def test_an_interrupt_ends_a_turn_that_waits_for_its_directory(engine: Engine) -> None:
+    began: list[int] = []
+
+    async def work(turn: TurnContext) -> Outcome:
+        began.append(turn.attempt)
+        return DONE
+
+    async def queued() -> bool:
+        async with engine.cell.database.connection() as connection:
+            return bool(await connection.fetchval(_IN_QUEUE, engine.principal.organisation))
+
+    session_id = await engine.session(work, context={"directory": "/shared"})
+    busy = f"{socket.gethostname()}:/shared"
+    async with WriteLeases(engine.cell.database).held(engine.principal.organisation, busy, who="another"):
+        await engine.send(session_id, "hi")
+        assert await wait_until(queued, PATIENCE)
+        await engine.send(session_id, interrupt())
+        (turn,) = await engine.ended(session_id)
+    assert (turn.status, began, await queued()) == (TurnStatus.INTERRUPTED, [], False)
+    await engine.send(session_id, "again")
+    assert (await engine.ended(session_id, 2))[1].status is TurnStatus.COMPLETED
 
 
 @pytest.mark.parametrize("nudge", [True, False])

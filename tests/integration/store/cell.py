@@ -75,7 +75,12 @@ class Cell:
         return Turns(self.database, self.objects)
 
     async def session(
-        self, principal: Principal, *texts: str, limits: JsonObject | None = None, mode: Mode = Mode.INTERACTIVE
+        self,
+        principal: Principal,
+        *texts: str,
+        limits: JsonObject | None = None,
+        mode: Mode = Mode.INTERACTIVE,
+        context: JsonObject | None = None,
     ) -> str:
         inputs = [message(text) for text in texts]
         async with self.units.unit(principal, None) as unit:
@@ -87,7 +92,7 @@ class Cell:
                 environment_id=place.id,
                 title=None,
                 metadata={},
-                context={},
+                context=context or {},
                 inputs=inputs,
                 mode=mode,
             )

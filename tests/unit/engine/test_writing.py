@@ -1,13 +1,19 @@
 """Who works in a directory that a user named is alone there, and nobody else waits for anything."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+import pytest
+
 from footplate.domain.agents import ResolvedConfig
+from footplate.domain.errors import Fenced
 from footplate.domain.leases import HeldLease
-from footplate.domain.running import Claim
+from footplate.domain.running import Claim, LiveTurn, Nudges, TurnStore
+from footplate.engine.controls import Controls
+from footplate.engine.leases import HeldTurn
 from footplate.engine.writing import alone
 
 from .test_files import CLAIM
@@ -17,6 +23,9 @@ from .test_files import CLAIM
 class Leases:
     asked: list[tuple[str, str, str]] = field(default_factory=list)
     held_now: int = 0
+    busy: bool = False
+    """Somebody else has it, for as long as the test takes."""
+    waiting: asyncio.Event = field(default_factory=asyncio.Event)
 
     @asynccontextmanager
     async def held(
@@ -31,6 +40,9 @@ class Leases:
     ) -> AsyncIterator[HeldLease]:
         assert (organisation, wait, successor) == ("org", 300, True)
         self.asked.append((place.partition(":")[2], who, named or ""))
+        if self.busy:
+            self.waiting.set()
+            await asyncio.Event().wait()
         self.held_now += 1
         try:
             yield cast("HeldLease", None)
@@ -43,10 +55,37 @@ def claim(projects: tuple[str, ...] = (), **context: Any) -> Claim:
     return replace(CLAIM, config=config, context=context)
 
 
+class Inputs:
+    """The log, the live tail and the nudges of a turn; the test says what comes."""
+
+    interrupted = False
+
+    async def take_interrupts(self, _: Claim) -> tuple[bool, Sequence[object]]:
+        return self.interrupted, ()
+
+    async def publish(self, _: object) -> None:
+        pass
+
+    def watch(self, *_: object) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+def held_turn(of: Claim) -> HeldTurn:
+    return HeldTurn(of, deadline=float("inf"))
+
+
+def entered(
+    leases: Leases | None, of: Claim, inputs: Inputs | None = None, held: HeldTurn | None = None
+) -> AbstractAsyncContextManager[bool]:
+    given = inputs or Inputs()
+    controls = Controls(cast("TurnStore", given), cast("Nudges", given), of, cast("LiveTurn", given))
+    return alone(leases, of, controls, held or held_turn(of))
+
+
 async def test_a_named_directory_is_one_turns_at_a_time() -> None:
     leases = Leases()
-    async with alone(leases, claim(directory="/home/ann/app/")):
-        assert leases.held_now == 1
+    async with entered(leases, claim(directory="/home/ann/app/")) as begins:
+        assert (begins, leases.held_now) == (True, 1)
     assert leases.held_now == 0
     assert leases.asked == [("/home/ann/app", "a turn of session sesn_1", "the directory /home/ann/app/")]
 
@@ -54,8 +93,39 @@ async def test_a_named_directory_is_one_turns_at_a_time() -> None:
 async def test_others_wait_for_nobody() -> None:
     leases = Leases()
     for other in (claim(), claim(directory=7), claim(("proj_1",), directory="/home/ann/app")):
-        async with alone(leases, other):
-            assert leases.held_now == 0
-    async with alone(None, claim(directory="/home/ann/app")):
-        pass
+        async with entered(leases, other) as begins:
+            assert (begins, leases.held_now) == (True, 0)
+    async with entered(None, claim(directory="/home/ann/app")) as begins:
+        assert begins
     assert leases.asked == []
+
+
+async def test_who_waits_heeds_an_interrupt() -> None:
+    leases, inputs, mine = Leases(busy=True), Inputs(), claim(directory="/home/ann/app")
+    held = held_turn(mine)
+
+    async def turn() -> bool:
+        async with entered(leases, mine, inputs, held) as begins:
+            return begins
+
+    waits = asyncio.create_task(turn())
+    await leases.waiting.wait()
+    inputs.interrupted = True
+    held.on_control()
+    assert await asyncio.wait_for(waits, 10) is False
+    assert leases.held_now == 0
+
+
+async def test_who_lost_the_turn_waits_no_more() -> None:
+    leases, mine = Leases(busy=True), claim(directory="/home/ann/app")
+    held = held_turn(mine)
+
+    async def turn() -> None:
+        async with entered(leases, mine, held=held):
+            raise AssertionError
+
+    waits = asyncio.create_task(turn())
+    await leases.waiting.wait()
+    held.lose()
+    with pytest.raises(Fenced):
+        await asyncio.wait_for(waits, 10)

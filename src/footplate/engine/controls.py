@@ -1,0 +1,70 @@
+"""What reaches a turn that has begun: an interrupt, and messages that join it.
+
+Looked for when somebody says that there is something: a nudge, or the lease's renewal where that was lost.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+
+import structlog
+
+from footplate.domain.errors import FootplateError
+from footplate.domain.ports import SteerMessage
+from footplate.domain.running import Claim, LiveTurn, Nudges, TurnStore
+from footplate.engine.leases import HeldTurn
+
+log = structlog.get_logger(__name__)
+
+
+class Controls:
+    def __init__(self, turns: TurnStore, nudges: Nudges, claim: Claim, live: LiveTurn) -> None:
+        self._turns = turns
+        self._nudges = nudges
+        self._claim = claim
+        self._live = live
+        self._look = asyncio.Event()
+        self._steer = False
+        self.interrupt = asyncio.Event()
+        """Set once somebody wants the turn to stop."""
+
+    @asynccontextmanager
+    async def heeded(self, held: HeldTurn) -> AsyncGenerator[None, None]:
+        held.on_control = self._controlled
+        if self._claim.attempt > 1 or self._claim.control_seq >= self._claim.controls_seq:
+            self._controlled()
+        watcher = asyncio.create_task(self._watch())
+        try:
+            with self._nudges.watch(self._claim.session_id, self._controlled):
+                yield
+        finally:
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+
+    async def take_steering(self) -> Sequence[SteerMessage]:
+        if not self._steer:
+            return ()
+        self._steer = False
+        messages, positions = await self._turns.take_steering(self._claim)
+        await self._live.publish(positions)
+        return messages
+
+    def _controlled(self) -> None:
+        """A control input may be there: an interrupt for the watcher, steering for the harness's next safe point."""
+        self._steer = True
+        self._look.set()
+
+    async def _watch(self) -> None:
+        while True:
+            await self._look.wait()
+            self._look.clear()
+            try:
+                wanted, positions = await self._turns.take_interrupts(self._claim)
+            except FootplateError as error:
+                log.warning("interrupts not read", action="turn.controls_failed", reason=error.message)
+                await asyncio.sleep(0.5)
+                self._look.set()
+                continue
+            await self._live.publish(positions)
+            if wanted:
+                self.interrupt.set()
