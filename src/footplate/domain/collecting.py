@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Final, Literal
 
+from footplate.domain.ids import FILE
 from footplate.domain.packs import NAME, NONE, Place, leading_to, short
 from footplate.domain.snapshots import Snapshot
 
@@ -25,6 +26,8 @@ class Why(Enum):
 
     FILES = ("the files of a session in the log are made of it", False)
     NAMED = ("the log names it", False)
+    UPLOADED = ("a file that was uploaded, to be named in messages and in the resources of sessions", False)
+    BY_NOTE = ("its file is deleted or has expired, or is being uploaded: a worker removes it when that is due", False)
     BEGAN = ("sessions of the project began with it", False)
     YOUNG = ("written of late: whoever wrote it may not have told the log yet", False)
     BUSY = ("a turn of its session runs, is due or waits for an answer", False)
@@ -35,6 +38,7 @@ class Why(Enum):
     NO_SESSION = ("its session is not in the log", True)
     CUT_OFF = ("no snapshot in the log needs it: the turn that wrote it was cut off", True)
     UNNAMED = ("nothing in the log names it: whoever wrote it was cut off", True)
+    NO_FILE = ("its file is not in the log: the upload was cut off, or the file is deleted", True)
     NOBODY_BEGAN = ("no session that is left began with it", True)
 
     def __init__(self, text: str, goes: bool) -> None:  # noqa: FBT001 - an enumeration's value
@@ -97,6 +101,22 @@ def of_project(began: Collection[str], stored: Sequence[Stored], *, untold: bool
         why = Why.UNKNOWN if match is None else Why.BEGAN if match["snapshot"] in needed else Why.NOBODY_BEGAN
         if why.goes and untold:
             why = Why.UNTOLD
+        verdicts.append(Verdict(one, Why.YOUNG if why.goes and one.written_at >= before else why))
+    return verdicts
+
+
+def of_files(
+    uploaded: Collection[str], noted: Collection[str], folder: str, stored: Sequence[Stored], *, before: datetime
+) -> list[Verdict]:
+    """`stored`: all below the organisation's folder of files. Ids of those that there are, and of those that there is a
+    note for; one that has neither never has either again.
+    """
+    verdicts = []
+    for one in stored:
+        file_id, _, part = one.key.removeprefix(f"{folder}/").partition("/")
+        why = Why.UPLOADED if file_id in uploaded else Why.BY_NOTE if file_id in noted else Why.NO_FILE
+        if not (file_id.startswith(f"{FILE}_") and part.isdigit()):
+            why = Why.UNKNOWN
         verdicts.append(Verdict(one, Why.YOUNG if why.goes and one.written_at >= before else why))
     return verdicts
 

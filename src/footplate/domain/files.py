@@ -17,6 +17,8 @@ from footplate.domain.principals import Principal
 
 PART: Final = 16 << 20
 """A larger file is several objects: a conditional write is one request, with all of it in memory."""
+FILES: Final = "files"
+"""Of an organisation in the object store: a folder for each."""
 UNKNOWN_TYPE: Final = "application/octet-stream"
 LONGEST_NAME: Final = 255
 UPLOADS: Final = ".footplate/uploads"
@@ -84,7 +86,7 @@ class FileBytes(Protocol):
 
 def prefix_of(organisation: str, file_id: str) -> str:
     """Where the bytes are in the object store."""
-    return f"{organisation}/files/{file_id}"
+    return f"{organisation}/{FILES}/{file_id}"
 
 
 def name_of(given: str, extension: str = "") -> str:

@@ -6,6 +6,8 @@ What makes it safe beside everything else, and to be killed anywhere:
   head is locked and no turn of it is under way, judged by what the log says under that lock; the next claim waits, and
   finds them gone;
 - a session may begin with a base that nobody needed a moment ago. So a base goes under a lock that the decision takes;
+- a file's bytes have a row or a note in the log from before they were written until they go: what has neither is asked
+  for by nobody, and never will be;
 - what was removed by half is removed by the next round: nothing in the log leads to the other half.
 
 A store is of one cell, whose name it keeps: who is pointed to another's database finds none of its sessions there, and
@@ -24,12 +26,14 @@ import structlog
 
 from footplate import failpoints
 from footplate.domain import ids
-from footplate.domain.collecting import State, Stored, Told, Verdict, Why, of_project, of_session
+from footplate.domain.collecting import State, Stored, Told, Verdict, Why, of_files, of_project, of_session
 from footplate.domain.errors import Permanent
+from footplate.domain.files import FILES
 from footplate.domain.snapshots import Snapshot, bases_of
 from footplate.store.archives import Archives
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.objects import Objects
+from footplate.store.records import Row
 from footplate.store.retention_deletions import named_by_rows
 from footplate.store.snapshots import snapshot_of
 
@@ -39,6 +43,7 @@ CELL: Final = "cell"
 """The object that names the cell that a store belongs to."""
 PROJECTS: Final = "projects"
 _AT_ONCE: Final = 16
+_ASKED_AT_ONCE: Final = 1000
 
 
 class OtherCell(Permanent):
@@ -73,6 +78,8 @@ class Collector:
             for project_id in await self._objects.folders(f"{organisation}/{PROJECTS}"):
                 found += await self.project(organisation, project_id, remove=remove)
             return found
+        if name == FILES:
+            return await self.files(organisation, remove=remove)
         return [Verdict(one, Why.UNKNOWN) for one in await self._objects.stored(f"{organisation}/{name}")]
 
     async def session(self, organisation: str, session_id: str, *, remove: bool) -> Sequence[Verdict]:
@@ -105,6 +112,19 @@ class Collector:
             if remove:
                 await self._remove(verdicts)
         return [*others, *verdicts]
+
+    async def files(self, organisation: str, *, remove: bool) -> Sequence[Verdict]:
+        folder = f"{organisation}/{FILES}"
+        stored, before = await self._objects.stored(folder), self._before()
+        names = [*{one.key.removeprefix(f"{folder}/").partition("/")[0] for one in stored}]
+        rows: list[Row] = []
+        for start in range(0, len(names), _ASKED_AT_ONCE):
+            rows += await self._database.fetch("told_of_files", names[start : start + _ASKED_AT_ONCE], organisation)
+        uploaded, noted = ({row["id"] for row in rows if row["noted"] is is_note} for is_note in (False, True))
+        verdicts = of_files(uploaded, noted, folder, stored, before=before)
+        if remove:
+            await self._remove(verdicts)
+        return verdicts
 
     async def _of_session(
         self, connection: Connection, folder: str, stored: Sequence[Stored], before: datetime

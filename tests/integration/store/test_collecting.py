@@ -11,17 +11,20 @@ import pytest
 
 from footplate.domain import events, ids
 from footplate.domain.collecting import Verdict, Why
+from footplate.domain.files import prefix_of as prefix_of_file
 from footplate.domain.principals import Principal
 from footplate.domain.projects import Base, Choice
 from footplate.domain.running import Claim
 from footplate.domain.snapshots import SCRATCH, KeptSnapshot, Snapshot, TreeSnapshot, bases_of, prefix_of
 from footplate.store.collecting import CELL, Collector, OtherCell
+from footplate.store.files import FileObjects, FileRemovals
 from footplate.store.objects import Objects
 from footplate.store.retention_deletions import Deletions
 from footplate.trees.packs import Step, chain
 
 from .archiving import rester
 from .cell import ANSWERED, Cell, somebody
+from .test_files import in_pieces, upload
 from .test_projects import begin, claimed, create
 
 DAY = timedelta(days=1)
@@ -276,3 +279,24 @@ async def test_killed_in_between_it_is_run_again(cell: Cell, principal: Principa
 
 
 async def _nothing(organisation: str, session_id: str) -> None: ...
+
+
+async def test_files_are_known_and_what_is_left_of_them_goes(cell: Cell, principal: Principal) -> None:
+    uploaded, deleted = await upload(cell, principal, b"one"), await upload(cell, principal, b"two")
+    async with cell.units.unit(principal, None) as unit:
+        await unit.delete_file(principal, deleted.id)
+    under_way, lost = ids.new_id(ids.FILE), ids.new_id(ids.FILE)
+    await FileObjects(cell.database, cell.objects).store(principal.organisation, under_way, in_pieces(b"three"))
+    for file_id in (uploaded.id, deleted.id, under_way):
+        os.utime(cell.folder / prefix_of_file(principal.organisation, file_id) / "0000", (1, 1))
+    await put(cell, f"{prefix_of_file(principal.organisation, lost)}/0000")
+    expected = {uploaded.id: Why.UPLOADED, deleted.id: Why.BY_NOTE, under_way: Why.BY_NOTE, lost: Why.NO_FILE}
+    for remove in (False, True):
+        found = await collector(cell).files(principal.organisation, remove=remove)
+        assert {verdict.stored.key.split("/")[-2]: verdict.why for verdict in found} == expected
+    left = {one.key.split("/")[-2] for one in await cell.objects.stored(f"{principal.organisation}/files")}
+    assert left == {uploaded.id, deleted.id, under_way}
+    await FileRemovals(cell.database, cell.objects).run()
+    told = [verdict async for verdict in collector(cell).verdicts(remove=False)]
+    of_these = [verdict.why.name for verdict in told if verdict.stored.key.startswith(f"{principal.organisation}/")]
+    assert sorted(of_these) == ["BY_NOTE", "UPLOADED"]

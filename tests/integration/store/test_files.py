@@ -21,7 +21,7 @@ from footplate.store.files import FileObjects, FileRemovals
 from .cell import Cell, somebody
 
 
-async def _pieces(*pieces: bytes) -> AsyncIterator[bytes]:
+async def in_pieces(*pieces: bytes) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
 
@@ -31,9 +31,9 @@ def _bytes_of(cell: Cell, principal: Principal, file_id: str) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-async def _upload(cell: Cell, principal: Principal, *pieces: bytes, expires_in: int | None = None) -> StoredFile:
+async def upload(cell: Cell, principal: Principal, *pieces: bytes, expires_in: int | None = None) -> StoredFile:
     file_id = ids.new_id(ids.FILE)
-    await FileObjects(cell.database, cell.objects).store(principal.organisation, file_id, _pieces(*pieces))
+    await FileObjects(cell.database, cell.objects).store(principal.organisation, file_id, in_pieces(*pieces))
     async with cell.units.unit(principal, None) as unit:
         return await unit.create_file(
             principal,
@@ -55,10 +55,10 @@ async def _sweep(cell: Cell) -> None:
 
 async def test_what_was_uploaded_is_read(cell: Cell, principal: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "PART", 4)
-    made = await _upload(cell, principal, b"abc", b"defghij")
+    made = await upload(cell, principal, b"abc", b"defghij")
     assert len(_bytes_of(cell, principal, made.id)) == 3
     assert await _read(cell, principal, made.id) == b"abcdefghij"
-    empty = await _upload(cell, principal)
+    empty = await upload(cell, principal)
     assert await _read(cell, principal, empty.id) == b""
     assert await cell.reads.file(principal, made.id) == made
     assert await cell.reads.files(principal, Page(limit=5)) == [empty, made]
@@ -68,7 +68,7 @@ async def test_what_was_uploaded_is_read(cell: Cell, principal: Principal, monke
 
 
 async def test_a_deleted_file_is_gone_from_everywhere(cell: Cell, principal: Principal) -> None:
-    made = await _upload(cell, principal, b"abc")
+    made = await upload(cell, principal, b"abc")
     async with cell.units.unit(principal, None) as unit:
         await unit.delete_file(principal, made.id)
     with pytest.raises(NotFound):
@@ -83,7 +83,7 @@ async def test_a_deleted_file_is_gone_from_everywhere(cell: Cell, principal: Pri
 
 async def test_an_upload_that_was_killed_leaves_nothing(cell: Cell, principal: Principal) -> None:
     file_id = ids.new_id(ids.FILE)
-    await FileObjects(cell.database, cell.objects).store(principal.organisation, file_id, _pieces(b"abc"))
+    await FileObjects(cell.database, cell.objects).store(principal.organisation, file_id, in_pieces(b"abc"))
     await _sweep(cell)
     assert _bytes_of(cell, principal, file_id), "it may still be going on"
     await _past_its_hour(cell, file_id)
@@ -97,7 +97,7 @@ async def test_an_upload_that_was_killed_leaves_nothing(cell: Cell, principal: P
 
 
 async def test_a_file_expires_with_its_bytes(cell: Cell, principal: Principal) -> None:
-    made = await _upload(cell, principal, b"abc", expires_in=3600)
+    made = await upload(cell, principal, b"abc", expires_in=3600)
     async with cell.database.connection() as connection:
         await connection.execute("update files set expires_at = now() where id = $1", made.id)
     with pytest.raises(NotFound):
@@ -108,7 +108,7 @@ async def test_a_file_expires_with_its_bytes(cell: Cell, principal: Principal) -
 
 
 async def test_nobody_else_has_it(cell: Cell, principal: Principal) -> None:
-    made, other = await _upload(cell, principal, b"abc"), somebody()
+    made, other = await upload(cell, principal, b"abc"), somebody()
     with pytest.raises(NotFound):
         await cell.reads.file(other, made.id)
     with pytest.raises(NotFound):

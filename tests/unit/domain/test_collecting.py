@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footplate.domain.collecting import Stored, Told, Verdict, Why, of_project, of_session
+from footplate.domain.collecting import Stored, Told, Verdict, Why, of_files, of_project, of_session
 from footplate.domain.packs import NONE, short
 from footplate.domain.snapshots import Snapshot
 from footplate.trees import packs
@@ -166,3 +166,14 @@ def test_a_base_stays_while_a_session_began_with_it() -> None:
 
     assert told(untold=False) == [Why.BEGAN, Why.NOBODY_BEGAN, Why.UNKNOWN]
     assert told(untold=True) == [Why.BEGAN, Why.UNTOLD, Why.UNKNOWN]
+
+
+def test_bytes_of_a_file_stay_while_the_log_knows_it() -> None:
+    folder = "org/files"
+    young = Stored(f"{folder}/file_4/0000", 10, NOW)
+    names = ("file_1/0000", "file_1/0001", "file_2/0000", "file_3/0000", "file_3/other", "other/0000")
+    found = [*(stored(name, folder=folder) for name in names), young]
+    verdicts = of_files({"file_1"}, {"file_2"}, folder, found, before=NOW)
+    assert [verdict.why for verdict in verdicts] == [
+        *(Why.UPLOADED, Why.UPLOADED, Why.BY_NOTE, Why.NO_FILE, Why.UNKNOWN, Why.UNKNOWN, Why.YOUNG)
+    ]

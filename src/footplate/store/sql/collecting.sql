@@ -26,6 +26,12 @@ select pg_advisory_xact_lock(hashtext('bases'), hashtext($1))
 select distinct bases -> $1 ->> 'tree' as tree
 from sessions where project_ids @> array[$1::text] and (bases -> $1 ->> 'commit') is not null
 
+-- name: told_of_files
+-- Those of some files that there are, and those whose bytes go by a note: both at the same moment.
+select id, false as noted from files where id = any($1::text[]) and organisation = $2
+union all
+select file_id, true from file_removals where file_id = any($1::text[]) and organisation = $2
+
 -- name: expired
 -- Those of some sessions that wait for nothing and were last touched long ago. As `resting`, but that an archive is no
 -- reason to stay.
