@@ -115,6 +115,14 @@ def missing(error: FootplateError, block: JsonObject) -> JsonObject:
     return {"type": "text", "text": text}
 
 
+def not_inherited(path: str, error: FootplateError) -> JsonObject:
+    """What the model is told of a parent's file that is not in the fork's tree and cannot be put there."""
+    text = (
+        f"[The file {path} of the session that this one was forked from is missing here, tell the user: {error.advice}]"
+    )
+    return {"type": "text", "text": text}
+
+
 class Inline:
     """What an input gives to the model as it is, counted while its blocks are made ready: what is too much is refused
     before it is loaded, where its size is known, and in any case before the next block is.

@@ -62,6 +62,8 @@ class Claim:
     """As the log has them."""
     resources: Sequence[JsonObject] = ()
     """Of the session, as the api tells them: files that have to be in its tree."""
+    forked_at: datetime | None = None
+    """Of a fork: resources from before are its parent's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,28 +67,37 @@ class TurnInputs:
                 found.append(parts.missing(error, block))
         return found
 
-    async def mount(self, claim: Claim, last_completed: Callable[[Claim], Awaitable[datetime | None]]) -> None:
-        """Files of the session that are not in its tree, or not any more; one that is there is left as it is.
+    async def mount(
+        self, claim: Claim, last_completed: Callable[[Claim], Awaitable[datetime | None]]
+    ) -> list[JsonObject]:
+        """Files of the session that are not in its tree, or not any more; one that is there is left as it is. Returns
+        what the model has to be told.
 
         One that an earlier turn had, and that can be had no more, is the session's affair: who deleted it from both
-        places does not want it back.
+        places does not want it back. One that a fork has from its parent was never asked of the fork: it goes on
+        without, and says so once.
         """
         places = {str(resource["mount_path"]): resource for resource in claim.resources}
         if not places:
-            return
+            return []
         looked = await self._environment.run(["sh", "-c", _ABSENT, "sh", *places])
         if looked.exit_code != 0:
             raise PartFailed("Whether the session's files are in its tree cannot be told: its environment has no sh.")
+        told = []
         for path in looked.stdout.decode().split("\0")[:-1]:
             resource = places[path]
             try:
                 part = await self._sources.file(self._organisation, str(resource["file_id"]))
             except PartFailed as error:
-                completed = await last_completed(claim)
-                if completed is not None and datetime.fromisoformat(str(resource["created_at"])) < completed:
+                added, completed = datetime.fromisoformat(str(resource["created_at"])), await last_completed(claim)
+                if completed is not None and added < completed:
                     continue
-                raise _never_had(claim.session_id, resource, error) from error
+                if claim.forked_at is None or added >= claim.forked_at:
+                    raise _never_had(claim.session_id, resource, error) from error
+                told.append(parts.not_inherited(path, error))
+                continue
             await self._write(path, part.data)
+        return told
 
     async def _write(self, path: str, content: bytes) -> None:
         try:

@@ -261,7 +261,7 @@ class _Turn:
         assert self._log.files is not None
         given = self._log.files.given
         inputs = TurnInputs(self._parts.sources, claim.organisation, claim.config, lodging.environment, given)
-        await inputs.mount(claim, self._parts.turns.last_completed)
+        told = await inputs.mount(claim, self._parts.turns.last_completed)
         kept, lodging.harness = lodging.harness, None  # the harness's own from here on
         return TurnContext(
             organisation=claim.organisation,
@@ -269,7 +269,7 @@ class _Turn:
             turn_id=claim.turn_id,
             attempt=claim.attempt,
             config=claim.config,
-            content=claim.content,
+            content=[*claim.content, *told],
             history=await self._parts.conversations.load(claim),
             turn_events=turn_events,
             log=self._log,

@@ -142,6 +142,12 @@ async def test_a_turn_knows_the_sessions_files_and_a_fork_has_them_too(cell: Cel
     completed = await cell.turns.last_completed(again)
     assert completed is not None
     assert completed < datetime.now(UTC)
+    assert again.forked_at is None
+    fork = await cell.fork(principal, session_id)
+    await cell.send(principal, fork.id, "otherwise")
+    for worker in ("wrkr_1", "wrkr_2"):
+        claim = await cell.claim(fork.id, principal, worker)
+        assert (claim.resources, claim.forked_at) == ([resource], fork.created_at)
     for wrong in (somebody(), principal):
         with pytest.raises(NotFound):
             async with cell.units.unit(wrong, None) as unit:

@@ -260,5 +260,12 @@ async def test_a_file_of_the_session_that_is_gone_ends_a_turn_only_if_no_turn_ev
         with pytest.raises(PartFailed, match="'file_9' is gone") as caught:
             await inputs(files).mount(claim, last)
         assert "DELETE /v1/sessions/sesn_1/resources/sesrsc_1" in caught.value.help_text
+    fork = replace(claim, forked_at=added + timedelta(seconds=1))
+    (told,) = await inputs(files).mount(fork, never)
+    assert "The file a of the session that this one was forked from is missing" in str(told["text"])
+    assert "'file_9' is gone" in str(told["text"])
+    assert await inputs(files).mount(fork, after) == []
+    with pytest.raises(PartFailed, match="'file_9' is gone"):  # the fork was given it by itself
+        await inputs(files).mount(replace(claim, forked_at=added), never)
     files.written["a"] = b"kept with the tree"
-    await inputs(files).mount(claim, never)
+    assert await inputs(files).mount(claim, never) == []

@@ -19,7 +19,8 @@ select lease_until > clock_timestamp() from workers where id = $1
 update session_heads set holder = null where session_id = $1 and epoch = $2
 
 -- name: turn_of_head
-select t.*, s.agent, s.fork, s.context as session_context, s.project_ids, s.bases, s.resources, e.body as input_body, e.object_key as input_object, st.traceparent
+select t.*, s.agent, s.fork, s.context as session_context, s.project_ids, s.bases, s.resources, e.body as input_body,
+       e.object_key as input_object, st.traceparent, case when s.fork is not null then s.created_at end as forked_at
 from turns t
 join sessions s on s.id = t.session_id
 join events e on e.session_id = t.session_id and e.seq = t.position
@@ -32,7 +33,8 @@ select max(started_at) as started_at from turns where session_id = $1 and status
 -- name: next_step
 select s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as input_body, e.object_key as input_object,
        e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode,
-       se.context as session_context, se.project_ids, se.bases, se.resources
+       se.context as session_context, se.project_ids, se.bases, se.resources,
+       case when se.fork is not null then se.created_at end as forked_at
 from steps s
 join events e on e.session_id = s.session_id and e.seq = s.position
 join sessions se on se.id = s.session_id
