@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 _PATIENCE: Final = 30.0
 """Seconds for an object store that does not answer: a call's result is worth the wait."""
 
-_SOON: Final = 5.0
+SOON: Final = 5.0
 """Seconds, of a stopping worker's or a failed turn's."""
 
 
@@ -91,19 +91,21 @@ class TurnFiles:
     def committed(self, found: Sequence[TreeSnapshot]) -> None:
         self._last |= {snapshot.tree: snapshot.kept for snapshot in found}
 
-    async def collect(self) -> None:
+    async def collect(self, *, within: float | None = None) -> None:
         """The commits that the agent made, by a program inside: while the turn's environment is still open. What cannot
-        be had of them is told to the operator; the files are kept all the same.
+        be had of them, or not in so many seconds, is told to the operator; the files are kept all the same.
         """
         if self._trees is None or not self._wrote:
             return
         for name, seen in self._environment.seen.items():
             try:
-                self._collected[name] = await self._trees.commits(
-                    self._kept[name], self._environment, seen, self._last.get(name)
-                )
-            except FootplateError as error:
-                log.warning("commits not collected", action="turn.no_commits", tree=name, reason=error.message)
+                async with asyncio.timeout(within):
+                    self._collected[name] = await self._trees.commits(
+                        self._kept[name], self._environment, seen, self._last.get(name)
+                    )
+            except (FootplateError, TimeoutError) as error:
+                reason = str(error) or "It took too long."
+                log.warning("commits not collected", action="turn.no_commits", tree=name, reason=reason)
             except Exception:  # the turn has done its work, and is not done again for this
                 log.exception("commits not collected", action="turn.no_commits", tree=name)
 
@@ -120,7 +122,7 @@ class TurnFiles:
         files are those of its last result; the turn ends as it would have ended.
         """
         try:
-            async with asyncio.timeout(_SOON):
+            async with asyncio.timeout(SOON):
                 if found := await self.at_the_end():
                     await turns.append(claim, (), files=found)
                     self.committed(found)

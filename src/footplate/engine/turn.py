@@ -36,7 +36,7 @@ from footplate.engine.clock import TurnClock
 from footplate.engine.controls import Controls
 from footplate.engine.conversations import Conversations
 from footplate.engine.fenced_log import FencedLog
-from footplate.engine.files import TurnFiles
+from footplate.engine.files import SOON, TurnFiles
 from footplate.engine.inputs import NoSources, TurnInputs
 from footplate.engine.kept import KeptHarnesses
 from footplate.engine.leases import HeldTurn, LeaseKeeper
@@ -198,7 +198,10 @@ class _Turn:
             outcome = await self._work_in(lodging)
             if self._log.files is not None:
                 await self._log.files.collect()
-        except BaseException:
+        except BaseException as error:
+            # Of one that fails too, while its environment is there; not when that is another worker's by now.
+            if self._log.files is not None and isinstance(error, Exception) and not isinstance(error, Fenced):
+                await self._log.files.collect(within=SOON)
             await self._leave()
             raise
         if not self._keeps:

@@ -66,8 +66,8 @@ class Engine:
         return TemporalWaker(self.client, self.settings)
 
     @asynccontextmanager
-    async def worker(self, trees: Trees | None = None) -> AsyncIterator[str]:
-        """One worker; its id. With `trees` it keeps files, as they are when a turn is over."""
+    async def worker(self, trees: Trees | None = None, *, tree: str = SCRATCH) -> AsyncIterator[str]:
+        """One worker; its id. With `trees` it keeps files, as they are when a turn is over; `tree` is their name."""
         stop = asyncio.Event()
         settings = self.settings
         async with AsyncExitStack() as exits:
@@ -75,7 +75,7 @@ class Engine:
             keeper = LeaseKeeper(leases, worker=ids.new_id(ids.WORKER), host="test", lease=settings.lease)
             live = await exits.enter_async_context(Live(settings.redis_url))
             environments, models = (
-                _Folders(self.folder, kept=trees is not None),
+                _Folders(self.folder, tree=tree if trees is not None else None),
                 await exits.enter_async_context(ModelProxy({})),
             )
             conversations = Conversations(self.cell.turns, most=1 << 20, seconds=300)
@@ -197,9 +197,9 @@ class _LiveTurns:
 
 
 class _Folders:
-    def __init__(self, root: Path, *, kept: bool) -> None:
+    def __init__(self, root: Path, *, tree: str | None) -> None:
         self._root = root
-        self._kept = kept
+        self._tree = tree
 
     async def open(
         self,
@@ -216,5 +216,5 @@ class _Folders:
         del organisation, config, models, projects, files
         directory = self._root / session_id
         directory.mkdir(exist_ok=True)
-        trees = {SCRATCH: directory} if self._kept else {}
+        trees = {} if self._tree is None else {self._tree: directory}
         return UnsandboxedEnvironment(str(directory), deadline=deadline, env=variables, trees=trees)

@@ -19,6 +19,11 @@ from footplate.trees.sessions import SessionTrees
 
 FAILURES = [ModelRefused("No."), Overloaded("Not now.")]
 
+COMMIT = (
+    "git init -q && echo 1 > file && git add file && "
+    "git -c user.name=agent -c user.email=agent@example.com commit -qm own && git rev-parse HEAD"
+)
+
 
 class Full(SessionTrees):
     """Takes nothing."""
@@ -63,3 +68,26 @@ async def test_what_a_failed_attempt_wrote_is_kept(
 
 async def test_files_that_cannot_be_kept_fail_no_commit(idle_engine: Engine, tmp_path: Path) -> None:
     assert await failed(idle_engine, kept_by(Full, tmp_path), ModelRefused("No.")) == []
+
+
+@pytest.mark.parametrize("error", FAILURES)
+async def test_the_commits_of_a_failed_turn_are_collected(
+    idle_engine: Engine, tmp_path: Path, error: Exception
+) -> None:
+    made: list[str] = []
+
+    async def work(turn: TurnContext) -> Outcome:
+        await turn.environment.write("before", b"as of a project")
+        await turn.log.append([events.tool_use("bash", {"command": COMMIT}, call_id="1")])
+        ran = await turn.environment.run(["sh", "-c", COMMIT])
+        made.append(ran.stdout.decode().strip())
+        raise error
+
+    async with idle_engine.worker(kept_by(SessionTrees, tmp_path), tree="proj_1"):
+        session_id = await idle_engine.session(work, limits={"max_retries": 0})
+        await idle_engine.send(session_id, "hi")
+        (turn,) = await idle_engine.ended(session_id)
+    assert turn.status is TurnStatus.FAILED
+    async with idle_engine.cell.database.connection() as connection:
+        found = await connection.fetch("select commits from snapshots where session_id = $1 order by seq", session_id)
+    assert found[-1]["commits"]["HEAD"] == made[0]

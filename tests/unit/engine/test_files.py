@@ -1,5 +1,6 @@
 """When a turn looks at its files, and what it tells the log of them."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,9 +38,12 @@ class TwinTrees:
     looked: list[KeptTree] = field(default_factory=list)
     asked: int = 0
     broken: Exception | None = None
+    stuck: bool = False
 
     async def commits(self, *_: object) -> Collected:
         self.asked += 1
+        if self.stuck:
+            await asyncio.Event().wait()
         raise self.broken or Permanent("There are none here.")
 
     async def keep(
@@ -194,3 +198,11 @@ async def test_a_directory_that_a_user_named_is_left_alone(trees: TwinTrees) -> 
     files = TurnFiles(cast("Trees", trees), CLAIM, cast("OpenEnvironment", TwinEnvironment(trees={}, used=True)))
     assert await looked(files, BASH) == []
     assert (await files.at_the_end(), trees.looked) == ([], [])
+
+
+async def test_commits_of_a_turn_that_fails_are_not_waited_for_long(trees: TwinTrees) -> None:
+    trees.stuck = True
+    files = files_of(trees, seen={SCRATCH: "/workspace"})
+    files.concerned([BASH])
+    await files.collect(within=0.01)
+    assert trees.asked == 1
