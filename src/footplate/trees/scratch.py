@@ -1,5 +1,6 @@
 """Room for one piece of work in a host's git directory, which no agent can reach."""
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -14,13 +15,41 @@ _PREFIX: Final = "work-"
 @contextmanager
 def scratch(git_dir: Path) -> Iterator[Path]:
     """What killed ones left goes first. Not what a worker has that was stopped and lives: it may go on at any moment,
-    and so each has a directory of its own.
+    and so each has a directory of its own, and a lock on it that ends with the process. A process's number would not
+    do: workers in several containers may share the disk, and each counts its own.
     """
     for left in git_dir.glob(f"{_PREFIX}*"):
-        if not Path("/proc", left.name.split("-")[1]).exists():
+        if (nobodys := _locked(left)) is not None:
             shutil.rmtree(left, ignore_errors=True)
-    place = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=git_dir))
+            os.close(nobodys)
+    place, mine = _taken(git_dir)
     try:
         yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
+        os.close(mine)
+
+
+def _taken(git_dir: Path) -> tuple[Path, int]:
+    """One that is new may be taken for left before it is locked: then there has to be another."""
+    while True:
+        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=git_dir))
+        mine = _locked(place)
+        if mine is not None and place.exists():
+            return place, mine
+        if mine is not None:
+            os.close(mine)
+
+
+def _locked(place: Path) -> int | None:
+    """What holds the lock; None if somebody else does, or if there is no such directory."""
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
