@@ -7,7 +7,8 @@ look, and leaves no trace.
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Self
 
 import stamina
 import structlog
@@ -24,6 +25,50 @@ _PATIENCE: Final = 30.0
 
 SOON: Final = 5.0
 """Seconds, of a stopping worker's or a failed turn's."""
+
+
+@dataclass(slots=True)
+class _Course:
+    """What a turn has done so far, as far as its files go. Pure."""
+
+    first: bool
+    """No attempt was before it, and it is not at its end."""
+    touched: bool
+    """There was a call, or a file came with an input."""
+    wrote: bool
+    """There was a call that may have written."""
+    called: bool = False
+    """By this attempt: until then all that is written came with the input, however many appends it takes."""
+    given: bool = False
+    """A file has come with an input, and the log does not tell of it yet."""
+    looked: bool = False
+    reads: set[str] = field(default_factory=set)
+    """Calls that write nothing."""
+
+    @classmethod
+    def of(cls, claim: Claim) -> Self:
+        """An attempt that was lost may have called and written whatever this one does."""
+        return cls(first=claim.attempt == 1, touched=claim.attempt > 1, wrote=claim.attempt > 1)
+
+    @property
+    def begins(self) -> bool:
+        """What is found now is what the turn begins with."""
+        return self.first and not (self.called and self.looked)
+
+    def takes(self, events: Sequence[Event]) -> tuple[bool, bool, bool]:
+        """Whether a first call is among them, a file came with them, and a result is among them of what may write."""
+        uses = [event for event in events if event.type in TOOL_USES]
+        self.reads |= {event.id for event in uses if not may_have_written(event)}
+        self.wrote = self.wrote or any(event.id not in self.reads for event in uses)
+        self.called = self.called or bool(uses)
+        given, self.given = self.given, False
+        self.touched = self.touched or self.called or given
+        return self.begins and bool(uses), given, any(map(self._wrote, events))
+
+    def _wrote(self, event: Event) -> bool:
+        """What is told of by its result."""
+        call_id = event.body.get("tool_use_id") or event.body.get("mcp_tool_use_id")
+        return event.type in TOOL_RESULTS and call_id not in self.reads
 
 
 class TurnFiles:
@@ -47,40 +92,24 @@ class TurnFiles:
             if trees is not None
         }
         self._last: dict[str, KeptSnapshot] = {**claim.files.kept}
-        self._begins = claim.attempt == 1
-        # An attempt that was lost may have called and written whatever this one does.
-        self._called = claim.attempt > 1
-        self._wrote = claim.attempt > 1
+        self._course = _Course.of(claim)
         self._collected: dict[str, Collected] = {}
         """The agent's own commits, at the end."""
-        self._given = False
-        self._looked = False
-        self._uses = False
-        """A call was made: until then all that is written came with the input, however many appends it takes."""
-        self._reads: set[str] = set()
-        """Calls that write nothing."""
         self.lock = asyncio.Lock()
         """One append with files at a time: each goes on from the last."""
 
     def concerned(self, events: Sequence[Event]) -> bool:
         """Whether the files have to be looked at before these events are in the log."""
-        uses = [event for event in events if event.type in TOOL_USES]
-        self._reads |= {event.id for event in uses if not may_have_written(event)}
-        self._wrote = self._wrote or any(event.id not in self._reads for event in uses)
-        self._uses = self._uses or bool(uses)
-        self._begins = self._begins and not (uses and self._looked)
-        begins = self._begins and bool(uses)
-        self._called = self._called or bool(uses) or self._given
-        given, self._given = self._given, False
-        return begins or given or (self._each_call and any(map(self._may_have_written, events)))
+        begins, given, results = self._course.takes(events)
+        return begins or given or (self._each_call and results)
 
     def given(self) -> None:
         """The turn itself has written a file of its input: what tells of it comes into the log with the file."""
-        self._given = True
+        self._course.given = True
 
     async def look(self) -> list[TreeSnapshot]:
         """What changed since the last time. Under the lock."""
-        begins, self._begins, self._looked = self._begins, self._begins and not self._uses, True
+        begins, self._course.looked = self._course.begins, True
         found = []
         for name, tree in self._kept.items():
             kept = await self._keep(tree, self._last.get(name), self._collected.get(name))
@@ -95,7 +124,7 @@ class TurnFiles:
         """The commits that the agent made, by a program inside: while the turn's environment is still open. What cannot
         be had of them, or not in so many seconds, is told to the operator; the files are kept all the same.
         """
-        if self._trees is None or not self._wrote:
+        if self._trees is None or not self._course.wrote:
             return
         for name, seen in self._environment.seen.items():
             try:
@@ -111,9 +140,9 @@ class TurnFiles:
 
     async def at_the_end(self) -> list[TreeSnapshot]:
         """Where nothing was ever started, and no tool called, nothing can have changed."""
-        if not self._called and not self._environment.used:
+        if not self._course.touched and not self._environment.used:
             return []
-        self._begins = False
+        self._course.first = False
         async with self.lock:
             return await self.look()
 
@@ -128,11 +157,6 @@ class TurnFiles:
                     self.committed(found)
         except Exception as error:  # noqa: BLE001 - whatever it is, the turn's own end is worth more
             log.warning("files not kept", action="turn.files_not_kept", reason=str(error) or type(error).__name__)
-
-    def _may_have_written(self, event: Event) -> bool:
-        """What is told of by its result."""
-        call_id = event.body.get("tool_use_id") or event.body.get("mcp_tool_use_id")
-        return event.type in TOOL_RESULTS and call_id not in self._reads
 
     async def _keep(
         self, tree: KeptTree, last: KeptSnapshot | None, collected: Collected | None
