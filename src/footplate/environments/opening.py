@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +21,7 @@ from footplate.environments.removal import removed
 from footplate.environments.sandbox.environment import Host, SandboxEnvironment
 from footplate.environments.sandbox.limits import Limits
 from footplate.environments.sandbox.view import EGRESS_DOOR, MODEL_DOOR, PORTS, STATE, View, check_named
+from footplate.environments.trees import Places
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
 
 log = structlog.get_logger(__name__)
@@ -67,18 +67,13 @@ class Unsandboxed(Environments):
         check(config, self._backend)
         own = self._root / organisation / session_id
         directory = working_directory(own, variables, may_be_named=self._may_be_named and not projects)
-        placed = await trees.place(
-            self._trees,
-            organisation,
-            session_id,
-            projects,
+        at = Places(
             tree=own.absolute(),
             state=state_of(own.absolute()),
-            user=(os.geteuid(), os.getegid()),
-            enclosed=False,
             named=directory != own,
-            files=files,
+            user=(os.geteuid(), os.getegid()),
         )
+        placed = await trees.place(self._trees, organisation, session_id, projects, files, at, enclosed=False)
         lease = lease_of(self._data, organisation, session_id, variables)
         return UnsandboxedEnvironment(
             str(directory),
@@ -86,7 +81,7 @@ class Unsandboxed(Environments):
             home=str(await asyncio.to_thread(_home_beside, own)),
             env={**variables, **trees.variables(projects, placed)},
             lease=lease,
-            trees=trees.own(placed, own.absolute(), named=directory != own),
+            trees=trees.own(placed, at.tree, named=at.named),
         )
 
 
@@ -143,18 +138,7 @@ class Sandboxed(Environments):
             hidden=self._hidden,
             uid=self._uid,
         )
-        placed = await trees.place(
-            self._trees,
-            organisation,
-            session_id,
-            projects,
-            tree=found.tree,
-            state=found.state,
-            user=found.user,
-            enclosed=True,
-            named=found.named,
-            files=files,
-        )
+        placed = await trees.place(self._trees, organisation, session_id, projects, files, found, enclosed=True)
         network = network_of(config, self._backend)
         way_out = self._egress.door(network) if self._egress and network.mode == "allow" else None
         lease = lease_of(self._data, organisation, session_id, variables)
@@ -182,19 +166,10 @@ class Sandboxed(Environments):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """Where a session works on this machine, ready to be worked in, and as whom."""
-
-    tree: Path
-    state: Path
-    named: bool
-    user: tuple[int, int]
-
-
 async def places(
     own: Path, variables: Mapping[str, str], *, may_be_named: bool, hidden: Sequence[Path], uid: int
 ) -> Places:
+    """Ready to be worked in."""
     tree = working_directory(own, variables, may_be_named=may_be_named)
     named = tree != own
     if named:

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from footplate.domain.errors import Permanent
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import PlacedTree, TreeGround, Trees
-from footplate.domain.snapshots import NO_FILES, SCRATCH, Files
+from footplate.domain.snapshots import SCRATCH, Files
 from footplate.environments.sandbox.view import WORKSPACE
 
 BESIDE: Final = "projects"
@@ -17,34 +18,40 @@ BESIDE_SEEN: Final = "/projects"
 OBJECTS_SEEN: Final = "/run/footplate-objects"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where a session works on this machine, and as whom."""
+
+    tree: Path
+    state: Path
+    named: bool
+    """It is no tree of the session's, but a directory that a user named, and left as it is."""
+    user: tuple[int, int]
+
+
 async def place(
     trees: Trees | None,
     organisation: str,
     session_id: str,
     projects: Sequence[SessionProject],
+    files: Files,
+    at: Places,
     *,
-    tree: Path,
-    state: Path,
-    user: tuple[int, int],
     enclosed: bool,
-    named: bool = False,
-    files: Files = NO_FILES,
 ) -> Sequence[PlacedTree]:
-    """The working directory first. `enclosed`: what is inside sees places of its own, and not the host's. `named`: it
-    is no tree of the session's, but a directory that a user named, and left as it is.
-    """
-    if not projects and (trees is None or named):
+    """The working directory first. `enclosed`: what is inside sees places of its own, and not the host's."""
+    if not projects and (trees is None or at.named):
         return ()
     if trees is None:
         raise Permanent("This worker has no place for projects.", help_text="Leave out the session's projects.")
-    beside = state / BESIDE
+    beside = at.state / BESIDE
     ground = TreeGround(
-        tree=tree,
-        seen=WORKSPACE if enclosed else str(tree),
+        tree=at.tree,
+        seen=WORKSPACE if enclosed else str(at.tree),
         beside=beside,
         beside_seen=BESIDE_SEEN if enclosed else str(beside),
         objects_seen=OBJECTS_SEEN if enclosed else None,
-        user=user,
+        user=at.user,
     )
     return await trees.place(organisation, session_id, projects, ground, files)
 

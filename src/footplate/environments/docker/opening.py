@@ -21,11 +21,12 @@ from footplate.environments.docker.launches import Beside, Fresh, seen_in
 from footplate.environments.docker.setup import Images
 from footplate.environments.doors import Doors
 from footplate.environments.guarded import GRACE
-from footplate.environments.opening import PROXY_VARIABLES, Places, doors_of, lease_of, places
+from footplate.environments.opening import PROXY_VARIABLES, doors_of, lease_of, places
 from footplate.environments.output import DEFAULT_LIMIT
 from footplate.environments.reaper.leases import Lease
 from footplate.environments.sandbox.limits import Limits
 from footplate.environments.sandbox.view import View
+from footplate.environments.trees import Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,18 +89,7 @@ class InContainers(Environments):
         ground = self._ground
         check(config, ground.backend)
         found = await ground.places(organisation, session_id, variables, has_projects=bool(projects))
-        placed = await trees.place(
-            ground.placing,
-            organisation,
-            session_id,
-            projects,
-            tree=found.tree,
-            state=found.state,
-            user=found.user,
-            enclosed=True,
-            named=found.named,
-            files=files,
-        )
+        placed = await trees.place(ground.placing, organisation, session_id, projects, files, found, enclosed=True)
         network = network_of(config, ground.backend)
         way_out = ground.egress.door(network) if ground.egress and network.mode == "allow" else None
         lease = ground.lease(organisation, session_id, variables)
@@ -227,18 +217,7 @@ class InNamedContainer(Environments):
         ground, host = self._ground, self._host
         check(config, ground.backend)
         found = await ground.places(organisation, session_id, variables)
-        await trees.place(
-            ground.placing,
-            organisation,
-            session_id,
-            (),
-            tree=found.tree,
-            state=found.state,
-            user=found.user,
-            enclosed=True,
-            named=found.named,
-            files=files,
-        )
+        await trees.place(ground.placing, organisation, session_id, (), files, found, enclosed=True)
         async with connected(host.engine) as docker:
             there = await container(docker, self._name)
             if there is None or not there["State"]["Running"]:
