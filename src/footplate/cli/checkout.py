@@ -10,7 +10,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,11 +21,52 @@ from footplate.client import ClientError
 _MOST_TOLD: Final = 20
 _BUNDLED: Final = "refs/heads/session"
 _MISSING_BLOB: Final = "lacks the necessary blob"
+_IN_THE_WAY: Final = "the session added it, and there is one here that is not committed"
 _FAILED: Final = re.compile(r"error: (?:patch failed: )?(.+?)(?::\d+)?(?:: (.*))?$")
+_UNWRITTEN: Final = re.compile(r"unable to write file '(.+)' mode \d+$")
+_CANNOT: Final = {
+    "Directory not empty": "the session added it, and there is a directory of that name here",
+    "Is a directory": "the session added it, and there is a directory of that name here",
+    "Not a directory": "the session added it, and what should be its directory is a file here",
+}
 
 
 class DoesNotFit(ClientError):
     code = "does_not_fit"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Files as they were, to be put back if a change of them fails half-way."""
+
+    files: Mapping[Path, Path | None]
+    """Where each is kept; none where there was nothing."""
+    missing: Sequence[Path]
+    """Directories on the way that were not there, the innermost first."""
+
+    @classmethod
+    def of(cls, root: Path, names: Iterable[bytes], place: Path) -> "Kept":
+        files: dict[Path, Path | None] = {}
+        missing: set[Path] = set()
+        for number, path in enumerate(root / os.fsdecode(name) for name in sorted(names)):
+            files[path] = kept = place / str(number) if _is_file(path) else None
+            if kept is not None:
+                shutil.copy2(path, kept, follow_symlinks=False)
+            missing.update(each for each in path.parents if each.is_relative_to(root) and not each.is_dir())
+        return cls(files, sorted(missing, key=lambda each: len(each.parts), reverse=True))
+
+    def put_back(self) -> None:
+        for path, kept in self.files.items():
+            if kept is None and _is_file(path):
+                path.unlink()
+        for directory in self.missing:
+            with suppress(OSError):
+                directory.rmdir()
+        for path, kept in self.files.items():
+            if kept is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.unlink(missing_ok=True)
+                shutil.copy2(kept, path, follow_symlinks=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +107,29 @@ class Checkout:
         return _git(self.root, "apply", "--whitespace=nowarn", *words, str(patch))
 
     def _written(self, patch: Path) -> bool:
-        """Git looks at all of it before it writes any."""
-        applied = self._apply(patch, check=False)
-        if applied.returncode != 0:
-            raise _unfit(_reasons(_text(applied.stderr)))
+        """Git looks at all of it before it writes any. What only shows while it writes, a directory in a new file's
+        place or a full disk, is undone: git has removed files by then that it did not come to write again.
+        """
+        checked = self._apply(patch, check=True)
+        if checked.returncode != 0:
+            raise _unfit(_reasons(_text(checked.stderr)))
+        names = self._touched(patch) | self._touched(patch, "-R")
+        with tempfile.TemporaryDirectory(prefix="footplate-") as place:
+            kept = Kept.of(self.root, names, Path(place))
+            try:
+                applied = self._apply(patch, check=False)
+            except BaseException:
+                kept.put_back()
+                raise
+            if applied.returncode != 0:
+                kept.put_back()
+                raise _unfit(_reasons(_text(applied.stderr)))
         return True
+
+    def _touched(self, patch: Path, *direction: str) -> set[bytes]:
+        """Names as they are after it; of those that are renamed, `-R` has what they were."""
+        said = _must(_git(self.root, "apply", *direction, "--numstat", "-z", str(patch)), "read the patch")
+        return {line.split(b"\t", 2)[2] for line in said.split(b"\0") if line}
 
     def _merged(self, patch: Path, place: Path, deleted: Sequence[str]) -> Path:
         """What is to be changed here, once it is merged with what is here."""
@@ -85,6 +145,7 @@ class Checkout:
             reasons = {_shown(name): "changed here and by the session, in the same place" for name in names}
             raise _unfit(reasons or _reasons(_text(tried.stderr)))
         after = _must(_git(self.root, "write-tree", more=beside), "merge").decode().strip()
+        before = self._with_those_here(before, after, beside)
         merged = place / "merged"
         options = ("-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-renames")
         prefixes = ("--src-prefix=a/", "--dst-prefix=b/")
@@ -92,6 +153,28 @@ class Checkout:
             _must(_git(self.root, "diff-tree", *options, *prefixes, before, after, more=beside), "compare")
         )
         return merged
+
+    def _with_those_here(self, before: str, after: str, beside: dict[str, str]) -> str:
+        """What is here, and what is here of the files that are new in `after` though git does not know them yet: an
+        earlier `apply` brought them, say.
+        """
+        new = self._names(beside, "--diff-filter=A", before, after)
+        here = [name for name in new if _is_file(self.root / os.fsdecode(name))]
+        if not here:
+            return before
+        _must(_git(self.root, "read-tree", before, more=beside), "look at your checkout")
+        words = ("--literal-pathspecs", "add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul")
+        if _git(self.root, *words, more=beside, stdin=b"\0".join(here)).returncode != 0:
+            return before  # it is in the way; the patch will say how
+        found = _must(_git(self.root, "write-tree", more=beside), "look at your checkout").decode().strip()
+        differ = set(here).intersection(self._names(beside, found, after))
+        if differ:
+            raise _unfit({_shown(name): _IN_THE_WAY for name in here if name in differ})
+        return found
+
+    def _names(self, beside: dict[str, str], *argv: str) -> list[bytes]:
+        found = _must(_git(self.root, "diff-tree", "-r", "-z", "--name-only", *argv, more=beside), "compare")
+        return [name for name in found.split(b"\0") if name]
 
     def _beside(self, place: Path) -> dict[str, str]:
         """Nothing of what is tried is left in the repository."""
@@ -111,14 +194,22 @@ class Checkout:
         return self.root / os.fsdecode(found.rstrip(b"\n"))
 
 
-def _git(directory: Path, *argv: str, more: dict[str, str] | None = None) -> "subprocess.CompletedProcess[bytes]":
+def _git(
+    directory: Path, *argv: str, more: dict[str, str] | None = None, stdin: bytes | None = None
+) -> "subprocess.CompletedProcess[bytes]":
     environment = {**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(more or {})}
     try:
-        return subprocess.run(["git", *argv], cwd=directory, env=environment, capture_output=True, check=False)
+        return subprocess.run(
+            ["git", *argv], cwd=directory, env=environment, input=stdin, capture_output=True, check=False
+        )
     except FileNotFoundError:
+        if not directory.exists():
+            raise ClientError(
+                f"There is no directory {directory}.", help_text="Name a checkout that is there with --directory."
+            ) from None
         raise ClientError("There is no git on this machine.", help_text="Install git, and try again.") from None
     except NotADirectoryError:
-        raise ClientError(f"{directory} is no directory.") from None
+        raise ClientError(f"{directory} is no directory.", help_text="Name a checkout with --directory.") from None
 
 
 def _must(done: "subprocess.CompletedProcess[bytes]", what: str) -> bytes:
@@ -129,6 +220,10 @@ def _must(done: "subprocess.CompletedProcess[bytes]", what: str) -> bytes:
 
 def _text(said: bytes) -> str:
     return said.decode("utf-8", "replace").strip()
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_symlink() or path.is_file()
 
 
 def _literal(name: str) -> str:
@@ -147,12 +242,14 @@ def _reasons(said: str) -> dict[str, str]:
         if match is None:
             continue
         path, why = match[1], match[2] or "it is not what the session began with"
+        if (unwritten := _UNWRITTEN.match(path)) is not None:
+            path, why = unwritten[1], _CANNOT.get(why, f"it cannot be written: {why}")
         if _MISSING_BLOB in line:
             path, why = "this repository", "does not have the files that the session began with"
         elif why == "patch does not apply":
             why = "it is not what the session began with"
         elif "already exists" in why:
-            why = "the session added it, and there is one here that is not committed"
+            why = _IN_THE_WAY
         elif why.startswith(("No such file", "does not exist")):
             why = "the session changed it, and it is not here"
         found[path] = why
@@ -183,5 +280,9 @@ def _not_taken(branch: str, said: str) -> ClientError:
     if "refusing to fetch into" in said:
         return ClientError(
             f"The branch {branch!r} is checked out.", help_text="Nothing was changed. Choose another name."
+        )
+    if "invalid refspec" in said:
+        return ClientError(
+            f"{branch!r} is no name of a branch.", help_text="Nothing was changed. Write it as in: main, release/2."
         )
     return ClientError(f"git could not make the branch {branch!r}: {said}", help_text="Nothing was changed.")

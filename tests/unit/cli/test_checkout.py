@@ -94,6 +94,48 @@ def test_twice_is_once(user: Path, patch: Path) -> None:
     assert git(user, "status", "--porcelain") == ""
 
 
+def test_what_an_earlier_time_brought_is_not_in_the_way(user: Path, patch: Path) -> None:
+    """Not committed, as `apply` left it: nothing to do, and only what is missing once the session went on."""
+    (user / ".gitignore").write_text("new\n")
+    git(user, "add", "-A")
+    git(user, "commit", "-qm", "ignored")
+    checkout = Checkout.at(user)
+    assert checkout.apply(patch, ["gone"])
+    before = everything(user)
+    assert not checkout.apply(patch, ["gone"])
+    assert everything(user) == before
+    (user / "text").write_text(LINES)
+    assert checkout.apply(patch, ["gone"])
+    assert {**everything(user), ".git/index": ""} == {**before, ".git/index": ""}
+
+
+def test_what_git_finds_out_while_it_writes_changes_nothing_either(user: Path, patch: Path) -> None:
+    """By then it has removed files that it does not come to write again, the user's own changes in them."""
+    (user / "new").mkdir()
+    (user / "new" / "mine").write_text("mine\n")
+    (user / "text").write_text(LINES.replace("line 28\n", "mine\n"))
+    (user / "gone").chmod(0o755)
+    before = everything(user)
+    with pytest.raises(DoesNotFit, match="new: the session added it, and there is a directory of that name here"):
+        Checkout.at(user).apply(patch, ["gone"])
+    assert everything(user) == before
+    assert (user / "gone").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_file_where_a_directory_should_be_is_told(user: Path, tmp_path: Path) -> None:
+    (tmp_path / "patch").write_text(
+        "diff --git a/a/b/c b/a/b/c\nnew file mode 100644\n--- /dev/null\n+++ b/a/b/c\n@@ -0,0 +1 @@\n+c\n"
+        "diff --git a/file/new b/file/new\nnew file mode 100644\n--- /dev/null\n+++ b/file/new\n@@ -0,0 +1 @@\n+n\n"
+        "diff --git a/gone b/renamed\nsimilarity index 100%\nrename from gone\nrename to renamed\n"
+    )
+    (user / "file").write_text("mine\n")
+    before = everything(user)
+    with pytest.raises(DoesNotFit, match="file/new: the session added it, and what should be its directory is a file"):
+        Checkout.at(user).apply(tmp_path / "patch")
+    assert everything(user) == before
+    assert not (user / "a").exists()
+
+
 def test_a_conflict_is_explained_and_changes_nothing(user: Path, patch: Path) -> None:
     (user / "text").write_text(LINES.replace("line 3\n", "line drei\n"))
     git(user, "commit", "-qam", "german")
@@ -143,7 +185,7 @@ def test_nothing_is_written_outside(user: Path, tmp_path: Path) -> None:
 def test_no_checkout_is_told(tmp_path: Path) -> None:
     with pytest.raises(ClientError, match="in no checkout"):
         Checkout.at(tmp_path)
-    with pytest.raises(ClientError):
+    with pytest.raises(ClientError, match="There is no directory"):
         Checkout.at(tmp_path / "missing")
 
 
@@ -176,6 +218,8 @@ def test_a_branch_that_cannot_be_is_explained(user: Path, bundle: Path, tmp_path
     Checkout.at(user).take(bundle, "other", force=True)
     with pytest.raises(ClientError, match="checked out"):
         Checkout.at(user).take(bundle, "main", force=True)
+    with pytest.raises(ClientError, match="'no name' is no name of a branch"):
+        Checkout.at(user).take(bundle, "no name", force=False)
     empty = tmp_path / "empty"
     empty.mkdir()
     git(empty, "init", "-q")
