@@ -33,6 +33,10 @@ _REASONS: Final = {
     "directory rename split": "one renamed its directory to several, and the other added to it",
     "submodule": "both changed which commit the submodule is at",
 }
+_DELETED: Final = {"modify/delete": "changed", "rename/delete": "renamed"}
+"""What is done to a file that the other side deleted."""
+_BRANCH_HAS: Final = b"2"
+_SESSION_HAS: Final = b"3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +129,18 @@ async def _merge(git: Git, ours: str, theirs: str, branch: str) -> str:
 async def _explained(git: Git, tree: str, fields: list[bytes], ours: str, theirs: str) -> list[FileConflict]:
     """After the tree come lines of `ls-files`, an empty field, and messages: how many paths, they, a kind, a text."""
     place = fields.index(b"") + 1
+    stages = [line.split(b" ", 2)[2].partition(b"\t") for line in fields[: place - 1]]
+    branch_has = {path for stage, _, path in stages if stage == _BRANCH_HAS}
+    session_has = {path for stage, _, path in stages if stage == _SESSION_HAS}
     found: dict[bytes, str] = {}
     while place < len(fields) and fields[place].isdigit():
         count = int(fields[place])
         paths, kind = fields[place + 1 : place + 1 + count], fields[place + 1 + count].decode("utf-8", "replace")
         place += count + 3
         if paths and (match := re.match(r"CONFLICT \(([^)]*)\)", kind)):
-            found.setdefault(paths[0], _REASONS.get(match[1], f"git calls it {match[1]!r}"))
+            found.setdefault(
+                paths[0], _reason(match[1], branch=paths[0] in branch_has, session=paths[0] in session_has)
+            )
     conflicts = []
     for number, (path, reason) in enumerate(sorted(found.items())):
         if number < _MOST_READ:
@@ -140,6 +149,14 @@ async def _explained(git: Git, tree: str, fields: list[bytes], ours: str, theirs
         else:
             conflicts.append(FileConflict(path=shown(path), reason=reason))
     return conflicts
+
+
+def _reason(kind: str, *, branch: bool, session: bool) -> str:
+    """`branch` and `session`: which of them has the file."""
+    if kind in _DELETED and branch != session:
+        has, lacks = ("branch", "session") if branch else ("session", "branch")
+        return f"the {has} {_DELETED[kind]} it and the {lacks} deleted it"
+    return _REASONS.get(kind, f"git calls it {kind!r}")
 
 
 async def _places(git: Git, tree: str, path: bytes) -> list[int]:
