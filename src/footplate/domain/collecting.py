@@ -31,7 +31,7 @@ class Why(Enum):
     BEGAN = ("sessions of the project began with it", False)
     YOUNG = ("written of late: whoever wrote it may not have told the log yet", False)
     BUSY = ("a turn of its session runs, is due or waits for an answer", False)
-    DELETING = ("its session is being deleted, and it goes with that", False)
+    DELETING = ("its session is being deleted: it goes with that, unless a fork needs it", False)
     BROKEN = ("a pack that it belongs with is missing: nothing of the tree goes until that is back", False)
     UNTOLD = ("a session of the project does not say what it began with", False)
     UNKNOWN = ("nothing that this version knows", False)
