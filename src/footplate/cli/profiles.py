@@ -79,21 +79,22 @@ def _of(source: str, fields: Mapping[str, str]) -> Server:
     api_key = os.environ.get("FOOTPLATE_API_KEY") or fields.get("api_key")
     if not api_key:
         raise NoServer(f"No API key for the {source}. Set FOOTPLATE_API_KEY, or run `footplate config set api_key`.")
+    running = _here(fields["base_url"])
     return Server(
         fields["base_url"],
         api_key,
         source,
-        model=os.environ.get("FOOTPLATE_MODEL") or fields.get("model"),
+        model=os.environ.get("FOOTPLATE_MODEL") or fields.get("model") or (running.model if running else None) or None,
         harness=os.environ.get("FOOTPLATE_HARNESS") or fields.get("harness"),
         agent=fields.get("agent"),
         environment=fields.get("environment"),
-        is_here=_is_here(fields["base_url"]),
+        is_here=running is not None,
     )
 
 
-def _is_here(base_url: str) -> bool:
+def _here(base_url: str) -> local.Running | None:
     running = local.find(places.data_dir())
-    return running is not None and running.base_url == base_url.rstrip("/")
+    return running if running is not None and running.base_url == base_url.rstrip("/") else None
 
 
 def local_server(*, wanted: bool = True) -> Server:
