@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -121,11 +121,12 @@ def _show(left: Left, *, as_json: bool) -> None:
         return
     said = {
         "merged": "Merged into",
-        "fast_forwarded": "Merged into (by going forward)",
+        "fast_forwarded": "Merged into",
         "pushed": "Pushed as",
         "unchanged": "Nothing to do: it is all in",
     }
-    output.err().print(f"{said[left.status]} {left.branch}, which is at {left.commit[:12]}.", markup=False)
+    how = " and needed no merge commit" if left.status == "fast_forwarded" else ""
+    output.err().print(f"{said[left.status]} {left.branch}, which is at {left.commit[:12]}{how}.", markup=False)
 
 
 async def _patch(client: AsyncFootplate, session_id: str, wanted: Wanted, file: Path) -> Diff:
@@ -159,5 +160,11 @@ def _beside(file: Path) -> Iterator[Path]:
     try:
         yield begun
         begun.replace(file)
+    except OSError as error:
+        raise ClientError(
+            f"{file} cannot be written: {error.strerror}.",
+            help_text="Name a file in a directory that is there and that you may write to.",
+        ) from None
     finally:
-        begun.unlink(missing_ok=True)
+        with suppress(OSError):
+            begun.unlink(missing_ok=True)

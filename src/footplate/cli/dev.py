@@ -156,7 +156,9 @@ def _death_of(part: Part, model: Part | None) -> Coroutine[None, None, int]:
 
 def _died(part: Part, code: int) -> PartFailed:
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    return part.failure(f"{how}; everything else was stopped")
+    return part.failure(
+        f"{how}; everything else was stopped", "Start `footplate dev` again: sessions go on where they were."
+    )
 
 
 def _usual_model(settings: Settings) -> str:

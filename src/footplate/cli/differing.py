@@ -15,7 +15,12 @@ def diff(
         str | None, typer.Option("--turn", metavar="ID", help="Only what this turn changed; `last` is the newest.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--from", metavar="EVENT", help=f"{_EVENT}: from the files as they were there.")
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="EVENT",
+            help=f"{_EVENT}: from the files as they were there; `footplate logs --json` has ids.",
+        ),
     ] = None,
     until: Annotated[
         str | None, typer.Option("--to", metavar="EVENT", help=f"{_EVENT}: to the files there.  [default: now]")

@@ -11,7 +11,10 @@ Project = Annotated[
     str | None, typer.Option("--project", "-p", metavar="ID", help="Which project, where it works on several.")
 ]
 Directory = Annotated[
-    Path, typer.Option("--directory", "-C", metavar="DIR", help="A checkout of yours.  [default: where you are]")
+    Path,
+    typer.Option(
+        "--directory", "-C", metavar="DIR", help="A checkout of yours.  [default: where you are]", show_default=False
+    ),
 ]
 Message = Annotated[
     str | None,

@@ -234,7 +234,11 @@ def fork(
     session: options.OneSession = "last",
     at: Annotated[
         str,
-        typer.Option("--at", metavar="EVENT", help="Id or position of the event that the fork's history ends with."),
+        typer.Option(
+            "--at",
+            metavar="EVENT",
+            help="Id or position of the event that the fork's history ends with; `footplate logs --json` has ids.",
+        ),
     ] = "last",
     model: Annotated[
         str | None, typer.Option("--model", "-m", metavar="NAME", help="Another model than the session's own.")

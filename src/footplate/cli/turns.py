@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from footplate.cli.answers import RunResult
 from footplate.cli.output import Exit
 from footplate.cli.views import View
-from footplate.client import AsyncFootplate, ClientError, Turn, Usage
+from footplate.client import AsyncFootplate, ClientError, StreamLost, Turn, Unreachable, Usage
 from footplate.client.models import Event
 
 _TICK: Final = 0.25
@@ -57,6 +57,11 @@ class Follower:
             if self._left or not self._timed_out:
                 raise
             begun = input_id
+        except (Unreachable, StreamLost):
+            self._view.note(
+                f"The session is not lost. When the server is there again: footplate attach {self._session_id}"
+            )
+            raise
         finally:
             signal.signal(signal.SIGINT, before)
             ticking.cancel()

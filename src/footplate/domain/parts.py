@@ -181,5 +181,5 @@ def _not_taken(part: Part, model: str, how: str = "") -> NotTaken:
     called = f" ({part.name})" if part.name else ""
     return NotTaken(
         f"The model {model!r} does not take {part.media_type}{how} inline{called}.",
-        help_text="Deliver it as a file (`deliver: file`), or choose a model that takes it.",
+        help_text="Deliver it as a file (`deliver: file`, or `footplate run --file`), or choose a model that takes it.",
     )

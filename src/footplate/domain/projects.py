@@ -199,11 +199,11 @@ def url_of(given: str) -> str:
     return given.rstrip("/")
 
 
-def branch_of(given: str) -> str:
+def branch_of(given: str, field: str = "branch") -> str:
     """As git's own rules have it, and never an option of a command."""
     if not _BRANCH.fullmatch(given) or given.endswith(("/", ".")) or len(given.encode()) > _LONGEST_STEP:
         raise InvalidRequest(
-            f"branch: {given!r} is no name of a branch", field="branch", help_text="Write it as in: main, release/2."
+            f"{field}: {given!r} is no name of a branch", field=field, help_text="Write it as in: main, release/2."
         )
     return given
 

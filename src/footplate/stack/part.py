@@ -135,10 +135,10 @@ class Part(ABC):
         assert self._process is not None
         return await self._process.wait()
 
-    def failure(self, what: str) -> PartFailed:
+    def failure(self, what: str, advice: str = "") -> PartFailed:
         return PartFailed(
             f"{self.title} {what}.\n{self._log_tail()}".rstrip(),
-            help_text=f"Its log is {self.log}.",
+            help_text=f"Its log is {self.log}. {advice}".rstrip(),
         )
 
     async def _spawn(self) -> asyncio.subprocess.Process:
@@ -179,7 +179,11 @@ class Part(ABC):
     def _log_tail(self) -> str:
         if not self.log.is_file():
             return ""
-        return self.log.read_bytes()[-_TAIL:].decode(errors="replace")
+        said = self.log.read_bytes()
+        tail = said[-_TAIL:]
+        if len(said) > _TAIL:
+            tail = tail.partition(b"\n")[2] or tail  # whole lines
+        return tail.decode(errors="replace")
 
 
 def _make_private(directory: Path) -> None:

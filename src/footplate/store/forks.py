@@ -9,6 +9,7 @@ there.
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from footplate.domain import events
 from footplate.domain.errors import InvalidRequest
@@ -20,6 +21,9 @@ from footplate.store.archives import Archives
 from footplate.store.database import SQL, Connection
 from footplate.store.lineage import Row, Stretch, backwards, stretch
 from footplate.store.records import Row as Record
+
+_LEFT_OUT: Final = {"from": "the files as they began"}
+"""What the absence of a point means, by what its fields are called, where that is not the newest event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ async def _position(
             raise InvalidRequest(
                 f"{name}_position: the log of session {whole[-1].owner!r} ends at position {last}",
                 field=f"{name}_position",
-                help_text="Leave it out for the newest event.",
+                help_text=f"Leave it out for {_LEFT_OUT.get(name, 'the newest event')}.",
             )
         return seq
     for part in reversed(whole):
@@ -128,7 +132,8 @@ async def _position(
     raise InvalidRequest(
         f"{name}_event_id: session {whole[-1].owner!r} has no event {point.event_id!r}",
         field=f"{name}_event_id",
-        help_text="List the session's events for their ids, or leave it out for the newest one.",
+        help_text="List the session's events for their ids (`footplate logs --json`), or leave it out for "
+        f"{_LEFT_OUT.get(name, 'the newest event')}.",
     )
 
 

@@ -375,7 +375,7 @@ def _refuse_running(session: Session, done: str) -> None:
     if session.status != "idle":
         raise Conflict(
             f"Session {session.id!r} is {session.status} and cannot be {done}.",
-            help_text="Send a user.interrupt event and wait for session.status_idle first.",
+            help_text="Interrupt it (`footplate interrupt`, or a user.interrupt event) and wait until it is idle.",
         )
 
 

@@ -45,7 +45,7 @@ class ReadBundle(Parameters):
 
 
 def of_merge(body: SessionMerge) -> tuple[DepartureAsked, BranchAsked]:
-    branch = None if body.into is None else branch_of(body.into)
+    branch = None if body.into is None else branch_of(body.into, "into")
     return (
         DepartureAsked(project_id=body.project_id, message=body.message),
         BranchAsked(branch=branch, wait=body.wait_seconds),
