@@ -27,24 +27,39 @@ class Wanted:
 
 
 def diff(wanted: Wanted, *, stat: bool, as_json: bool, profile: str | None) -> None:
-    async def work(client: AsyncFootplate, _server: Server) -> Diff:
+    async def work(client: AsyncFootplate, _server: Server) -> tuple[Diff, str | None]:
         session_id = await starting.session_id_of(client, wanted.session)
         asked = await which(client, session_id, turn=wanted.turn, project=wanted.project)
         asked |= {**_place("from", wanted.since), **_place("to", wanted.until)}
         found = await client.sessions.diff(session_id, **asked)
         if not stat and not as_json:
             await _print_patches(client, found, asked)
-        return found
+        return found, await yours(client, session_id, found)
 
-    found = talk(work, profile=profile, as_json=as_json)
+    found, directory = talk(work, profile=profile, as_json=as_json)
     if as_json:
         print_json(found.wire())
+        return
+    if directory is not None:
+        output.err().print(
+            f"Nothing is compared: the session works in {directory} itself, and those files are yours. What it changed "
+            "is there.",
+            markup=False,
+        )
         return
     for tree in found.trees:
         if stat:
             _print_summary(tree, named=len(found.trees) > 1)
         for left_out in tree.left_out:
             output.err().print(f"Not compared: {left_out}", style="dim", markup=False)
+
+
+async def yours(client: AsyncFootplate, session_id: str, found: Diff) -> str | None:
+    """The directory of the user's that the session works in, if that is why nothing was found."""
+    if any(tree.files for tree in found.trees):
+        return None
+    directory = (await client.sessions.retrieve(session_id)).context.get("directory")
+    return None if directory is None else str(directory)
 
 
 async def which(client: AsyncFootplate, session_id: str, *, turn: str | None, project: str | None) -> dict[str, Any]:

@@ -134,6 +134,11 @@ async def _patch(client: AsyncFootplate, session_id: str, wanted: Wanted, file: 
     which = await comparing.which(client, session_id, turn=wanted.turn, project=wanted.project)
     found = await client.sessions.diff(session_id, **which)
     changed = [tree for tree in found.trees if tree.files]
+    if (directory := await comparing.yours(client, session_id, found)) is not None:
+        raise ClientError(
+            f"Session {session_id} works in {directory} itself: what it changed is there.",
+            help_text="Nothing is to be taken. With `footplate run --project DIR` a session has a tree of its own.",
+        )
     if not changed:
         raise ClientError(f"Session {session_id} has changed nothing.", help_text="There is nothing to take.")
     if len(changed) > 1:
