@@ -47,7 +47,7 @@ async def test_what_is_asked_is_passed_on(http: httpx2.AsyncClient, api: Api) ->
 @pytest.mark.parametrize(
     ("route", "body", "field"),
     [
-        ("merge", {"into": "-x"}, "branch"),
+        ("merge", {"into": "-x"}, "into"),
         ("push", {"branch": "a..b"}, "branch"),
         ("push", {"branch": "refs heads"}, "branch"),
         ("merge", {"wait_seconds": 301}, "wait_seconds"),
