@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from footplate.domain.errors import Conflict
+from footplate.domain.files import UPLOADS
 from footplate.domain.leaving import Departure, FileConflict, LeftStatus, MergeConflict, NothingToLeave, Step
 from footplate.domain.snapshots import shown
 from footplate.trees.git import Git, GitFailed
+from footplate.trees.indexing import split
 
 _NAME: Final = "Footplate agent"
 _EMAIL: Final = "agent@footplate.invalid"
@@ -71,9 +73,32 @@ async def _after(git: Git, last: str | None, head: str | None, step: Step, base:
             parents = [now]
         elif not await _has(git, last, now):
             parents.append(now)
+    if not any([await _listed(git, parent, UPLOADS) for parent in parents]):
+        tree = await _without_uploads(git, tree)
     if len(parents) == 1 and await tree_of(git, parents[0]) == tree:
         return parents[0]
     return await commit(git, tree, parents, step.message, int(step.taken_at.timestamp()))
+
+
+async def _without_uploads(git: Git, tree: str) -> str:
+    """What a session was given to read is nobody's work: it leaves only where the agent itself committed it."""
+    if not await _listed(git, tree, UPLOADS):
+        return tree
+    above, _, name = UPLOADS.rpartition("/")
+    rest = await _listed(git, f"{tree}:{above}", but=name)
+    whole = await _listed(git, tree, but=above)
+    if rest:
+        whole.append(f"040000 tree {await _make_tree(git, rest)}\t{above}".encode())
+    return await _make_tree(git, whole)
+
+
+async def _listed(git: Git, tree: str, *paths: str, but: str = "") -> list[bytes]:
+    listed = split(await git.run("ls-tree", "-z", tree, *paths))
+    return [line for line in listed if line.partition(b"\t")[2] != but.encode()]
+
+
+async def _make_tree(git: Git, lines: list[bytes]) -> str:
+    return (await git.run("mktree", "-z", stdin=b"".join(line + b"\0" for line in lines))).decode().strip()
 
 
 async def plan(git: Git, departure: Departure, target: str | None, branch: str) -> Planned:

@@ -227,6 +227,28 @@ async def test_the_agents_own_commits_keep_their_history(world: World) -> None:
     assert "not committed" in git(world.user, "show", "next:text")
 
 
+async def test_what_a_session_was_given_to_read_does_not_leave_with_its_work(world: World) -> None:
+    session = await world.session()
+    given = session.tree / ".footplate" / "uploads" / "file_1"
+    given.mkdir(parents=True)
+    (given / "secret.pdf").write_text("given")
+    await session.turn()
+    with pytest.raises(NothingToLeave):
+        await session.merge()
+    (session.tree / ".footplate" / "notes").write_text("made")
+    change(session.tree, 3, "three")
+    await session.turn()
+    await session.merge()
+    names = git(world.user, "ls-tree", "-r", "--name-only", "next").splitlines()
+    assert names == [".footplate/notes", "other", "text"]
+    git(session.tree, "add", "-A")
+    git(session.tree, "commit", "-qm", "the agent wants it so")
+    await session.turn()
+    await session.merge()
+    names = git(world.user, "ls-tree", "-r", "--name-only", "next").splitlines()
+    assert names == [".footplate/notes", ".footplate/uploads/file_1/secret.pdf", "other", "text"]
+
+
 async def test_from_the_store_alone_it_is_the_same_commit(world: World) -> None:
     session = await world.session()
     change(session.tree, 3, "three")
