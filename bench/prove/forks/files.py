@@ -24,9 +24,6 @@ _TELL: Final = (
 _LOOK: Final = "look"
 _PATIENCE: Final = 120.0
 
-Cost = tuple[float, float]
-"""Seconds: with all that a fork needs at first, and without."""
-
 
 async def install(cluster: Cluster, harness: str) -> None:
     bash = named(harness)("bash")
@@ -104,15 +101,9 @@ async def grown(client: Client, harness: str, turns: int) -> str:
     return session_id
 
 
-async def first_look(client: Client, parent: str, harness: str) -> tuple[str, float]:
-    """A fork, and the seconds that it and its first turn took, in which it looks at its files."""
+async def first_look(client: Client, parent: str, harness: str) -> float:
+    """Seconds of a fork and its first turn, in which it looks at its files."""
     event_id = (await client.events(parent, order="desc", limit=1))[0]["id"]
     began = time.perf_counter()
-    fork_id, _, _ = await _look(client, parent, event_id, harness)
-    return fork_id, time.perf_counter() - began
-
-
-async def look_again(client: Client, fork_id: str, harness: str) -> float:
-    began = time.perf_counter()
-    await client.run_turn(fork_id, f"Look around. [[script:{_LOOK}-{harness}]] {fork_id}", patience=_PATIENCE)
+    await _look(client, parent, event_id, harness)
     return time.perf_counter() - began

@@ -1,0 +1,85 @@
+"""What a fork costs: to ask for it, to find its files in the log, and to bring them to their place.
+
+Its conversation is not among it: any turn of any session reads that and tells it to a model.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bench.prove.clients import Client
+from bench.prove.cluster import Cluster
+from bench.prove.figure import require
+from footplate.domain.addresses import Reach
+from footplate.domain.running import TreeGround
+from footplate.domain.snapshots import SCRATCH
+from footplate.environments.removal import remove
+from footplate.store.database import Database
+from footplate.store.objects import Objects
+from footplate.store.snapshots import files_at
+from footplate.trees.keeping import Keeper
+from footplate.trees.mirrors import Mirrors
+from footplate.trees.sessions import SessionTrees
+
+_ORGANISATION: Final = "default"
+_SECONDS: Final = 60
+_AGENT: Final = (65_520, 65_520)
+
+
+@dataclass(frozen=True, slots=True)
+class Bringing:
+    client: Client
+    database: Database
+    trees: SessionTrees
+    cluster: Cluster
+
+    async def cost(self, parent: str) -> float:
+        """Seconds, on the host that has the parent."""
+        event_id = (await self.client.events(parent, order="desc", limit=1))[0]["id"]
+        began = time.perf_counter()
+        path = f"/v1/sessions/{parent}/fork"
+        fork: Any = await self.client.sdk.post(path, cast_to=dict[str, Any], body={"at_event_id": event_id})
+        asked = time.perf_counter() - began
+        tree = self.cluster.directory / "data" / "brought" / fork["id"]
+        await asyncio.to_thread(tree.mkdir, parents=True)
+        ground = TreeGround(
+            tree=tree,
+            seen=str(tree),
+            beside=tree.with_name(f"{tree.name}.state"),
+            beside_seen="",
+            objects_seen=None,
+            user=_AGENT if os.geteuid() == 0 else (os.geteuid(), os.getegid()),
+        )
+        began = time.perf_counter()
+        async with self.database.connection() as connection:
+            files = await files_at(connection, fork["id"], [SCRATCH])
+        await self.trees.place(_ORGANISATION, fork["id"], [], ground, files)
+        brought = time.perf_counter() - began
+        require(holds=(tree / "last").is_file(), otherwise="the files of a fork were not brought")
+        await asyncio.to_thread(remove, tree)
+        return asked + brought
+
+
+@asynccontextmanager
+async def bringing(cluster: Cluster, client: Client) -> AsyncIterator[Bringing]:
+    data = cluster.directory / "data"
+    mirrors = Mirrors(data, root=str(data), reach=Reach(), seconds=_SECONDS)
+    trees = SessionTrees(data, mirrors, Keeper(Objects.open(None, data)), seconds=_SECONDS)
+    database = await Database.open(cluster.settings.database_url, size=1)
+    try:
+        yield Bringing(client, database, trees, cluster)
+    finally:
+        await database.close()
+
+
+async def by_turns(it: Bringing, parents: Sequence[str], forks: int) -> list[list[float]]:
+    """So that the machine's own pace is the same for all."""
+    times: list[list[float]] = [[] for _ in parents]
+    for _ in range(forks):
+        for parent, spent in zip(parents, times, strict=True):
+            spent.append(await it.cost(parent))
+    return times
