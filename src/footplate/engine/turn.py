@@ -199,8 +199,9 @@ class _Turn:
             if self._log.files is not None:
                 await self._log.files.collect()
         except BaseException as error:
-            # Of one that fails too, while its environment is there; not when that is another worker's by now.
-            if self._log.files is not None and isinstance(error, Exception) and not isinstance(error, Fenced):
+            # Of one that fails too, while its environment is there. Who goes on with it elsewhere collects them then.
+            fails = isinstance(error, Exception) and not isinstance(error, Fenced | HandOver)
+            if fails and self._log.files is not None:
                 await self._log.files.collect(within=SOON)
             await self._leave()
             raise
