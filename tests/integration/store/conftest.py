@@ -20,14 +20,14 @@ _NAME = "store_tests"
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def cell(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cell]:
     dsn = urlsplit(stack.settings.database_url)._replace(path=f"/{_NAME}").geturl()
-    await _administer(stack, f"create database {_NAME}")
+    await administer(stack, f"create database {_NAME}")
     await migrate.upgrade(dsn)
     folder = tmp_path_factory.mktemp("store")
     database = await Forgetful.open(dsn, size=10)
     assert isinstance(database, Forgetful)
     yield Cell(database, Objects.open(None, folder), folder / "objects", dsn)
     await database.close()
-    await _administer(stack, f"drop database {_NAME}")
+    await administer(stack, f"drop database {_NAME}")
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def principal() -> Principal:
     return somebody()
 
 
-async def _administer(stack: Stack, statement: str) -> None:
+async def administer(stack: Stack, statement: str) -> None:
     connection = await asyncpg.connect(stack.settings.database_url)
     try:
         await connection.execute(statement)

@@ -1,0 +1,46 @@
+"""Migrations that have something to carry over."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+from alembic import command
+
+from footplate.stack import Stack
+from footplate.store import migrate
+from footplate.store.database import SQL
+
+from .conftest import administer
+
+_NAME = "migration_tests"
+_SNAPSHOT = """
+insert into snapshots (session_id, tree, seq, organisation, turn_id, begins, number, files, left_out, commits, departed)
+values ('sesn_1', 'proj_1', $1::bigint, 'org', 'turn_1', false, $1::bigint, $2, '{}', '{"HEAD": "c", "a": "b"}', $3)
+"""
+_FORK = """
+insert into stretches (session_id, last_seq, entries, owner, organisation) values ('sesn_2', 5, 1, 'sesn_1', 'org')
+"""
+
+
+@pytest.fixture
+async def dsn(stack: Stack) -> AsyncIterator[str]:
+    """Of an empty database."""
+    await administer(stack, f"create database {_NAME}")
+    yield urlsplit(stack.settings.database_url)._replace(path=f"/{_NAME}").geturl()
+    await administer(stack, f"drop database {_NAME}")
+
+
+async def test_what_left_before_is_what_sessions_and_their_forks_go_on_from(dsn: str) -> None:
+    await asyncio.to_thread(command.upgrade, migrate.config(dsn), "0014")
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.executemany(_SNAPSHOT, [(3, "f3", "First"), (5, "f5", None), (7, "f7", "Second")])
+        await connection.execute(_FORK)
+        await migrate.upgrade(dsn)
+        for session, expected in (("sesn_1", ["First", "Second"]), ("sesn_2", ["First"])):
+            rows = await connection.fetch(SQL["departures"], session, "proj_1", 99, "")
+            assert [row["departed"] for row in rows] == expected
+    finally:
+        await connection.close()
