@@ -23,7 +23,7 @@ _MEMORY: Final = 64 * 1024
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    sizes, rounds, starts = ((2_000,), 10, 3) if quick else ((10_000, 100_000), 60, 8)
+    sizes, rounds, starts = ((2_000,), 10, 3) if quick else ((10_000, 100_000), 60, 7)
     found = [(await measure(files, rounds), await measure_starts(files, starts)) for files in sizes]
     patch, grown = await asyncio.to_thread(diff_memory)
     told = "; ".join(_told(files, *each) for files, each in zip(sizes, found, strict=True))

@@ -1,17 +1,17 @@
 """Times of a session's start on a project, and of `git worktree add` in the same repository, in turns.
 
 A start is all that comes before the first tool: the mirror is brought up to date, and the tree is placed with a git
-directory for the agent and one for the host. The mirror itself is there: it is made once for a project.
+directory for the agent and one for the host. The mirror itself is there: it is made once for a project. Nothing is
+removed in between: a filesystem is slow to use again what was given free a moment ago.
 """
 
 import asyncio
 import os
-import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from bench.prove.changes.repositories import fill, git, place, program, timed
+from bench.prove.changes.repositories import fill, place, program, timed
 from footplate.domain.addresses import Reach
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import KeptTree, TreeGround
@@ -64,7 +64,6 @@ async def _session(trees: SessionTrees, project: SessionProject, data: Path, num
     based = await timed(_start(trees, project, session_id, ground), found.start)
     kept = KeptTree(organisation=_ORGANISATION, session_id=session_id, project=based, files=tree)
     await timed(trees.keep(kept, None), found.first_snapshot)
-    await asyncio.to_thread(shutil.rmtree, tree)
 
 
 async def _start(trees: SessionTrees, project: SessionProject, session_id: str, ground: TreeGround) -> SessionProject:
@@ -74,9 +73,6 @@ async def _start(trees: SessionTrees, project: SessionProject, session_id: str, 
 
 
 async def _worktree(repository: Path, root: Path, number: int, found: Started) -> None:
-    """On a branch that is removed again, so that what a session is offered stays the same."""
-    tree = root / f"worktree-{number}"
-    adding = program(repository, "git", "worktree", "add", "-b", f"work-{number}", str(tree))
-    await timed(adding, found.worktree)
-    await asyncio.to_thread(git, repository, "worktree", "remove", "--force", str(tree))
-    await asyncio.to_thread(git, repository, "branch", "-qD", f"work-{number}")
+    """Without a branch, so that what a session is offered stays the same."""
+    tree = root / "worktrees" / f"{number}"
+    await timed(program(repository, "git", "worktree", "add", "--detach", str(tree)), found.worktree)
