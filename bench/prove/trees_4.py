@@ -41,7 +41,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             parents = [await files.grown(client, "native", count) for count in (_SHORT, turns)]
             async with bringing(cluster, client) as it:
                 short, long = await by_turns(it, parents, forks)
-            first = [[await files.first_look(client, parent, "native") for _ in range(looks)] for parent in parents]
+            first = [await files.first_looks(client, parent, "native", looks) for parent in parents]
     finally:
         await asyncio.to_thread(shutil.rmtree, root)
     faults = [fault for each in found for fault in each.faults]

@@ -37,9 +37,8 @@ class Bringing:
     trees: SessionTrees
     cluster: Cluster
 
-    async def cost(self, parent: str) -> float:
+    async def cost(self, parent: str, event_id: str) -> float:
         """Seconds, on the host that has the parent."""
-        event_id = (await self.client.events(parent, order="desc", limit=1))[0]["id"]
         began = time.perf_counter()
         path = f"/v1/sessions/{parent}/fork"
         fork: Any = await self.client.sdk.post(path, cast_to=dict[str, Any], body={"at_event_id": event_id})
@@ -79,7 +78,8 @@ async def bringing(cluster: Cluster, client: Client) -> AsyncIterator[Bringing]:
 async def by_turns(it: Bringing, parents: Sequence[str], forks: int) -> list[list[float]]:
     """So that the machine's own pace is the same for all."""
     times: list[list[float]] = [[] for _ in parents]
+    ends = [(await it.client.events(parent))[-1]["id"] for parent in parents]
     for _ in range(forks):
-        for parent, spent in zip(parents, times, strict=True):
-            spent.append(await it.cost(parent))
+        for parent, end, spent in zip(parents, ends, times, strict=True):
+            spent.append(await it.cost(parent, end))
     return times

@@ -101,9 +101,12 @@ async def grown(client: Client, harness: str, turns: int) -> str:
     return session_id
 
 
-async def first_look(client: Client, parent: str, harness: str) -> float:
+async def first_looks(client: Client, parent: str, harness: str, count: int) -> list[float]:
     """Seconds of a fork and its first turn, in which it looks at its files."""
-    event_id = (await client.events(parent, order="desc", limit=1))[0]["id"]
-    began = time.perf_counter()
-    await _look(client, parent, event_id, harness)
-    return time.perf_counter() - began
+    event_id = (await client.events(parent))[-1]["id"]
+    times = []
+    for _ in range(count):
+        began = time.perf_counter()
+        await _look(client, parent, event_id, harness)
+        times.append(time.perf_counter() - began)
+    return times
