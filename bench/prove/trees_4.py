@@ -21,7 +21,7 @@ from bench.prove.host_loss.trial import make_project
 _HARNESSES: Final = ("native", "claude")
 _SHORT: Final = 10
 _MOST: Final = 1.2
-_SANITY: Final = 3.0
+_SANITY: Final = 5.0
 """Of a few."""
 _UNHURRIED: Final = {
     "FOOTPLATE_LEASE": "30",

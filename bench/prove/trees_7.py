@@ -17,7 +17,7 @@ from footplate.domain.json import Json
 _SNAPSHOT: Final = 1.4
 _DIFF: Final = 1.3
 _START: Final = 1.2
-_LOOSE: Final = 3
+_LOOSE: Final = 8
 """Times that in a small sample, which has only to be sane."""
 _MEMORY: Final = 64 * 1024
 
