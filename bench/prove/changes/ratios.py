@@ -8,8 +8,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.prove.changes.repositories import PER_DIRECTORY, fill, git, program, timed
-from bench.prove.changes.repositories import place as space
+from bench.prove.changes.repositories import PER_DIRECTORY, fill, git, program, space, timed
 from bench.prove.figure import require
 from footplate.trees import diffs, snapshots
 from footplate.trees.git import Git, write_attributes

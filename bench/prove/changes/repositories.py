@@ -24,7 +24,7 @@ _ENVIRONMENT: Final = {
 
 
 @contextmanager
-def place() -> Iterator[Path]:
+def space() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(prefix="footplate-ratios-"))
     try:
         yield made

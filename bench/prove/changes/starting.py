@@ -6,24 +6,14 @@ removed in between: a filesystem is slow to use again what was given free a mome
 """
 
 import asyncio
-import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
 
-from bench.prove.changes.repositories import fill, place, program, timed
-from footplate.domain.addresses import Reach
+from bench.prove.changes.in_process import ORGANISATION, ground_of, open_trees
+from bench.prove.changes.repositories import fill, program, space, timed
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import KeptTree, TreeGround
-from footplate.store.objects import Objects
-from footplate.trees.keeping import Keeper
-from footplate.trees.mirrors import Mirrors
 from footplate.trees.sessions import SessionTrees
-
-_ORGANISATION: Final = "default"
-_SECONDS: Final = 600
-_AGENT: Final = (65_520, 65_520)
-"""Whose the files are where the worker is root, as in a sandbox."""
 
 
 @dataclass(slots=True)
@@ -34,14 +24,13 @@ class Started:
 
 
 async def measure_starts(files: int, rounds: int) -> Started:
-    with place() as root:
+    with space() as root:
         repository, data = root / "projects" / "app", root / "data"
         await asyncio.to_thread(fill, repository, files)
         data.mkdir()
-        mirrors = Mirrors(data, root=str(root / "projects"), reach=Reach(), seconds=_SECONDS)
-        trees = SessionTrees(data, mirrors, Keeper(Objects.open(None, data)), seconds=_SECONDS)
+        trees = open_trees(data, projects=root / "projects")
         project = SessionProject(id="proj_app", name="app", path="app")
-        await trees.base(_ORGANISATION, project)
+        await trees.base(ORGANISATION, project)
         found = Started()
         for number in range(rounds):
             turns = [_session(trees, project, data, number, found), _worktree(repository, root, number, found)]
@@ -52,23 +41,16 @@ async def measure_starts(files: int, rounds: int) -> Started:
 
 async def _session(trees: SessionTrees, project: SessionProject, data: Path, number: int, found: Started) -> None:
     session_id = f"sesn_{number}"
-    tree = data / "workspaces" / _ORGANISATION / session_id
-    ground = TreeGround(
-        tree=tree,
-        seen=str(tree),
-        beside=tree.with_name(f"{session_id}.state"),
-        beside_seen="",
-        objects_seen=None,
-        user=_AGENT if os.geteuid() == 0 else (os.geteuid(), os.getegid()),
-    )
+    tree = data / "workspaces" / ORGANISATION / session_id
+    ground = ground_of(tree)
     based = await timed(_start(trees, project, session_id, ground), found.start)
-    kept = KeptTree(organisation=_ORGANISATION, session_id=session_id, project=based, files=tree)
+    kept = KeptTree(organisation=ORGANISATION, session_id=session_id, project=based, files=tree)
     await timed(trees.keep(kept, None), found.first_snapshot)
 
 
 async def _start(trees: SessionTrees, project: SessionProject, session_id: str, ground: TreeGround) -> SessionProject:
-    based = replace(project, base=await trees.base(_ORGANISATION, project))
-    await trees.place(_ORGANISATION, session_id, [based], ground)
+    based = replace(project, base=await trees.base(ORGANISATION, project))
+    await trees.place(ORGANISATION, session_id, [based], ground)
     return based
 
 

@@ -4,30 +4,21 @@ Its conversation is not among it: any turn of any session reads that and tells i
 """
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from bench.prove.changes.in_process import ORGANISATION, ground_of, open_trees
 from bench.prove.clients import Client
 from bench.prove.cluster import Cluster
 from bench.prove.figure import require
-from footplate.domain.addresses import Reach
-from footplate.domain.running import TreeGround
 from footplate.domain.snapshots import SCRATCH
 from footplate.environments.removal import remove
 from footplate.store.database import Database
-from footplate.store.objects import Objects
 from footplate.store.snapshots import files_at
-from footplate.trees.keeping import Keeper
-from footplate.trees.mirrors import Mirrors
 from footplate.trees.sessions import SessionTrees
-
-_ORGANISATION: Final = "default"
-_SECONDS: Final = 60
-_AGENT: Final = (65_520, 65_520)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +36,10 @@ class Bringing:
         asked = time.perf_counter() - began
         tree = self.cluster.directory / "data" / "brought" / fork["id"]
         await asyncio.to_thread(tree.mkdir, parents=True)
-        ground = TreeGround(
-            tree=tree,
-            seen=str(tree),
-            beside=tree.with_name(f"{tree.name}.state"),
-            beside_seen="",
-            objects_seen=None,
-            user=_AGENT if os.geteuid() == 0 else (os.geteuid(), os.getegid()),
-        )
         began = time.perf_counter()
         async with self.database.connection() as connection:
             files = await files_at(connection, fork["id"], [SCRATCH])
-        await self.trees.place(_ORGANISATION, fork["id"], [], ground, files)
+        await self.trees.place(ORGANISATION, fork["id"], [], ground_of(tree), files)
         brought = time.perf_counter() - began
         require(holds=(tree / "last").is_file(), otherwise="the files of a fork were not brought")
         await asyncio.to_thread(remove, tree)
@@ -66,8 +49,7 @@ class Bringing:
 @asynccontextmanager
 async def bringing(cluster: Cluster, client: Client) -> AsyncIterator[Bringing]:
     data = cluster.directory / "data"
-    mirrors = Mirrors(data, root=str(data), reach=Reach(), seconds=_SECONDS)
-    trees = SessionTrees(data, mirrors, Keeper(Objects.open(None, data)), seconds=_SECONDS)
+    trees = open_trees(data, projects=data)
     database = await Database.open(cluster.settings.database_url, size=1)
     try:
         yield Bringing(client, database, trees, cluster)

@@ -15,6 +15,7 @@ from footplate.domain.leaving import Departure, FileConflict, LeftStatus, MergeC
 from footplate.domain.snapshots import shown
 from footplate.trees.git import Git, GitFailed
 from footplate.trees.indexing import split
+from footplate.trees.mirrors import tree_of
 
 _NAME: Final = "Footplate agent"
 _EMAIL: Final = "agent@footplate.invalid"
@@ -73,7 +74,7 @@ async def _after(git: Git, last: str | None, head: str | None, step: Step, base:
             parents = [now]
         elif not await _has(git, last, now):
             parents.append(now)
-    if not any([await _listed(git, parent, UPLOADS) for parent in parents]):
+    if await _listed(git, tree, UPLOADS) and not any([await _listed(git, parent, UPLOADS) for parent in parents]):
         tree = await _without_uploads(git, tree)
     if len(parents) == 1 and await tree_of(git, parents[0]) == tree:
         return parents[0]
@@ -82,8 +83,6 @@ async def _after(git: Git, last: str | None, head: str | None, step: Step, base:
 
 async def _without_uploads(git: Git, tree: str) -> str:
     """What a session was given to read is nobody's work: it leaves only where the agent itself committed it."""
-    if not await _listed(git, tree, UPLOADS):
-        return tree
     above, _, name = UPLOADS.rpartition("/")
     rest = await _listed(git, f"{tree}:{above}", but=name)
     whole = await _listed(git, tree, but=above)
@@ -126,10 +125,6 @@ async def commit(git: Git, tree: str, parents: list[str], message: str, at: int)
         "commit-tree", tree, *words, "-F", "-", stdin=message.encode("utf-8", "replace")
     )
     return made.decode().strip()
-
-
-async def tree_of(git: Git, commit_id: str) -> str:
-    return (await git.run("rev-parse", "--verify", f"{commit_id}^{{tree}}")).decode().strip()
 
 
 async def _has(git: Git, descendant: str, ancestor: str) -> bool:
