@@ -1,0 +1,307 @@
+"""The gate's word on a command: allowed only if every part of it is, and never if a part is not understood.
+
+Total: whatever the text is, there is an answer. Parts are judged one by one; the strictest of them decides.
+"""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from footplate.domain.permissions import Decision, Outcome, stricter
+from footplate.gate.forbidding import forbids, may_forbid
+from footplate.gate.patterns import TextPattern
+from footplate.gate.places import Place, target
+from footplate.gate.policy import Placed, Policy
+from footplate.gate.rules import BASH
+from footplate.gate.shell import script
+from footplate.gate.shell.deeds import Argv, Concern, Write
+from footplate.gate.shell.parts import Assignment, Redirect, Simple
+from footplate.gate.shell.reach import Reach, reach, sets
+from footplate.gate.shell.words import Word
+from footplate.gate.touching import NOWHERE, Files
+
+_MOST_DIRECTORIES: Final = 8
+_LOOK_ONLY: Final = frozenset(
+    {"ls", "file", "stat", "which", "readlink", "realpath", "test", "[", "du", "cd", "type", "command", "find"}
+)
+_FORBIDDING: Final = (Outcome.DENY, Outcome.ASK)
+NOTHING: Final = "There is no command in it."
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that a command does, and what is said of it."""
+
+    kind: str
+    """`command`, `redirect`, `assignment` or `unclear`."""
+    text: str
+    decision: Decision
+    via: tuple[str, ...] = ()
+    """The programs that run it for another."""
+    runs: tuple[str, ...] = ()
+    """What they run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    decision: Decision
+    parts: tuple[Part, ...]
+
+
+def judge(policy: Policy, command: str, place: Place, *, directory: str | None = None) -> Verdict:
+    """`directory`: where the shell is; the working tree if it is left out."""
+    try:
+        parts = tuple(_parts(policy, command, place, directory or place.root))
+    except RecursionError:  # pragma: no cover - depth is bounded everywhere; this is the last net
+        parts = (Part("unclear", command[:200], _ask("It is nested too deeply.")),)
+    if not parts:
+        parts = (Part("unclear", command[:200], _ask(NOTHING)),)
+    decision = parts[0].decision
+    for part in parts[1:]:
+        if stricter(decision.outcome, part.decision.outcome) is not decision.outcome:
+            decision = part.decision
+    for outcome in (Outcome.ASK, Outcome.DENY):
+        if (placed := policy.whole(BASH, outcome)) is not None and stricter(decision.outcome, outcome) is outcome:
+            decision = placed.says(f"{placed.rule.text} is for every command.")
+    return Verdict(decision, parts)
+
+
+def _parts(policy: Policy, command: str, place: Place, directory: str) -> Iterator[Part]:
+    read = script.read(command)
+    reaches = [(simple, reach(simple)) for simple in read.commands]
+    files = Files(policy, place, _directories([found for _, found in reaches], place, directory))
+    moved = files.directories is None or any(each != place.root for each in files.directories)
+    judging = _Judging(policy, files, whole=policy.whole(BASH, Outcome.ALLOW))
+    for simple, found in reaches:
+        if moved and any(form[0].text.rpartition("/")[2] == "git" for form in found.forms):
+            found.concerns.append(
+                Concern("git runs in a directory that it changed to, and obeys its configuration", seen=True)
+            )
+        yield judging.simple(simple, found)
+    for assignment in read.assignments:
+        yield judging.assignment(assignment)
+    for redirect in read.redirects:
+        yield judging.redirect(redirect)
+    for fault in read.faults:
+        yield judging.fault(fault)
+
+
+def _directories(reaches: Sequence[Reach], place: Place, directory: str) -> tuple[str, ...] | None:
+    """Where a part may run. A `cd` may fail, so both directories are possible from there on."""
+    found = [directory]
+    for each in reaches:
+        if each.moves is None:
+            continue
+        if not each.moves.known or len(found) > _MOST_DIRECTORIES:
+            return None
+        for start in list(found):
+            where = target(place, start, each.moves.text)
+            if where.real is None:
+                return None
+            found.extend(path for path in (where.path, where.real) if path not in found)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judging:
+    policy: Policy
+    files: Files
+    whole: Placed | None
+    """The rule that allows every command, if there is one."""
+
+    def simple(self, simple: Simple, found: Reach) -> Part:
+        said = simple.source or " ".join(word.text for word in simple.words)
+        runs = tuple(_canonical(form) for form in found.forms[1:])
+        return Part("command", said, self._command(simple, found), tuple(found.via), runs)
+
+    def _command(self, simple: Simple, found: Reach) -> Decision:
+        for outcome in _FORBIDDING:
+            decision = self._forbidden(outcome, found)
+            if decision is not None:
+                return decision
+        doubt = self._doubt(found)
+        if self.whole is not None:
+            return self._by_whole(found, doubt)
+        matching = [
+            (placed, pattern)
+            for placed, pattern in self.policy.commands(Outcome.ALLOW, simple.words[0].text)
+            if _says(pattern, simple)
+        ]
+        obstacle: Decision | None = None
+        for placed, pattern in matching:
+            hindered = doubt or self._hindered(placed, pattern, simple, found)
+            if hindered is None:
+                return placed.says(f"{placed.rule.text} allows it.")
+            obstacle = obstacle or hindered
+        if (
+            found.harmless
+            and not found.concerns
+            and doubt is None
+            and all(map(self.files.readable, found.reads))
+            and not self._copies(found)
+        ):
+            return Decision(Outcome.ALLOW, "It only reads, inside the workspace.")
+        return obstacle or doubt or _ask(_no_rule(found, self.files))
+
+    def _forbidden(self, outcome: Outcome, found: Reach) -> Decision | None:
+        for form in found.forms:
+            placed = forbids(self.policy, outcome, form, self.files.place, self.files.directories or ())
+            if placed is not None:
+                hidden = "" if form is found.forms[0] else f", which {found.via[0]} runs"
+                return placed.says(f"{placed.rule.text} is for `{_canonical(form)}`{hidden}.")
+        for word, writes in _touched(found):
+            if (placed := self.files.forbidden(outcome, word, writes=writes)) is not None:
+                return placed.says(f"{placed.rule.text} is for the file {word.text}.")
+        return None
+
+    def _doubt(self, found: Reach) -> Decision | None:
+        """A rule that forbids may be meant."""
+        for form in found.forms:
+            if (placed := may_forbid(self.policy, form)) is not None:
+                return _ask(f"It may be what {placed.rule.text} is for: not all is known before it runs.")
+        for form in found.maybe:
+            for outcome in _FORBIDDING:
+                if (placed := forbids(self.policy, outcome, form, self.files.place, ())) is not None:
+                    return _ask(f"It may be what {placed.rule.text} is for.")
+        for word, writes in _touched(found):
+            if (placed := self.files.doubtful(word, writes=writes)) is not None:
+                return _ask(f"{_shown(word.text)} may be a file that {placed.rule.text} is for.")
+        return self._mentioned(found)
+
+    def _mentioned(self, found: Reach) -> Decision | None:
+        for word in found.mentions:
+            for each in (word, Word(word.text.partition("=")[2] or word.text, word.globs)):
+                for outcome in _FORBIDDING:
+                    if (placed := self.files.forbidden(outcome, each, writes=True)) is not None:
+                        return _ask(f"It names {_shown(word.text)}, which {placed.rule.text} is for.")
+        return None
+
+    def _by_whole(self, found: Reach, doubt: Decision | None) -> Decision:
+        assert self.whole is not None
+        if self.policy.restricts_commands:
+            if doubt is not None:
+                return doubt
+            unseen = next((each for each in found.concerns if not each.seen), None)
+            if unseen is not None:
+                return _ask(f"Other rules forbid something, and here it may hide: {unseen.text}.")
+            if self._copies(found):
+                return _ask("Other rules forbid something, and here a program gets another name.")
+        return self.whole.says(f"{self.whole.rule.text} allows every command.")
+
+    def _hindered(self, placed: Placed, pattern: TextPattern, simple: Simple, found: Reach) -> Decision | None:
+        """Why a rule that matches does not allow it nevertheless."""
+        if pattern.exact and pattern.head == simple.source:
+            return None
+        for concern in found.concerns:
+            if concern.upto is None or not _covers(pattern, simple.words[: concern.upto]):
+                return _ask(f"{placed.rule.text} does not cover it: {concern.text}.")
+        for write in found.writes:
+            if (why := self._unwritable(write)) is not None:
+                return _ask(f"It writes {_shown(write.path.text)}, {why}.")
+        return _ask("It reads a program's own file.") if self._copies(found) else None
+
+    def _unwritable(self, write: Write) -> str | None:
+        word = write.path
+        if word.text in NOWHERE or self.files.writable(word) is not None:
+            return None
+        if write.asked_for:
+            return "and no Edit rule allows that"
+        if not self.files.inside(word):
+            return "which is not surely in the workspace"
+        part = self.files.guarded(word)
+        return f"and programs obey {part}" if part is not None else None
+
+    def _copies(self, found: Reach) -> bool:
+        if not found.forms or found.forms[0][0].text in _LOOK_ONLY:
+            return False
+        return (
+            self.files.programs(found.reads) is not None
+            or self.files.programs([write.path for write in found.writes]) is not None
+        )
+
+    def assignment(self, assignment: Assignment) -> Part:
+        why = sets(assignment)
+        if why is None:
+            decision = Decision(Outcome.ALLOW, "It sets a variable.")
+        elif self.whole is not None and not self.policy.restricts_commands:
+            decision = self.whole.says(f"{self.whole.rule.text} allows every command.")
+        else:
+            decision = _ask(f"{why[0].upper()}{why[1:]}.")
+        return Part("assignment", assignment.source, decision)
+
+    def redirect(self, redirect: Redirect) -> Part:
+        return Part("redirect", redirect.source, self._redirect(redirect))
+
+    def _redirect(self, redirect: Redirect) -> Decision:
+        word, writes = redirect.target, redirect.writes
+        if redirect.operator in {">&", "<&"} and (word.text.isdigit() or word.text == "-"):
+            return Decision(Outcome.ALLOW, "It joins two streams.")
+        if word.known and word.text in NOWHERE:
+            return Decision(Outcome.ALLOW, "It leads nowhere.")
+        for outcome in _FORBIDDING:
+            if (placed := self.files.forbidden(outcome, word, writes=writes)) is not None:
+                return placed.says(f"{placed.rule.text} is for the file {word.text}.")
+        if (placed := self.files.doubtful(word, writes=writes)) is not None:
+            return _ask(f"{_shown(word.text)} may be a file that {placed.rule.text} is for.")
+        if self.whole is not None:
+            return self.whole.says(f"{self.whole.rule.text} allows every command.")
+        return self._by_file(redirect)
+
+    def _by_file(self, redirect: Redirect) -> Decision:
+        word = redirect.target
+        if not (redirect.writes or redirect.operator == "<") or not word.known:
+            return _ask(f"The redirect {_shown(redirect.source)} is not understood.")
+        if redirect.writes:
+            if (placed := self.files.writable(word)) is not None:
+                return placed.says(f"{placed.rule.text} allows to write {word.text}.")
+            return _ask(f"It writes {_shown(word.text)}, and no Edit rule allows that.")
+        if self.files.readable(word):
+            return Decision(Outcome.ALLOW, "It only reads, inside the workspace.")
+        return _ask(f"It reads {_shown(word.text)}, which is not in the workspace.")
+
+    def fault(self, fault: str) -> Part:
+        if self.whole is not None and (not self.policy.restricts_commands or fault == "a substitution"):
+            return Part("unclear", fault, self.whole.says(f"{self.whole.rule.text} allows every command."))
+        return Part("unclear", fault, _ask(f"Not all of it is understood: {fault}."))
+
+
+def _ask(reason: str) -> Decision:
+    return Decision(Outcome.ASK, reason)
+
+
+def _touched(found: Reach) -> Iterator[tuple[Word, bool]]:
+    """Files, and whether they are written."""
+    yield from ((word, False) for word in found.reads)
+    yield from ((write.path, True) for write in found.writes)
+
+
+def _says(pattern: TextPattern, simple: Simple) -> bool:
+    return pattern.matches(_canonical(simple.words)) or pattern.matches(simple.source)
+
+
+def _covers(pattern: TextPattern, words: Argv) -> bool:
+    """Whether a rule says these words literally."""
+    return f"{pattern.head} ".startswith(f"{_canonical(words)} ")
+
+
+def _canonical(words: Argv) -> str:
+    """The command with each word quoted where it must be, so that what is one word stays one."""
+    return " ".join(_quoted(word.text) for word in words)
+
+
+def _quoted(text: str) -> str:
+    if text and not set(text) & set(" \t\n'\"\\\0"):
+        return text
+    return shlex.quote(text.replace("\0", "…"))
+
+
+def _shown(text: str) -> str:
+    return f"`{text.replace(chr(0), '…')[:200]}`"
+
+
+def _no_rule(found: Reach, files: Files) -> str:
+    if found.harmless:
+        outside = next((word.text for word in found.reads if not files.readable(word)), "")
+        return f"No rule allows it, and {_shown(outside)} is not surely in the workspace."
+    return "No rule allows it."

@@ -1,0 +1,11 @@
+"""Links followed on this machine's own file system."""
+
+import os
+
+
+class RealLinks:
+    def real(self, path: str) -> str | None:
+        try:
+            return os.path.realpath(path)
+        except (OSError, ValueError):
+            return None

@@ -1,0 +1,51 @@
+"""Could one path match both of two patterns? Asked when a command names files by a glob and a rule forbids some."""
+
+from functools import lru_cache
+from typing import Final
+
+_MOST: Final = 64
+"""Components, and characters of one: beyond it the answer is yes."""
+
+
+def may_meet(glob: str, other: str) -> bool:
+    """A glob of the shell, which finds no hidden files by `*`, and a pattern. Both relative to the same directory."""
+    left, right = tuple(glob.strip("/").split("/")), tuple(other.strip("/").split("/"))
+    if len(left) > _MOST or len(right) > _MOST:
+        return True
+    return _paths(left, right)
+
+
+@lru_cache(maxsize=4096)
+def _paths(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    rows, columns = len(one), len(other)
+    reach = [[False] * (columns + 1) for _ in range(rows + 1)]
+    reach[rows][columns] = True
+    for i in range(rows, -1, -1):
+        for j in range(columns, -1, -1):
+            if i < rows and one[i] == "**":
+                reach[i][j] |= reach[i + 1][j] or (j < columns and reach[i][j + 1])
+            if j < columns and other[j] == "**":
+                reach[i][j] |= reach[i][j + 1] or (i < rows and reach[i + 1][j])
+            if i < rows and j < columns and reach[i + 1][j + 1]:
+                reach[i][j] |= _names(one[i], other[j])
+    return reach[0][0]
+
+
+@lru_cache(maxsize=4096)
+def _names(one: str, other: str) -> bool:
+    if "[" in one or "[" in other or len(one) > _MOST or len(other) > _MOST:
+        return True
+    if other[:1] == "." and one[:1] in {"*", "?"}:
+        return False
+    rows, columns = len(one), len(other)
+    reach = [[False] * (columns + 1) for _ in range(rows + 1)]
+    reach[rows][columns] = True
+    for i in range(rows, -1, -1):
+        for j in range(columns, -1, -1):
+            if i < rows and one[i] == "*":
+                reach[i][j] |= reach[i + 1][j] or (j < columns and reach[i][j + 1])
+            if j < columns and other[j] == "*":
+                reach[i][j] |= reach[i][j + 1] or (i < rows and reach[i + 1][j])
+            if i < rows and j < columns and reach[i + 1][j + 1]:
+                reach[i][j] |= one[i] == other[j] or "?" in {one[i], other[j]}
+    return reach[0][0]

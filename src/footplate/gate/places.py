@@ -1,0 +1,60 @@
+"""Where a call works: its working tree, its directory, its home, and how links are followed. Paths are POSIX text."""
+
+import posixpath
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class Links(Protocol):
+    def real(self, path: str) -> str | None:
+        """Where an absolute path really leads, `..` and links followed in order; None: it cannot be told."""
+
+
+class NoLinks:
+    """No file system at hand: a path is what it says."""
+
+    def real(self, path: str) -> str | None:
+        return normal(path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    root: str
+    """The working tree, absolute."""
+    home: str = "/nonexistent"
+    directories: tuple[str, ...] = ()
+    """Further directories that belong to the workspace, absolute."""
+    links: Links = field(default_factory=NoLinks)
+
+    def holds(self, path: str) -> bool:
+        """Whether an absolute, normal path is in the workspace."""
+        return any(under(path, each) for each in (self.root, *self.directories))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One file that is named: by its own path and by where that leads. A rule may speak of either."""
+
+    path: str
+    real: str | None
+
+
+def target(place: Place, directory: str, name: str) -> Target:
+    if name == "~" or name.startswith("~/"):
+        name = place.home + name[1:]
+    elif name.startswith("~"):
+        return Target(normal(posixpath.join(directory, name)), None)
+    whole = posixpath.join(directory, name)
+    path = normal(whole)
+    if under(path, "/proc") or under(path, "/dev/fd"):
+        return Target(path, None)  # what it is depends on who looks
+    return Target(path, place.links.real(whole))
+
+
+def normal(path: str) -> str:
+    """POSIX leaves `//x` to implementations; Linux takes it for `/x`."""
+    return "/" + posixpath.normpath("/" + path).lstrip("/")
+
+
+def under(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip("/") + "/")

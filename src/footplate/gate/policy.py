@@ -1,0 +1,134 @@
+"""All rules that are in force for a session, by layer: deny, then ask, then allow, whoever wrote them.
+
+So a lower layer's allow satisfies the default, which is to ask, and never an explicit ask or deny of a higher one; nor
+does a higher layer's allow open what a lower one closed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from footplate.domain.permissions import Decision, Layer, Outcome
+from footplate.gate.domains import DomainPattern
+from footplate.gate.paths import PathPattern
+from footplate.gate.patterns import TextPattern
+from footplate.gate.places import Place, Target
+from footplate.gate.rules import BASH, EDIT, READ, WEB_FETCH, Parameter, Rule, parse_rule
+
+ORDER: Final = (Outcome.DENY, Outcome.ASK, Outcome.ALLOW)
+_AS: Final = {"Glob": READ, "Grep": READ, "Write": EDIT, "NotebookEdit": EDIT, "MultiEdit": EDIT}
+"""Whose path rules a tool obeys."""
+
+
+class Placed(NamedTuple):
+    """A rule and who wrote it."""
+
+    layer: Layer
+    rule: Rule
+
+    def says(self, reason: str) -> Decision:
+        return Decision(self.rule.outcome, reason, self.rule.text, self.layer)
+
+
+class Policy:
+    def __init__(self, rules: Iterable[Placed] = ()) -> None:
+        self.rules: Final = tuple(sorted(rules, key=lambda each: (ORDER.index(each.rule.outcome), each.layer)))
+
+    @classmethod
+    def of(cls, layers: Mapping[Layer, Mapping[Outcome, Sequence[str]]]) -> "Policy":
+        """From texts. Raises `InvalidRule`."""
+        return cls(
+            Placed(layer, parse_rule(text, outcome))
+            for layer, lists in layers.items()
+            for outcome, texts in lists.items()
+            for text in texts
+        )
+
+    def whole(self, tool: str, outcome: Outcome) -> Placed | None:
+        """A rule of this outcome for every call of a tool, by Claude Code's name for it."""
+        return next((each for each in self._bare[outcome] if each.rule.tool.matches(tool)), None)
+
+    def commands(self, outcome: Outcome, program: str) -> Iterator[tuple[Placed, TextPattern]]:
+        """Rules for commands that may speak of this program."""
+        named, open_ended = self._commands[outcome]
+        yield from named.get(program, ())
+        yield from open_ended
+
+    def path(self, tool: str, outcome: Outcome, target: Target, place: Place) -> Placed | None:
+        """A rule of this outcome that covers a file."""
+        for placed, pattern in self.paths(tool, outcome):
+            if outcome is Outcome.ALLOW:
+                if pattern.permits(target, place):
+                    return placed
+            elif pattern.forbids(target, place):
+                return placed
+        return None
+
+    def paths(self, tool: str, outcome: Outcome) -> Sequence[tuple[Placed, PathPattern]]:
+        return self._paths.get((tool, outcome), ())
+
+    def domain(self, outcome: Outcome, host: str) -> Placed | None:
+        return next(
+            (
+                each
+                for each in self.rules
+                if each.rule.outcome is outcome
+                and isinstance(each.rule.specifier, DomainPattern)
+                and each.rule.specifier.matches(host)
+            ),
+            None,
+        )
+
+    def special(self, tool: str, outcome: Outcome) -> Iterator[tuple[Placed, TextPattern | Parameter]]:
+        """Rules for an agent by its name, or for a field of the input."""
+        for each in self.rules:
+            specifier = each.rule.specifier
+            if each.rule.outcome is not outcome or not each.rule.tool.matches(tool):
+                continue
+            if isinstance(specifier, Parameter) or (isinstance(specifier, TextPattern) and tool != BASH):
+                yield each, specifier
+
+    @cached_property
+    def restricts_commands(self) -> bool:
+        """Whether it matters what a command does, though every command is allowed."""
+        return any(
+            each.rule.outcome is not Outcome.ALLOW
+            and each.rule.specifier is not None
+            and not isinstance(each.rule.specifier, Parameter)
+            and any(each.rule.tool.matches(tool) for tool in (BASH, READ, EDIT, *_AS, WEB_FETCH))
+            for each in self.rules
+        )
+
+    @cached_property
+    def _bare(self) -> dict[Outcome, list[Placed]]:
+        return {
+            outcome: [each for each in self.rules if each.rule.outcome is outcome and each.rule.bare]
+            for outcome in ORDER
+        }
+
+    @cached_property
+    def _commands(
+        self,
+    ) -> dict[Outcome, tuple[dict[str, list[tuple[Placed, TextPattern]]], list[tuple[Placed, TextPattern]]]]:
+        found: dict[Outcome, tuple[dict[str, list[tuple[Placed, TextPattern]]], list[tuple[Placed, TextPattern]]]]
+        found = {outcome: ({}, []) for outcome in ORDER}
+        for each in self.rules:
+            pattern = each.rule.specifier
+            if not isinstance(pattern, TextPattern) or not each.rule.tool.matches(BASH):
+                continue
+            named, open_ended = found[each.rule.outcome]
+            program, space, _ = pattern.head.partition(" ")
+            if program and (space or pattern.exact) and "'" not in program and '"' not in program:
+                named.setdefault(program, []).append((each, pattern))
+            else:
+                open_ended.append((each, pattern))
+        return found
+
+    @cached_property
+    def _paths(self) -> dict[tuple[str, Outcome], list[tuple[Placed, PathPattern]]]:
+        found: dict[tuple[str, Outcome], list[tuple[Placed, PathPattern]]] = {}
+        for each in self.rules:
+            if isinstance(each.rule.specifier, PathPattern):
+                tool = each.rule.tool.head
+                found.setdefault((_AS.get(tool, tool), each.rule.outcome), []).append((each, each.rule.specifier))
+        return found

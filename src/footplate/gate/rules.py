@@ -1,0 +1,167 @@
+"""One permission rule, read from Claude Code's own notation: `Tool` or `Tool(specifier)`."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from footplate.domain.permissions import Outcome
+from footplate.gate.domains import DomainPattern
+from footplate.gate.errors import InvalidRule
+from footplate.gate.paths import PathPattern
+from footplate.gate.patterns import TextPattern
+
+LONGEST: Final = 2_000
+
+BASH: Final = "Bash"
+READ: Final = "Read"
+EDIT: Final = "Edit"
+WEB_FETCH: Final = "WebFetch"
+AGENT: Final = "Agent"
+_READERS: Final = ("Glob", "Grep")
+_WRITERS: Final = ("Write", "NotebookEdit", "MultiEdit")
+_KNOWN: Final = (BASH, READ, EDIT, *_READERS, *_WRITERS, WEB_FETCH, "WebSearch", AGENT, "Task")
+_PARAMETERS: Final = {
+    BASH: ("run_in_background", "timeout", "timeout_ms", "restart", "description", "dangerouslyDisableSandbox"),
+    AGENT: ("model", "isolation", "subagent_type", "run_in_background", "mode", "name"),
+}
+"""Fields of a call's input that a deny or ask rule may speak of."""
+_NAME: Final = re.compile(r"[A-Za-z_*][A-Za-z0-9_.*-]*")
+_HIDDEN: Final = re.compile(r"[^\x20-\x7e\u00a1-\u167f\u1681-\u1fff\u2030-\u2fff\u3001-\ufefe\uff00-\U0010ffff]")
+"""Control, zero-width and odd space characters: nobody sees them in a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    name: str
+    value: TextPattern
+
+
+Specifier: TypeAlias = TextPattern | PathPattern | DomainPattern | Parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    outcome: Outcome
+    text: str
+    """As it was written."""
+    tool: TextPattern
+    specifier: Specifier | None = field(default=None)
+
+    @property
+    def bare(self) -> bool:
+        """Of the whole tool."""
+        return self.specifier is None
+
+
+def parse_rule(text: str, outcome: Outcome) -> Rule:
+    _check(text)
+    name = _NAME.match(text)
+    if name is None:
+        raise InvalidRule(text, 1, "a tool's name is expected", help_text="Such as Bash(git log *) or Read(src/**).")
+    tool, rest = name[0], text[name.end() :]
+    if not rest:
+        return Rule(outcome, text, _tool(tool, text, outcome))
+    if rest[0] != "(":
+        raise InvalidRule(text, name.end() + 1, f"{rest[0]!r} stands where only '(' or the end may be")
+    if rest[-1] != ")":
+        raise InvalidRule(text, len(text) + 1, f"the ')' to the '(' at character {name.end() + 1} is missing")
+    inside, at = rest[1:-1], name.end() + 2
+    if not inside.strip():
+        raise InvalidRule(text, at, "nothing is said between the parentheses", help_text=f"For every call: {tool}")
+    pattern = _tool(tool, text, outcome)
+    if inside == "*":
+        return Rule(outcome, text, pattern)
+    if not pattern.exact:
+        raise InvalidRule(text, name.end() + 1, "a tool's name with * takes no specifier")
+    return Rule(outcome, text, pattern, _specifier(tool, inside, at, text, outcome))
+
+
+def _check(text: str) -> None:
+    if len(text) > LONGEST:
+        raise InvalidRule(text[:40] + "…", LONGEST + 1, f"it goes on: a rule has at most {LONGEST} characters")
+    if hidden := _HIDDEN.search(text):
+        raise InvalidRule(text, hidden.start() + 1, f"there is a character that nobody sees (U+{ord(hidden[0]):04X})")
+    if not text.strip():
+        raise InvalidRule(text, 1, "there is nothing")
+    if text != text.strip():
+        raise InvalidRule(text, 1 if text[0] == " " else len(text), "there is a space too much")
+
+
+def _tool(tool: str, text: str, outcome: Outcome) -> TextPattern:
+    if tool == "Task":
+        return TextPattern.of(AGENT)
+    proper = next((known for known in _KNOWN if known.lower() == tool.lower() and known != tool), None)
+    if proper is not None:
+        raise InvalidRule(text, 1, f"there is no tool {tool!r}", help_text=f"It is written {proper}.")
+    if tool.startswith("mcp__") and not tool.removeprefix("mcp__"):
+        raise InvalidRule(text, len(tool) + 1, "the name of an MCP server is missing")
+    if "*" not in tool:
+        parts = tool.split("__")
+        return TextPattern.of(tool) if tool[:5] != "mcp__" or len(parts) > 2 else TextPattern.of(f"{tool}__*")  # noqa: PLR2004
+    if outcome is Outcome.ALLOW and not re.fullmatch(r"mcp__[^*]+?__.*", tool):
+        raise InvalidRule(
+            text, tool.index("*") + 1, "an allow rule may have * only behind the name of an MCP server",
+            help_text="Such as mcp__github__get_*. Name each other tool by itself.",
+        )  # fmt: skip
+    return TextPattern.of(tool)
+
+
+def _specifier(tool: str, inside: str, at: int, text: str, outcome: Outcome) -> Specifier:
+    canonical = AGENT if tool == "Task" else tool
+    if (parameter := _parameter(canonical, inside, at, text, outcome)) is not None:
+        return parameter
+    if canonical == BASH:
+        return _command(inside)
+    if canonical in {READ, EDIT, *_READERS, *_WRITERS}:
+        return _path(canonical, inside, at, text, outcome)
+    if canonical == WEB_FETCH:
+        return _domain(inside, at, text)
+    if canonical == AGENT:
+        return TextPattern.of(inside)
+    raise InvalidRule(text, at - 1, f"rules for {tool} take no specifier", help_text=f"For every call: {tool}")
+
+
+def _parameter(tool: str, inside: str, at: int, text: str, outcome: Outcome) -> Parameter | None:
+    name, colon, value = inside.partition(":")
+    name, value = name.strip(), value.strip()
+    if not colon or not value or tool not in _PARAMETERS:
+        return None
+    if tool == BASH and name == "command":
+        raise InvalidRule(text, at, "a rule cannot speak of `command`", help_text=f"Write Bash({value}).")
+    if name not in _PARAMETERS[tool] or outcome is Outcome.ALLOW:
+        return None
+    return Parameter(name, TextPattern.of(value))
+
+
+def _command(inside: str) -> TextPattern:
+    return TextPattern.of(inside[:-2] + " *" if inside.endswith(":*") else inside)
+
+
+def _path(tool: str, inside: str, at: int, text: str, outcome: Outcome) -> PathPattern:
+    if outcome is Outcome.ALLOW and tool in (*_READERS, *_WRITERS):
+        right = READ if tool in _READERS else EDIT
+        raise InvalidRule(
+            text,
+            1,
+            f"{tool} with a path allows nothing",
+            help_text=f"Write {right}({inside}): it is for all such tools.",
+        )
+    if inside.startswith("!"):
+        raise InvalidRule(
+            text, at, "exceptions with ! are not supported", help_text="Name what is forbidden more narrowly instead."
+        )
+    pattern = PathPattern(inside, outcome)
+    if not pattern.usable:
+        raise InvalidRule(text, at, f"{inside!r} is no gitignore pattern")
+    return pattern
+
+
+def _domain(inside: str, at: int, text: str) -> DomainPattern:
+    prefix, colon, name = inside.partition(":")
+    if prefix != "domain" or not colon:
+        raise InvalidRule(text, at, "`domain:` is expected", help_text="Such as WebFetch(domain:docs.example.com).")
+    if (wrong := DomainPattern.fault(name)) is not None:
+        raise InvalidRule(
+            text, at + len("domain:") + wrong[0], wrong[1], help_text="A host name alone, or *.example.com."
+        )
+    return DomainPattern.of(name)

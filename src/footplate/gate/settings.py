@@ -1,0 +1,90 @@
+"""Rules from a `.claude/settings.json`, so that a team's own files keep their meaning here. Ours may be stricter.
+
+What Claude Code ignores with a warning is left out with a note; what it would refuse is refused, with the place.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import Json
+from footplate.domain.permissions import Layer, Outcome
+from footplate.gate.errors import InvalidRule
+from footplate.gate.policy import ORDER, Placed
+from footplate.gate.rules import parse_rule
+
+_LARGEST: Final = 1_000_000
+_MODES: Final = ("default", "manual")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    rules: tuple[Placed, ...]
+    notes: tuple[str, ...]
+    """What was left out and why, for people."""
+
+
+def import_settings(text: str, layer: Layer) -> Imported:
+    """The rules of a settings file, as those of a layer."""
+    permissions = _permissions(text)
+    rules: list[Placed] = []
+    notes: list[str] = []
+    for outcome in ORDER:
+        for index, item in enumerate(_list(permissions, outcome)):
+            where = f"permissions.{outcome}[{index}]"
+            if not isinstance(item, str):
+                raise InvalidRequest(f"{where} is not a text.", field=where, help_text="A rule is a text.")
+            if (note := _ignored(item, outcome)) is not None:
+                notes.append(f"{where}: {item} {note}")
+                continue
+            try:
+                rules.append(Placed(layer, parse_rule(item, outcome)))
+            except InvalidRule as error:
+                raise InvalidRule(
+                    error.text, error.position, error.problem, help_text=error.help_text, where=where
+                ) from None
+    mode = permissions.get("defaultMode")
+    if mode is not None and mode not in _MODES:
+        notes.append(f"permissions.defaultMode: {mode} is not taken over: what no rule allows is asked")
+    if permissions.get("additionalDirectories"):
+        notes.append("permissions.additionalDirectories: not taken over: they belong to a session's workspace")
+    return Imported(tuple(rules), tuple(notes))
+
+
+def _permissions(text: str) -> dict[str, Json]:
+    if len(text) > _LARGEST:
+        raise InvalidRequest("The settings are too large.", help_text=f"At most {_LARGEST} characters are read.")
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"The settings are not JSON: {error}.", help_text="Mend the file.") from None
+    permissions = content.get("permissions", {}) if isinstance(content, dict) else None
+    if not isinstance(permissions, dict):
+        raise InvalidRequest("`permissions` is not an object.", field="permissions", help_text="Mend the file.")
+    return permissions
+
+
+def _list(permissions: dict[str, Json], outcome: Outcome) -> list[Json]:
+    found = permissions.get(outcome, [])
+    if not isinstance(found, list):
+        field = f"permissions.{outcome}"
+        raise InvalidRequest(f"{field} is not a list.", field=field, help_text="It is a list of rules.")
+    return found
+
+
+def _ignored(text: str, outcome: Outcome) -> str | None:
+    """Why Claude Code passes over a rule, or why leaving it out makes ours stricter; None: it is to be read."""
+    tool, _, inside = text.partition("(")
+    if outcome is Outcome.ALLOW:
+        if inside and tool in {"Write", "NotebookEdit", "MultiEdit", "Glob", "Grep"} and inside != "*)":
+            return "allows nothing: paths are said with Edit and Read"
+        if "*" in tool and not (tool.startswith("mcp__") and "__" in tool[5 : tool.index("*")]):
+            return "allows nothing: a tool's name is said in full"
+        if inside and tool in {"Skill", "PowerShell", "Cd", "WebSearch", "SlashCommand"}:
+            return "allows nothing here: there is no such rule"
+    elif inside.startswith("!"):
+        return "is an exception, and there are none here: what it excepted stays forbidden"
+    if inside and tool.startswith("mcp__"):
+        return "is passed over, as by Claude Code: rules for MCP tools have no parentheses"
+    return None

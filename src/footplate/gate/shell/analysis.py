@@ -1,0 +1,77 @@
+"""What a simple command does: its program looked up, and whatever that one runs in turn."""
+
+import posixpath
+from typing import Final
+
+from footplate.gate.shell import interpreters, wrappers
+from footplate.gate.shell.deeds import Argv, Deeds
+from footplate.gate.shell.parts import Stdin
+from footplate.gate.shell.programs import builders, git, table, texts
+from footplate.gate.shell.words import UNKNOWN, Word
+
+_VERSIONED: Final = frozenset({
+    "python", "python3", "node", "npm", "npx", "yarn", "pnpm", "bun", "deno", "ruby", "perl", "cargo", "rustc", "go",
+    "java", "javac",
+    "git", "docker", "make", "cmake", "gcc", "g++", "clang", "pip", "pip3", "uv", "ruff", "mypy", "black", "pytest",
+    "tsc", "gh",
+})  # fmt: skip
+_SET: Final = frozenset(
+    {"-e", "-u", "-x", "-o", "pipefail", "-eu", "-ex", "-eux", "-euo", "-euxo", "+e", "+u", "+x", "errexit", "nounset"}
+)
+
+
+def analyse(argv: Argv, stdin: Stdin, *, repeated: bool = False) -> Deeds:
+    """One program and its arguments. What it runs is left for the caller to look at."""
+    deeds = Deeds()
+    if not argv:
+        return deeds
+    first = argv[0]
+    if not first.known or first.faults or not first.text:
+        deeds.worry("it is not known before it runs which program this is")
+        deeds.mentions.extend(argv[1:])
+        return deeds
+    name = posixpath.basename(first.text)
+    if len(argv) == 2 and argv[1].text == "--version" and first.text in _VERSIONED:  # noqa: PLR2004
+        deeds.harmless = True
+        return deeds
+    if name == "cd":
+        _cd(argv, deeds, repeated=repeated)
+    elif (special := _SPECIAL.get(name)) is not None:
+        special(argv, deeds)
+    elif not (
+        wrappers.unwrap(name, argv, deeds)
+        or interpreters.interpret(name, argv, stdin, deeds)
+        or builders.build(name, argv, deeds)
+        or table.describe(name, argv, deeds)
+    ):
+        if any(UNKNOWN in word.text for word in argv[1:]):
+            deeds.worry("an argument is not known before it runs", seen=True)
+        deeds.mentions.extend(argv[1:])
+    if first.text != name:
+        deeds.harmless = False  # a file of that name may be anything
+    return deeds
+
+
+def _set(argv: Argv, deeds: Deeds) -> None:
+    if any(word.text not in _SET for word in argv[1:]):
+        deeds.worry("it changes the shell")
+    deeds.harmless = not deeds.concerns
+
+
+_SPECIAL: Final = {
+    "git": git.describe, "set": _set,
+    "find": texts.find, "sed": texts.sed, "gsed": texts.sed, "tar": texts.tar, "bsdtar": texts.tar, "gtar": texts.tar,
+    "awk": texts.awk, "gawk": texts.awk, "mawk": texts.awk, "nawk": texts.awk, "dd": texts.dd,
+}  # fmt: skip
+
+
+def _cd(argv: Argv, deeds: Deeds, *, repeated: bool) -> None:
+    operands = [word for word in argv[1:] if word.text not in {"-P", "-L", "--"}]
+    target = operands[0] if operands else None
+    if target is None or len(operands) > 1 or not target.known or target.text.startswith("-") or repeated:
+        deeds.worry("it is not clear which directory it changes to")
+        deeds.moves = Word(UNKNOWN)
+    else:
+        deeds.moves = target
+        deeds.reads.append(target)
+        deeds.harmless = True

@@ -1,0 +1,147 @@
+"""Programs that run code: a shell, a language. Code in the command itself is looked into only if it is a shell's."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from footplate.gate.shell.deeds import Deeds, plain
+from footplate.gate.shell.parts import Stdin
+from footplate.gate.shell.words import Word
+
+SHELLS: Final = frozenset(
+    {"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "fish", "csh", "tcsh", "pwsh", "su"}
+)
+_LANGUAGES: Final[dict[str, tuple[str, ...]]] = {
+    "python": ("-c", "-i"), "node": ("-e", "-p", "--eval", "--print", "-r", "--require", "--import", "--loader", "-i"),
+    "perl": ("-e", "-E", "-i", "-n", "-p", "-M", "-m", "-I"), "ruby": ("-e", "-i", "-n", "-p", "-r", "-I"),
+    "php": ("-r", "-R", "-B", "-E", "-F", "-d", "-a"), "lua": ("-e", "-i", "-l"), "luajit": ("-e", "-i", "-l"),
+    "deno": ("eval", "repl"), "bun": ("-e", "--eval", "-p", "--print", "-r",
+    "--preload"), "Rscript": ("-e",), "R": ("-e",),
+    "osascript": ("-e",), "tclsh": (), "wish": (), "expect": ("-c",), "ghci": (), "ghc": ("-e",), "julia": ("-e",
+    "-E", "-L"),
+    "elixir": ("-e",), "erl": ("-eval",), "scala": ("-e",), "groovy": ("-e",), "jshell": (), "swift": ("-e",),
+    "guile": ("-c",), "racket": ("-e",), "sbcl": ("--eval", "--load"), "emacs": ("--eval", "-l", "--load", "-f",
+    "--batch"),
+    "vim": (), "vi": (), "nvim": (), "ex": (), "ed": (), "nano": (), "view": (), "gdb": ("-ex", "-x"), "sqlite3": (),
+    "psql": (), "mysql": (), "mongo": (), "mongosh": (), "redis-cli": (), "bc": (), "dc": (), "m4": (), "gnuplot": (),
+    "ipython": ("-c", "-i"), "ts-node": ("-e", "-p"), "tsx": ("-e", "-p"), "pypy": ("-c", "-i"), "jython": ("-c",),
+    "cscript": (), "powershell": (), "cmd": (), "less": (), "more": (), "most": (), "man": (), "info": (), "screen": (),
+    "tmux": (), "at": (), "batch": (), "crontab": (), "script": (), "nc": (), "ncat": (), "netcat": (), "socat": (),
+    "telnet": (), "sftp": (), "ftp": (), "lftp": (), "visudo": (), "vipw": (), "tig": (), "lazygit": (), "fzf": (),
+}  # fmt: skip
+_ALWAYS: Final = frozenset({
+    "vim", "vi", "nvim", "ex", "ed", "nano", "view", "emacs", "less", "more", "most", "man", "info", "screen", "tmux",
+    "at",
+    "batch", "crontab", "script", "nc", "ncat", "netcat", "socat", "telnet", "sftp", "ftp", "lftp", "visudo", "vipw",
+    "tig",
+    "lazygit", "fzf", "sqlite3", "psql", "mysql", "mongo", "mongosh", "redis-cli", "gnuplot", "gdb", "cmd",
+    "powershell",
+    "osascript", "jshell",
+})  # fmt: skip
+"""Whatever their arguments are, what they do is decided inside."""
+_NUMBERED: Final = re.compile(r"(python|pypy|perl|ruby|php|lua|node)[\d.]+(?:-\d+)?")
+_BUILT_IN: Final = {
+    "eval": "it evaluates a text as a command", ".": "it runs a file in the shell itself",
+    "source": "it runs a file in the shell itself",
+    "trap": "it leaves a command for later", "alias": "it gives a program another name", "unalias": "it changes names",
+    "bind": "it changes the shell", "complete": "it changes the shell", "compgen": "it may run a function",
+    "enable": "it changes what is built in", "hash": "it changes where programs are found",
+    "shopt": "it changes the shell",
+    "declare": "it changes how names are read", "typeset": "it changes how names are read", "local": "it changes names",
+    "readonly": "it changes names", "unset": "it changes names", "let": "it evaluates names",
+    "mapfile": "it may run a function",
+    "readarray": "it may run a function", "history": "it may write the history", "fc": "it runs earlier commands",
+    "pushd": "it changes the directory", "popd": "it changes the directory", "suspend": "it stops the shell",
+    "dirs": "it changes the directory", "printenv": "it shows what may be secret",
+}  # fmt: skip
+
+
+def interpret(name: str, words: Sequence[Word], stdin: Stdin, deeds: Deeds) -> bool:
+    """Whether this is one."""
+    if (worry := _BUILT_IN.get(name)) is not None:
+        _built_in(name, words, worry, deeds)
+        return True
+    if name in SHELLS:
+        _shell(name, words, stdin, deeds)
+        return True
+    language = _NUMBERED.fullmatch(name)
+    known = language[1] if language else name
+    if known not in _LANGUAGES:
+        return False
+    if known in _ALWAYS:
+        deeds.worry(f"{name} takes commands of its own")
+        deeds.mentions.extend(words[1:])
+        return True
+    _language(name, _LANGUAGES[known], words, deeds)
+    return True
+
+
+def _built_in(name: str, words: Sequence[Word], worry: str, deeds: Deeds) -> None:
+    seen = name in {"eval", "trap"} and all(word.known for word in words)
+    deeds.worry(worry, seen=seen)
+    if name == "eval":
+        deeds.scripts.append(plain(words[1:]))
+    elif name == "trap":
+        deeds.scripts.extend(word.text for word in words[1:] if not word.text.startswith("-"))
+    elif name == "alias":
+        deeds.scripts.extend(word.text.partition("=")[2] for word in words[1:])
+    else:
+        deeds.mentions.extend(words[1:])
+
+
+def _shell(name: str, words: Sequence[Word], stdin: Stdin, deeds: Deeds) -> None:
+    for index, word in enumerate(words[1:], start=1):
+        text = word.text
+        if re.fullmatch(r"-[A-Za-z]*c", text) or text == "--command":
+            code = next((each for each in words[index + 1 :] if not each.text.startswith("-")), None)
+            if code is None or not code.known:
+                deeds.worry(f"{name} runs code that is not known before it runs")
+            else:
+                deeds.worry(f"{name} runs code that stands in the command", seen=len(words) <= index + 2)
+                deeds.scripts.append(code.text)
+            return
+        if not text.startswith("-") or text == "-":
+            break
+        if text not in {"-e", "-u", "-x", "-eu", "-ex", "-eux"}:
+            deeds.worry(f"{name} is started with {text}")
+    else:
+        if stdin is not Stdin.OURS or len(words) == 1:
+            deeds.worry(f"{name} runs what it reads")
+            return
+    operands = [word for word in words[1:] if not word.text.startswith("-")]
+    if not operands or not operands[0].known or operands[0].text.startswith(("/dev/", "/proc/")) or name == "su":
+        deeds.worry(f"{name} runs what it reads")
+    deeds.reads.extend(operands[:1])
+    deeds.mentions.extend(operands[1:])
+
+
+def _language(name: str, inline: tuple[str, ...], words: Sequence[Word], deeds: Deeds) -> None:
+    for index, word in enumerate(words[1:], start=1):
+        text = word.text
+        if not word.known:
+            deeds.worry("an argument is not known before it runs")
+            break
+        if text in inline or any(
+            (text.startswith(option) and not option.startswith("--") and len(option) == 2)  # noqa: PLR2004
+            or (option.startswith("--") and text.startswith(f"{option}="))
+            for option in inline
+        ):
+            deeds.worry(f"{name} runs code that stands in the command")
+            return
+        if re.fullmatch(r"-[A-Za-z]{2,}", text) and any(f"-{letter}" in inline for letter in text[1:]):
+            deeds.worry(f"{name} runs code that stands in the command")
+            return
+        if text == "-" or text.startswith(("/dev/", "/proc/")):
+            deeds.worry(f"{name} runs what it reads")
+            return
+        if text == "-m" and name.startswith(("python", "pypy")):
+            deeds.mentions.extend(words[index + 2 :])
+            return
+        if not text.startswith("-"):
+            deeds.reads.append(word)
+            deeds.mentions.extend(words[index + 1 :])
+            return
+        if text in {"--version", "-V", "--help", "-h"} and len(words) == 2:  # noqa: PLR2004
+            deeds.harmless = True
+            return
+    deeds.worry(f"{name} runs what it reads")

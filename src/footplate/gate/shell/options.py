@@ -1,0 +1,78 @@
+"""Arguments told apart as options, their values and operands, the way `getopt_long` does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from footplate.gate.shell.words import UNKNOWN, Word
+
+
+@dataclass(slots=True)
+class Arguments:
+    options: list[tuple[str, Word | None]] = field(default_factory=list)
+    """`-o` or `--output`, and a value if it has one."""
+    operands: list[Word] = field(default_factory=list)
+    unclear: bool = False
+    """A word that may turn out to be an option."""
+
+    def values(self, *names: str) -> list[Word | None]:
+        """Of the options with these names, shortened ones included."""
+        return [value for name, value in self.options if any(meant(name, full) for full in names)]
+
+    def has(self, *names: str) -> bool:
+        return any(meant(name, full) for name, _ in self.options for full in names)
+
+
+def meant(given: str, full: str) -> bool:
+    """Long options may be shortened."""
+    if given == full:
+        return True
+    return given.startswith("--") and len(given) > 2 and full.startswith(given)  # noqa: PLR2004
+
+
+def split(words: Sequence[Word], *, takes: str = "", takes_long: Sequence[str] = ()) -> Arguments:
+    """`takes`: the letters of short options that have a value."""
+    found = Arguments()
+    left = list(reversed(words))
+    while left:
+        word = left.pop()
+        text = word.text
+        if text == "--" and word.known:
+            found.operands.extend(reversed(left))
+            break
+        if text[:1] == UNKNOWN or (word.globs and _glob_first(text)):
+            found.unclear = True
+            found.operands.append(word)
+        elif text.startswith("--"):
+            name, equals, value = text.partition("=")
+            if UNKNOWN in name:
+                found.unclear = True
+            if equals:
+                found.options.append((name, Word(value, word.globs, word.faults)))
+            elif any(meant(name, full) for full in takes_long):
+                found.options.append((name, left.pop() if left else None))
+            else:
+                found.options.append((name, None))
+        elif text.startswith("-") and len(text) > 1:
+            _cluster(word, takes, found, left)
+        else:
+            found.operands.append(word)
+    return found
+
+
+def _glob_first(text: str) -> bool:
+    """The files that it finds may have the names of options."""
+    return text[:1] in "*?[" or (text[:1] == "-" and "=" not in text)
+
+
+def _cluster(word: Word, takes: str, found: Arguments, left: list[Word]) -> None:
+    text = word.text
+    for index, letter in enumerate(text[1:], start=1):
+        if letter == UNKNOWN:
+            found.unclear = True
+            return
+        if letter in takes:
+            rest = text[index + 1 :]
+            value = Word(rest, word.globs) if rest else (left.pop() if left else None)
+            found.options.append((f"-{letter}", value))
+            return
+        found.options.append((f"-{letter}", None))

@@ -1,0 +1,57 @@
+"""What a command line consists of. Values only."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from footplate.gate.shell.words import Word
+
+_OUTPUTS: Final = frozenset({">", ">>", ">|", "&>", "&>>", ">&"})
+
+
+class Stdin(StrEnum):
+    OURS = "inherited"
+    PIPE = "pipe"
+    TEXT = "here-document"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    operator: str
+    target: Word
+    source: str
+
+    @property
+    def writes(self) -> bool:
+        return self.operator in _OUTPUTS
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    name: str
+    value: Word
+    exported: bool
+    """For the program that follows, or for all."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """One program and its arguments."""
+
+    words: tuple[Word, ...]
+    source: str
+    stdin: Stdin = Stdin.OURS
+    repeated: bool = False
+    """In a loop or a function."""
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Script:
+    commands: list[Simple] = field(default_factory=list)
+    redirects: list[Redirect] = field(default_factory=list)
+    assignments: list[Assignment] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    """Why not all of it is understood."""

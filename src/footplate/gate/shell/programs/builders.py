@@ -1,0 +1,126 @@
+"""`make`, `npm`, `docker`, `go`, `cargo` and their like: they run what a project says, and some arguments say more."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from footplate.gate.shell.deeds import Deeds, Write
+from footplate.gate.shell.options import split
+from footplate.gate.shell.words import Word
+
+_PLAIN: Final = re.compile(r"[\w./:@%+,=-]*")
+_DANGEROUS: Final[dict[str, tuple[str, ...]]] = {
+    "npm": ("--script-shell", "--shell", "--prefix", "-C", "--userconfig", "--globalconfig", "--node-options",
+    "--editor", "--viewer",
+            "--git", "--registry", "--init-module", "--before-script", "--cache", "--location", "-g", "--global"),
+    "pip": ("--index-url", "-i", "--extra-index-url", "-f", "--find-links", "--target", "-t", "--prefix", "--root",
+    "--src", "--log",
+            "--python", "--proxy", "--report", "--config-settings", "--global-option", "--trusted-host", "--cache-dir"),
+    "uv": ("--index-url", "--default-index", "--index", "--extra-index-url", "--find-links", "--config-file",
+    "--directory", "--project",
+           "--with-editable", "--env-file", "--cache-dir", "--with-requirements", "--script"),
+    "cargo": ("--config", "-Z", "--manifest-path", "-C", "--target-dir", "--out-dir"),
+    "go": ("-exec", "-toolexec", "-vettool", "-modfile", "-overlay", "-C", "-modcacherw", "-pkgdir", "-ldflags",
+    "-gcflags", "-asmflags",
+           "-gccgoflags", "-compiler", "-fuzz", "-outputdir", "-trace", "-cpuprofile", "-memprofile", "-coverprofile",
+           "-blockprofile"),
+    "gh": ("--hostname",), "docker": ("-H", "--host", "--context", "-c", "--config", "--tlscacert"),
+    "make": ("--eval", "-E", "-f", "--file", "--makefile", "-C", "--directory", "-I", "--include-dir", "-o", "-W"),
+}  # fmt: skip
+_SUBCOMMANDS: Final[dict[str, frozenset[str]]] = {
+    "npm": frozenset({"exec", "x", "explore", "config", "set", "c", "link", "ln", "publish", "init", "create", "edit",
+    "login", "adduser",
+                      "token", "owner", "unpublish", "deprecate", "dist-tag", "access", "hook", "profile", "innit",
+                      "completion"}),
+    "pip": frozenset({"config", "download", "wheel"}), "uv": frozenset({"tool", "publish", "python", "self", "cache"}),
+    "cargo": frozenset({"run", "install", "publish", "login", "owner", "yank", "config", "script", "fix", "r"}),
+    "go": frozenset({"run", "generate", "env", "install", "get", "tool", "work", "telemetry"}),
+    "gh": frozenset({"alias", "extension", "ext", "config", "auth", "api", "secret", "codespace", "cs", "ssh-key",
+    "gpg-key", "gist"}),
+    "docker": frozenset({"run", "exec", "create", "cp", "build", "buildx", "commit", "load", "import", "save",
+    "export", "plugin",
+                         "swarm", "service", "stack", "context", "config", "secret", "container", "image", "volume",
+                         "login"}),
+}  # fmt: skip
+"""A rule has to name them."""
+_ALIASES: Final = {
+    "yarn": "npm", "pnpm": "npm", "bun": "npm", "pip3": "pip", "podman": "docker", "nerdctl": "docker", "gmake": "make",
+    "docker-compose": "docker", "pipx": "pip",
+}  # fmt: skip
+_INTO_CONTAINERS: Final = re.compile(
+    r"-v|--volume(?:s-from)?|--mount|--privileged|--pid|--net(?:work)?|--ipc|--userns|--cap-add|--device|--security-opt"
+)
+
+
+def build(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
+    """Whether this is one of them."""
+    known = _ALIASES.get(name, name)
+    if known not in _DANGEROUS:
+        return False
+    _options(name, known, words, deeds)
+    at = next((index for index, word in enumerate(words[1:], start=1) if not word.text.startswith("-")), None)
+    if at is not None and words[at].text in _SUBCOMMANDS.get(known, ()):
+        deeds.worry(f"{name} {words[at].text} needs a rule of its own", upto=at + 1)
+    if known == "make":
+        _make(words, deeds)
+    elif known == "docker":
+        _docker(name, words, deeds)
+    elif known == "go":
+        _go(words, deeds)
+    deeds.mentions.extend(words[1:])
+    return True
+
+
+def _options(name: str, known: str, words: Sequence[Word], deeds: Deeds) -> None:
+    for word in words[1:]:
+        if word.text == "--" and known in {"npm", "cargo"}:
+            break  # the rest is for somebody else
+        text = word.text.partition("=")[0]
+        if text.replace("_", "-") in _DANGEROUS[known]:
+            deeds.worry(f"{name} {text} changes what it runs or where it writes")
+        elif text[:2] in _DANGEROUS[known] and not text.startswith("--") and known != "go":
+            deeds.worry(f"{name} {text[:2]} changes what it runs or where it writes")
+        if not word.known:
+            deeds.worry("an argument is not known before it runs")
+
+
+def _make(words: Sequence[Word], deeds: Deeds) -> None:
+    for word in words[1:]:
+        name, equals, value = word.text.partition("=")
+        if equals and not name.startswith("-"):
+            if not _PLAIN.fullmatch(value) or name.rstrip(":?+!") in {
+                "SHELL",
+                ".SHELLFLAGS",
+                "MAKEFLAGS",
+                "MAKE",
+                "MAKEFILES",
+            }:
+                deeds.worry(f"make is told what {name} is")
+        elif not _PLAIN.fullmatch(word.text):
+            deeds.worry("what make is to do is not understood")
+
+
+def _docker(name: str, words: Sequence[Word], deeds: Deeds) -> None:
+    for index, word in enumerate(words[1:], start=1):
+        if _INTO_CONTAINERS.match(word.text):
+            deeds.worry(f"{name} {word.text.partition('=')[0]} opens the machine to a container")
+        if word.text in {"exec", "run"} and name != "docker-compose":
+            rest = [each for each in words[index + 1 :] if not each.text.startswith("-")]
+            deeds.worry(f"{name} {word.text} runs a program", seen=True, upto=index + 2)
+            if len(rest) > 1:
+                deeds.runs.append((index + 2, tuple(rest[1:])))
+    if name == "docker-compose" or (len(words) > 1 and words[1].text == "compose"):
+        given = split(words[1:], takes="fp", takes_long=("--file", "--project-directory", "--env-file"))
+        if given.has("-f", "--file", "--project-directory", "--env-file"):
+            verb = next((each.text for each in words if each.text in {"logs", "ps"}), None)
+            if verb is None or given.has("--file", "--project-directory", "--env-file"):
+                deeds.worry(f"{name} is told which file to obey")
+
+
+def _go(words: Sequence[Word], deeds: Deeds) -> None:
+    for index, word in enumerate(words[1:], start=1):
+        if word.text == "-o" or word.text.startswith("-o="):
+            target = words[index + 1] if word.text == "-o" and index + 1 < len(words) else Word(word.text[3:])
+            deeds.writes.append(Write(target, asked_for=True))
+        elif word.text.startswith("--") and word.text[1:].partition("=")[0] in _DANGEROUS["go"]:
+            deeds.worry(f"go {word.text} changes what it runs or where it writes")

@@ -1,0 +1,157 @@
+"""git: options before the subcommand, subcommands that run or configure, and options that write."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from footplate.gate.shell.deeds import Deeds, Write
+from footplate.gate.shell.words import UNKNOWN, Word
+
+_QUIET: Final = frozenset(
+    {"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects", "--no-advice"}
+)
+_READING: Final = frozenset({
+    "status", "log", "diff", "show", "rev-parse", "ls-files", "ls-tree", "blame", "shortlog", "describe", "rev-list",
+    "cat-file",
+    "merge-base", "name-rev", "whatchanged", "count-objects", "diff-tree", "for-each-ref", "show-ref", "grep",
+    "reflog", "annotate",
+    "cherry", "range-diff", "check-ignore", "var", "version",
+})  # fmt: skip
+_LISTING: Final = {
+    "branch": frozenset({"-a", "-r", "-v", "-vv", "--all", "--list", "-l", "--remotes", "--show-current", "--verbose",
+    "--no-color"}),
+    "remote": frozenset({"-v", "--verbose", "show", "get-url"}),
+    "tag": frozenset({"-l", "--list", "-n"}),
+    "stash": frozenset({"list", "show"}),
+    "worktree": frozenset({"list"}),
+    "config": frozenset({"--get", "--list", "-l", "--get-all"}),
+}  # fmt: skip
+"""Subcommands that only list if all their words are these."""
+_RUNNING: Final = frozenset({
+    "config", "filter-branch", "difftool", "mergetool", "send-email", "daemon", "instaweb", "web--browse", "gui",
+    "citool", "hook",
+    "credential", "credential-store", "credential-cache", "bisect", "fast-import", "fast-export", "http-backend",
+    "shell", "svn", "p4",
+    "imap-send", "request-pull", "maintenance", "fsmonitor--daemon", "init", "clone", "submodule", "worktree", "lfs",
+    "apply", "am",
+    "archive", "bundle", "format-patch", "help", "update-index", "update-ref", "symbolic-ref", "replace", "notes",
+    "subtree", "annex",
+})  # fmt: skip
+"""A rule has to name them."""
+_OPTIONS: Final = re.compile(
+    r"--(?:ou[a-z]*|ext-diff|textconv|open-f[a-z-]*|up[a-z]*-pack|receive-pack|exec|extc[a-z]*|template|config|config-env|no-index|"
+    r"separate-git-dir|reference|recurse-submodules|contents|pathspec-from-file|file|git-dir|work-tree|exec-path|editor|gpg-sign|"
+    r"show-signature|strategy|strategy-option|interactive|edit-todo|rebase-merges|trailer|from-file|mailmap|ignore-revs-file)(?:=.*)?",
+    re.DOTALL,
+)
+_ALLOWED: Final = frozenset(
+    {"--gpg-sign", "--show-signature", "--trailer", "--strategy", "--strategy-option", "--rebase-merges"}
+)
+_SHORT: Final = {
+    "grep": "Of", "rebase": "xs", "fetch": "", "pull": "", "clone": "ucb", "ls-remote": "", "commit": "Ftc",
+    "merge": "Fs",
+    "format-patch": "o", "archive": "o", "tag": "F", "blame": "S", "push": "", "log": "O", "diff": "O", "show": "O",
+    "difftool": "xt", "cherry-pick": "", "stash": "",
+}  # fmt: skip
+"""Short options of a subcommand that run, write, or read a file."""
+
+
+def describe(words: Sequence[Word], deeds: Deeds) -> None:
+    at = _subcommand(words, deeds)
+    if at is None:
+        deeds.harmless = len(words) == 2 and words[1].text in {"--version", "--help"}  # noqa: PLR2004
+        if not deeds.harmless and len(words) > 1:
+            deeds.worry("it is not clear what git is to do")
+        return
+    name = words[at].text
+    rest = words[at + 1 :]
+    if not words[at].known:
+        deeds.worry("it is not clear what git is to do")
+        return
+    if name in _RUNNING and not _lists(name, rest):
+        deeds.worry(
+            f"git {name} configures, writes or runs something",
+            seen=name not in {"config", "bisect", "submodule"},
+            upto=at + 1,
+        )
+    if name in {"submodule", "bisect"} and len(rest) > 1:
+        deeds.scripts.append(" ".join(word.text for word in rest[1:]))
+    _arguments(name, rest, deeds)
+    deeds.harmless = not deeds.concerns and not deeds.writes and (name in _READING or _lists(name, rest))
+    if at > 1:
+        deeds.runs.append((at - 1, (words[0], *words[at:])))  # so that rules see it without what stands between
+
+
+def _lists(name: str, rest: Sequence[Word]) -> bool:
+    words = _LISTING.get(name)
+    if words is None:
+        return False
+    if name in {"config", "stash", "worktree", "remote"} and rest and rest[0].text in words:
+        return name != "config" or len(rest) <= 2  # noqa: PLR2004
+    return all(word.text in words for word in rest) and (name in {"branch", "tag", "remote"} or bool(rest))
+
+
+def _subcommand(words: Sequence[Word], deeds: Deeds) -> int | None:
+    at = 1
+    while at < len(words):
+        text = words[at].text
+        if not text.startswith("-"):
+            return at
+        if text in _QUIET:
+            at += 1
+        elif text == "-C":
+            deeds.worry("git works in another directory", seen=True, upto=at + 2)
+            at += 2
+        elif text in {
+            "-c",
+            "--git-dir",
+            "--work-tree",
+            "--namespace",
+            "--exec-path",
+            "--config-env",
+            "--super-prefix",
+            "--attr-source",
+        }:
+            deeds.worry(f"git is configured by {text}")
+            if at + 1 < len(words) and "!" in words[at + 1].text:
+                deeds.scripts.append(words[at + 1].text.partition("!")[2])
+            at += 2 if text != "--exec-path" else 1
+        else:
+            if len(words) > 2 or text not in {"--version", "--help"}:  # noqa: PLR2004
+                deeds.worry(f"git is configured by {text}")
+            at += 1
+    return None
+
+
+def _arguments(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
+    short = _SHORT.get(name, "")
+    takes_message = name in {"commit", "tag", "merge", "stash", "notes"}
+    skip = False
+    for index, word in enumerate(rest):
+        text = word.text
+        if skip:
+            skip = False
+            continue
+        if text == "--" and word.known:
+            deeds.mentions.extend(rest[index + 1 :])
+            break
+        if text.startswith(UNKNOWN) or (word.globs and text[:1] in "*?["):
+            deeds.worry("an argument is not known before it runs", seen=True)
+        elif takes_message and text in {"-m", "--message", "-am", "-sm"}:
+            skip = True
+        elif (found := _OPTIONS.fullmatch(text)) and text.partition("=")[0] not in _ALLOWED:
+            _option(name, text, found, rest[index + 1 :], deeds)
+        elif text.startswith("-") and not text.startswith("--"):
+            letters = text[1:].split("m")[0] if takes_message else text[1:]
+            if any(letter in short for letter in letters):
+                deeds.worry(f"git {name} {text} reads, writes or runs something")
+        elif not text.startswith("-"):
+            deeds.mentions.append(word)
+
+
+def _option(name: str, text: str, found: "re.Match[str]", rest: Sequence[Word], deeds: Deeds) -> None:
+    if text.startswith("--ou"):
+        value = text.partition("=")[2] if "=" in text else (rest[0].text if rest else "")
+        deeds.writes.append(Write(Word(value or UNKNOWN), asked_for=True))
+    else:
+        deeds.worry(f"git {name} {found[0].partition('=')[0]} reads, writes or runs something")

@@ -1,0 +1,130 @@
+"""Programs whose arguments follow one scheme; they are listed in programs.toml."""
+
+import importlib.resources
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from footplate.gate.shell.deeds import Deeds, Write
+from footplate.gate.shell.options import meant, split
+from footplate.gate.shell.words import Word
+
+
+class Operands(StrEnum):
+    NONE = "none"
+    """They are texts, no files."""
+    READ = "read"
+    WRITE = "write"
+    """Written, made or removed."""
+    COPY = "copy"
+    """The last is written, the others are read."""
+    MOVE = "move"
+    """All are written."""
+    CHANGE = "change"
+    """The first says how, the others are written."""
+    AFTER_FIRST = "after-first"
+    """The first is a pattern or a program, the others are read."""
+    SECOND = "second"
+    """The first is read, the second written."""
+    MENTIONED = "mentioned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    operands: Operands = Operands.MENTIONED
+    harmless: bool = False
+    """Reads and prints, as long as nothing below is used."""
+    runs: tuple[str, ...] = ()
+    """Options that run something or read what to do from somewhere."""
+    writes: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    takes: str = ""
+    takes_long: tuple[str, ...] = ()
+    any_argument: bool = False
+    """No option does harm, so an argument that is not known does none."""
+    links: bool = False
+    """Makes links, after which paths mean other files."""
+    fine: tuple[str, ...] = ()
+    """Options that are none of these, though they look like the beginning of one."""
+    removes: tuple[str, ...] = ()
+    """Options that make the operands written to: `sed -i`."""
+
+
+def _load() -> dict[str, Program]:
+    text = importlib.resources.files(__package__ or "").joinpath("programs.toml").read_text(encoding="utf-8")
+    found: dict[str, Program] = {}
+    for entry in tomllib.loads(text)["program"]:
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
+        }
+        names = fields.pop("names")
+        fields["operands"] = Operands(fields.get("operands", Operands.MENTIONED))
+        found.update(dict.fromkeys(names, Program(**fields)))
+    return found
+
+
+PROGRAMS: Final = _load()
+
+
+def describe(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
+    """Whether this program is in the table."""
+    program = PROGRAMS.get(name)
+    if program is None:
+        return False
+    given = split(words[1:], takes=program.takes, takes_long=program.takes_long)
+    for option, value in given.options:
+        _option(name, program, option, value, deeds)
+    if program.links:
+        deeds.worry("it makes a link, after which paths mean other files")
+    risky = program.runs or program.writes or program.removes
+    if given.unclear and not program.any_argument and (risky or not program.harmless):
+        deeds.worry("an argument is not known before it runs", seen=not program.runs)
+    if any(given.has(option) for option in program.removes):
+        deeds.writes.extend(Write(word, asked_for=True) for word in given.operands)
+    _operands(
+        program, given.operands, pattern_given=given.has("-e", "-f", "--regexp", "--file", "--files"), deeds=deeds
+    )
+    deeds.harmless = program.harmless and not deeds.concerns and not deeds.writes
+    return True
+
+
+def _option(name: str, program: Program, option: str, value: Word | None, deeds: Deeds) -> None:
+    def among(names: tuple[str, ...]) -> bool:
+        if option.startswith("--"):
+            return option not in program.fine and any(meant(option, full) for full in names)
+        return option in names
+
+    if among(program.runs):
+        deeds.worry(f"{name} {option} runs something, or does as something else says")
+    if among(program.writes):
+        deeds.writes.append(Write(value or Word("\0"), asked_for=True))
+    if among(program.reads):
+        deeds.reads.append(value or Word("\0"))
+    elif program.operands is Operands.MENTIONED and value is not None:
+        deeds.mentions.append(value)
+
+
+def _operands(program: Program, operands: Sequence[Word], *, pattern_given: bool, deeds: Deeds) -> None:
+    kind = program.operands
+    if kind is Operands.READ:
+        deeds.reads.extend(word for word in operands if word.text != "-")
+    elif kind is Operands.WRITE:
+        deeds.writes.extend(Write(word, asked_for=False) for word in operands)
+    elif kind is Operands.MOVE:
+        deeds.reads.extend(operands)
+        deeds.writes.extend(Write(word, asked_for=False) for word in operands)
+    elif kind is Operands.CHANGE:
+        deeds.writes.extend(Write(word, asked_for=False) for word in operands[1:])
+    elif kind is Operands.COPY:
+        last = 0 if any(write.asked_for for write in deeds.writes) else 1
+        deeds.reads.extend(operands[: len(operands) - last])
+        deeds.writes.extend(Write(word, asked_for=False) for word in operands[len(operands) - last :])
+    elif kind is Operands.AFTER_FIRST:
+        deeds.reads.extend(operands if pattern_given else operands[1:])
+    elif kind is Operands.SECOND:
+        deeds.reads.extend(operands[:1])
+        deeds.writes.extend(Write(word, asked_for=True) for word in operands[1:])
+    elif kind is Operands.MENTIONED:
+        deeds.mentions.extend(operands)

@@ -1,0 +1,145 @@
+"""`find`, `sed`, `awk`, `tar`, `dd`: programs with a little language of their own in their arguments."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from footplate.gate.shell.deeds import Deeds, Write
+from footplate.gate.shell.options import split
+from footplate.gate.shell.words import UNKNOWN, Word
+
+_SED_ADDRESS: Final = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?|\d+~\d+)"
+_SED_COMMAND: Final = (
+    "(?:[pdqQ=lnNhHgGxD]|"
+    + "|".join(
+        rf"s{d}(?:[^{d}\\\n]|\\[^\n])*{d}(?:[^{d}\\\n]|\\[^\n])*{d}[gpiI0-9]*" for d in ("/", r"\|", "#", ",", "@")
+    )
+    + r"|[aic]\\?[ ]?[^\n;{}\\]*)"
+)
+_SED_ONE: Final = rf"\s*(?:{_SED_ADDRESS}(?:\s*,\s*[+~]?{_SED_ADDRESS})?)?\s*!?\s*{_SED_COMMAND}\s*"
+_SED: Final = re.compile(rf"{_SED_ONE}(?:[;\n]{_SED_ONE})*;?\s*")
+"""The part of sed's language that neither reads nor writes files nor runs anything."""
+_AWK_BAD: Final = re.compile(r"system|getline|\||@|print.*>|close|fflush|ARGV|ARGC|ENVIRON|PROCINFO", re.DOTALL)
+_FIND_RUNS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_FIND_WRITES: Final = frozenset({"-fprint", "-fprintf", "-fprint0", "-fls"})
+_TAR_RUNS: Final = (
+    "--to-command", "--checkpoint-action", "--use-compress-program", "-I", "--rsh-command", "--rmt-command", "-F",
+    "--info-script", "--new-volume-script", "-P", "--absolute-names", "-T", "--files-from", "--force-local",
+)  # fmt: skip
+_LONGEST_PROGRAM: Final = 500
+
+
+def find(words: Sequence[Word], deeds: Deeds) -> None:
+    starting = True
+    for index, word in enumerate(words[1:], start=1):
+        text = word.text
+        if starting and not text.startswith(("-", "(", "!")):
+            deeds.reads.append(word)
+            continue
+        starting = starting and text in {"-L", "-H", "-P"}
+        if text in _FIND_RUNS:
+            end = next((at for at in range(index, len(words)) if words[at].text in {";", "+"}), len(words))
+            deeds.runs.append((index + 1, tuple(words[index + 1 : end])))
+            deeds.worry(f"find {text} runs a program for each file", upto=index + 2)
+        elif text == "-delete":
+            deeds.worry("find -delete removes files", seen=True, upto=index + 1)
+            deeds.writes.extend(Write(each, asked_for=False) for each in deeds.reads or [Word(".")])
+        elif text in _FIND_WRITES:
+            deeds.writes.append(Write(words[index + 1] if index + 1 < len(words) else Word(UNKNOWN), asked_for=True))
+        elif text in {"-files0-from", "-newerXY", "-samefile"}:
+            deeds.reads.extend(words[index + 1 : index + 2])
+        elif text.startswith(UNKNOWN) or (word.globs and text[:1] in "*?[-"):
+            deeds.worry("an argument is not known before it runs", seen=False)
+    deeds.harmless = not deeds.concerns and not deeds.writes
+
+
+def sed(words: Sequence[Word], deeds: Deeds) -> None:
+    given = split(words[1:], takes="eflE", takes_long=("--expression", "--file", "--line-length"))
+    scripts = list(given.values("-e", "--expression"))
+    operands = given.operands
+    if not scripts and not given.has("-f", "--file"):
+        scripts, operands = [*operands[:1]], operands[1:]
+    if given.has("-f", "--file"):
+        deeds.worry("sed does as a file says")
+    if given.unclear:
+        deeds.worry("an argument is not known before it runs")
+    for script in scripts:
+        if script is None or not script.known or len(script.text) > _LONGEST_PROGRAM or not _SED.fullmatch(script.text):
+            deeds.worry("what sed is to do is not understood")
+    if given.has("-i", "--in-place") or any(name.startswith("-i") for name, _ in given.options):
+        deeds.writes.extend(Write(word, asked_for=True) for word in operands)
+    else:
+        deeds.reads.extend(operands)
+        deeds.harmless = not deeds.concerns
+
+
+def awk(words: Sequence[Word], deeds: Deeds) -> None:
+    given = split(
+        words[1:], takes="fFvilEeo", takes_long=("--file", "--assign", "--field-separator", "--source", "--include")
+    )
+    if given.has(
+        "-f",
+        "--file",
+        "-i",
+        "--include",
+        "-l",
+        "--load",
+        "-E",
+        "--exec",
+        "-e",
+        "--source",
+        "-o",
+        "-p",
+        "-d",
+        "--profile",
+        "-D",
+    ):
+        deeds.worry("awk does as a file says, or writes one")
+    if given.unclear:
+        deeds.worry("an argument is not known before it runs")
+    program = given.operands[0] if given.operands else None
+    if (
+        program is None
+        or not program.known
+        or len(program.text) > _LONGEST_PROGRAM
+        or _AWK_BAD.search(program.text.replace("||", ""))
+    ):
+        deeds.worry("what awk is to do is not understood")
+    deeds.reads.extend(word for word in given.operands[1:] if "=" not in word.text)
+    deeds.harmless = not deeds.concerns
+
+
+def tar(words: Sequence[Word], deeds: Deeds) -> None:
+    rest = list(words[1:])
+    if rest and not rest[0].text.startswith("-"):
+        rest[0] = Word(f"-{rest[0].text}", rest[0].globs)
+    given = split(
+        rest, takes="fCTXIbFKLNVHg", takes_long=("--file", "--directory", "--exclude", "--use-compress-program")
+    )
+    for name in _TAR_RUNS:
+        if given.has(name):
+            deeds.worry(f"tar {name} runs something, or does as something else says")
+    if given.unclear:
+        deeds.worry("an argument is not known before it runs")
+    archives = [value or Word(UNKNOWN) for value in given.values("-f", "--file")]
+    if any(":" in archive.text for archive in archives):
+        deeds.worry("tar reaches another machine")
+    if given.has("-t", "--list") and not given.has("-x", "-c", "-r", "-u", "-A"):
+        deeds.reads.extend([*archives])
+        deeds.harmless = not deeds.concerns
+    elif given.has("-c", "--create") and not given.has("-x", "-C", "--directory"):
+        deeds.writes.extend(Write(archive, asked_for=False) for archive in archives)
+        deeds.reads.extend(given.operands)
+    else:
+        deeds.worry("tar writes what an archive says")
+
+
+def dd(words: Sequence[Word], deeds: Deeds) -> None:
+    for word in words[1:]:
+        name, _, value = word.text.partition("=")
+        if name == "of":
+            deeds.writes.append(Write(Word(value, word.globs), asked_for=False))
+        elif name == "if":
+            deeds.reads.append(Word(value, word.globs))
+        elif not word.known:
+            deeds.worry("an argument is not known before it runs")

@@ -1,0 +1,107 @@
+"""All that one simple command leads to: what its wrappers run, what its shell texts contain, and what they touch."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from footplate.gate.shell import script
+from footplate.gate.shell.analysis import analyse
+from footplate.gate.shell.deeds import Argv, Concern, Write
+from footplate.gate.shell.parts import Assignment, Simple, Stdin
+from footplate.gate.shell.words import UNKNOWN, Word
+
+_DEEPEST: Final = 6
+_MOST: Final = 100
+_SAFE: Final = frozenset({
+    "NODE_ENV", "CI", "LANG", "LANGUAGE", "TZ", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "TERM", "COLUMNS", "LINES",
+    "DEBUG", "VERBOSE",
+    "RUST_LOG", "RUST_BACKTRACE", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "GOOS", "GOARCH",
+    "CGO_ENABLED",
+    "GO111MODULE", "LOG_LEVEL", "ENVIRONMENT", "APP_ENV", "RAILS_ENV", "RACK_ENV", "DJANGO_DEBUG", "FLASK_ENV",
+    "PORT", "HOST",
+    "SEED", "QUICK",
+})  # fmt: skip
+_LOCAL: Final = re.compile(r"[a-z][a-z0-9_]*")
+_SEEN: Final = ("a substitution", "braces make several words of it")
+
+
+@dataclass(slots=True)
+class Reach:
+    forms: list[Argv] = field(default_factory=list)
+    """Each command that runs, the one itself first."""
+    maybe: list[Argv] = field(default_factory=list)
+    """What may run, if the words of a wrapper were understood wrongly."""
+    concerns: list[Concern] = field(default_factory=list)
+    reads: list[Word] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
+    mentions: list[Word] = field(default_factory=list)
+    via: list[str] = field(default_factory=list)
+    """The wrappers, for people."""
+    harmless: bool = False
+    moves: Word | None = None
+
+
+def reach(simple: Simple) -> Reach:
+    found = Reach()
+    found.concerns.extend(Concern(_said(fault), seen=fault in _SEEN) for fault in simple.faults)
+    _follow(simple.words, simple.stdin, simple.repeated, found, offset=0, depth=0)
+    found.harmless = found.harmless and not found.concerns
+    return found
+
+
+def sets(assignment: Assignment) -> str | None:
+    """Why an assignment matters to what runs; None: it does not."""
+    name = assignment.name
+    if name in _SAFE or name.startswith("LC_"):
+        return None
+    if not assignment.exported and _LOCAL.fullmatch(name) and not name.endswith("proxy"):
+        return None
+    return f"it sets {name}, which programs may obey"
+
+
+def _said(fault: str) -> str:
+    return f"{fault} in it" if fault == "a substitution" else fault
+
+
+def _follow(argv: Argv, stdin: Stdin, repeated: bool, found: Reach, *, offset: int, depth: int) -> None:  # noqa: FBT001
+    if depth > _DEEPEST or len(found.forms) >= _MOST:
+        found.concerns.append(Concern("it leads on too far"))
+        return
+    found.forms.append(argv)
+    deeds = analyse(argv, stdin, repeated=repeated)
+    found.concerns.extend(
+        Concern(each.text, each.seen, each.upto + offset if each.upto is not None and offset >= 0 else None)
+        for each in deeds.concerns
+    )
+    found.reads.extend(deeds.reads)
+    found.writes.extend(deeds.writes)
+    found.mentions.extend(deeds.mentions)
+    if depth == 0:
+        found.harmless, found.moves = deeds.harmless, deeds.moves
+    elif deeds.moves is not None:
+        found.concerns.append(Concern("it changes the directory on the way"))
+    if deeds.runs or deeds.scripts:
+        found.via.append(argv[0].text)
+        found.maybe.extend(argv[at:] for at in range(1, min(len(argv), 20)))
+    for at, inner in deeds.runs:
+        if inner:
+            _follow(inner, stdin, repeated, found, offset=offset + at if offset >= 0 else -1, depth=depth + 1)
+    for text in deeds.scripts:
+        _script(text, found, depth)
+
+
+def _script(text: str, found: Reach, depth: int) -> None:
+    if depth > _DEEPEST or UNKNOWN in text:
+        found.concerns.append(Concern("it runs a text that is not known"))
+        return
+    inner = script.read(text)
+    found.concerns.extend(Concern(_said(fault), seen=fault in _SEEN) for fault in inner.faults)
+    found.concerns.extend(Concern(why) for each in inner.assignments if (why := sets(each)) is not None)
+    for redirect in inner.redirects:
+        if redirect.writes:
+            found.writes.append(Write(redirect.target, asked_for=True))
+        else:
+            found.reads.append(redirect.target)
+    for simple in inner.commands:
+        found.concerns.extend(Concern(_said(fault), seen=fault in _SEEN) for fault in simple.faults)
+        _follow(simple.words, simple.stdin, simple.repeated, found, offset=-1, depth=depth + 1)

@@ -1,0 +1,354 @@
+"""A command line taken apart: every simple command in it, wherever it hides, every redirect, every assignment.
+
+Only forms that are listed here are understood. Whatever else the syntax tree has is walked through as well, so that a
+rule that denies finds its command; but it leaves a fault, and what has a fault is never allowed by itself. So does text
+that the tree passes over: the shell may not pass over it.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tree_sitter import Node
+
+from footplate.gate.shell import syntax
+from footplate.gate.shell.parts import Assignment, Redirect, Script, Simple, Stdin
+from footplate.gate.shell.words import Word, WordReader
+
+DEEPEST: Final = 40
+MOST: Final = 200
+"""Simple commands."""
+_BLANKS: Final = re.compile(rb"(?:[ \t]|\\\n)*")
+_LINES: Final = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_ONE_LINE: Final = frozenset({"command", "file_redirect", "declaration_command", "unset_command"})
+"""Forms that a line's end ends."""
+_STATEMENTS: Final = frozenset({
+    "program", "list", "pipeline", "subshell", "if_statement", "elif_clause", "else_clause", "while_statement",
+    "do_group", "negated_command", "case_statement", "case_item", "for_statement", "redirected_statement",
+    "compound_statement",
+})  # fmt: skip
+_LOOPS: Final = frozenset({"while_statement", "for_statement", "function_definition"})
+_TOKENS: Final = frozenset({
+    ";", "&", "&&", "||", "|", "|&", "\n", "(", ")", "{", "}", "if", "then", "else", "elif", "fi", "while", "until",
+    "do",
+    "done", "for", "in", "case", "esac", ";;", ";&", ";;&", "!", "select",
+})  # fmt: skip
+_DUPLICATES: Final = frozenset({">&", "<&", ">&-", "<&-"})
+_HEREDOC: Final = re.compile(r"(?:\\?([A-Za-z0-9_.-]+)|'([A-Za-z0-9_.-]+)'|\"([A-Za-z0-9_.-]+)\")")
+_ARITHMETIC: Final = re.compile(r"-(?:eq|ne|lt|le|gt|ge|v|R)")
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    stdin: Stdin = Stdin.OURS
+    repeated: bool = False
+    extra: tuple[Node, ...] = ()
+    """Arguments that the tree has elsewhere: behind a redirect."""
+
+
+def read(command: str) -> Script:
+    source = syntax.parse(command)
+    script = Script(faults=list(source.faults))
+    if source.root is not None:
+        _Walk(source.text, script).visit(source.root, _At(), 0)
+    return script
+
+
+class _Walk:
+    def __init__(self, source: bytes, script: Script) -> None:
+        self._source = source
+        self._script = script
+        self._words = WordReader(source)
+        self._handlers: Mapping[str, Callable[[Node, _At, int], None]] = {
+            **dict.fromkeys(_STATEMENTS, self._statement),
+            "command": self._command,
+            "redirected_statement": self._redirected,
+            "variable_assignment": self._assignments,
+            "variable_assignments": self._assignments,
+            "declaration_command": self._declaration,
+            "unset_command": self._declaration,
+            "test_command": self._test,
+            "comment": self._comment,
+            "function_definition": self._function,
+        }
+
+    def visit(self, node: Node, at: _At, depth: int) -> None:
+        if depth > DEEPEST:
+            return self._fault("it is nested too deeply")
+        if len(self._script.commands) >= MOST:
+            return self._fault(f"it has more than {MOST} commands")
+        handler = self._handlers.get(node.type)
+        if handler is not None:
+            handler(node, at, depth)
+        else:
+            self._fault(f"`{self._text(node)[:40]}` is not understood")
+            self._children(node, at, depth)
+        return self._follow(at, depth)
+
+    def _statement(self, node: Node, at: _At, depth: int) -> None:
+        self._gaps(node)
+        kind = node.type
+        inner = _At(at.stdin, at.repeated or kind in _LOOPS)
+        values = kind in {"for_statement", "case_statement", "case_item"}
+        first = True
+        for child in node.children:
+            if not child.is_named:
+                if child.type not in _TOKENS or child.is_missing:
+                    self._fault(f"`{self._text(child)[:40]}` is not understood")
+            elif values and child.type in _WORDS:
+                self._faults_of(self._words.read(child))
+            else:
+                piped = kind == "pipeline" and not first
+                self.visit(child, _At(Stdin.PIPE, inner.repeated) if piped else inner, depth + 1)
+                first = False
+
+    def _redirected(self, node: Node, at: _At, depth: int) -> None:
+        self._gaps(node)
+        body: Node | None = None
+        stdin, extra = at.stdin, list(at.extra)
+        for child in node.named_children:
+            if child.type == "file_redirect":
+                found, more = self._file(child)
+                stdin, extra = found or stdin, [*extra, *more]
+            elif child.type == "heredoc_redirect":
+                stdin, extra = Stdin.TEXT, [*extra, *self._here(child, at, depth)]
+            elif child.type == "herestring_redirect":
+                stdin = Stdin.TEXT
+                self._herestring(child)
+            elif body is None:
+                body = child
+            else:
+                self._fault(f"`{self._text(child)[:40]}` is not understood")
+                self.visit(child, at, depth + 1)
+        if body is not None:
+            if extra and body.type != "command":
+                self._fault("something stands behind a redirect")
+            self.visit(body, _At(stdin, at.repeated, tuple(extra)), depth + 1)
+        elif extra:
+            self._simple(extra, "", at, [])
+
+    def _command(self, node: Node, at: _At, depth: int) -> None:
+        self._gaps(node)
+        words: list[Node] = []
+        stdin = at.stdin
+        for child in node.children:
+            kind = child.type
+            if kind == "variable_assignment":
+                self._assignment(child, exported=True)
+            elif kind == "file_redirect":
+                found, more = self._file(child)
+                stdin = found or stdin
+                words.extend(more)
+            elif kind == "herestring_redirect":
+                stdin = Stdin.TEXT
+                self._herestring(child)
+            elif kind == "heredoc_redirect":
+                stdin = Stdin.TEXT
+                words.extend(self._here(child, at, depth))
+            elif kind in _WORDS or kind == "command_name":
+                words.append(child)
+            else:
+                self._fault(f"`{self._text(child)[:40]}` is not understood")
+                self._children(child, at, depth) if kind != "ERROR" else self.visit_all(child, at, depth)
+        self._simple([*words, *at.extra], self._text(node), _At(stdin, at.repeated), [])
+
+    def visit_all(self, node: Node, at: _At, depth: int) -> None:
+        """Words of something broken may be a command of their own."""
+        words = [child for child in node.named_children if child.type in _WORDS or child.type == "command_name"]
+        if words:
+            self._simple(words, self._text(node), at, [])
+        self._children(node, at, depth)
+
+    def _simple(self, nodes: Sequence[Node], source: str, at: _At, faults: list[str]) -> None:
+        words = tuple(self._words.read(node) for node in nodes)
+        if words:
+            found = (*faults, *(fault for word in words for fault in word.faults))
+            self._script.commands.append(Simple(words, source, at.stdin, at.repeated, found))
+
+    def _file(self, node: Node) -> tuple[Stdin | None, list[Node]]:
+        """One redirect. Further words that the tree puts beside its target are arguments of the command."""
+        self._gaps(node)
+        operator = next((child.type for child in node.children if not child.is_named), "")
+        targets = [child for child in node.named_children if child.type not in {"file_descriptor", "ERROR"}]
+        if any(child.type == "ERROR" for child in node.named_children):
+            operator = ""
+        if operator in {">&-", "<&-"}:
+            return None, targets
+        if not targets:
+            self._fault(f"`{self._text(node)[:40]}` leads nowhere")
+            return None, []
+        target = self._words.read(targets[0])
+        self._script.redirects.append(Redirect(operator, target, self._text(node)))
+        return (Stdin.FILE if operator == "<" else None), targets[1:]
+
+    def _here(self, node: Node, at: _At, depth: int) -> list[Node]:
+        """A here-document; what the tree puts inside it though it stands on the line before is visited, too."""
+        more: list[Node] = []
+        start = body = end = None
+        for child in node.named_children:
+            kind = child.type
+            if kind == "heredoc_start":
+                start = child
+            elif kind == "heredoc_body":
+                body = child
+                self._inside(child)
+            elif kind == "heredoc_end":
+                end = child
+            elif kind == "file_redirect":
+                more.extend(self._file(child)[1])
+            elif kind in _WORDS:
+                more.append(child)
+            elif kind == "pipeline":
+                self._children(child, _At(Stdin.PIPE, at.repeated), depth)
+            elif kind != "file_descriptor":
+                self._children(child, at, depth)
+                self._fault("something stands behind a here-document")
+        if start is None or end is None or not self._ends(node, start, body, end):
+            self._fault("it is not clear where its here-document ends")
+        return more
+
+    def _ends(self, node: Node, start: Node, body: Node | None, end: Node) -> bool:
+        """The shell's own rule: at the first line that is the delimiter alone."""
+        found = _HEREDOC.fullmatch(self._text(start))
+        if found is None or body is None:
+            return False
+        delimiter = (found[1] or found[2] or found[3]).encode()
+        tabs = self._source[node.start_byte : node.start_byte + 6].lstrip(b"0123456789").startswith(b"<<-")
+        at = self._source.find(b"\n", start.end_byte) + 1
+        if at != body.start_byte:
+            return False
+        while 0 < at <= len(self._source):
+            stop = self._source.find(b"\n", at)
+            line = self._source[at : stop if stop >= 0 else len(self._source)]
+            if (line.lstrip(b"\t") if tabs else line) == delimiter:
+                return end.end_byte == at + len(line)
+            at = stop + 1
+        return False
+
+    def _herestring(self, node: Node) -> None:
+        for child in node.named_children:
+            if child.type in _WORDS:
+                self._faults_of(self._words.read(child))
+            elif child.type != "file_descriptor":
+                self._fault(f"`{self._text(node)[:40]}` is not understood")
+
+    def _assignments(self, node: Node, _at: _At, _depth: int) -> None:
+        if node.type == "variable_assignments":
+            self._gaps(node)
+        for each in node.named_children if node.type == "variable_assignments" else [node]:
+            self._assignment(each, exported=False)
+
+    def _function(self, node: Node, _at: _At, depth: int) -> None:
+        self._fault("it defines a function")
+        self._children(node, _At(Stdin.PIPE, repeated=True), depth)
+
+    def _assignment(self, node: Node, *, exported: bool) -> None:
+        name = node.child_by_field_name("name")
+        value = node.child_by_field_name("value")
+        if name is None or name.type != "variable_name" or (value is not None and value.type not in _WORDS):
+            self._fault(f"`{self._text(node)[:40]}` is not understood")
+            self._inside(node)
+            return
+        word = self._words.read(value) if value is not None else Word("")
+        self._faults_of(word)
+        self._script.assignments.append(Assignment(self._text(name), word, exported, self._text(node)))
+
+    def _declaration(self, node: Node, at: _At, _depth: int) -> None:
+        """`export`, `declare` and their like: assignments for all programs that follow."""
+        self._gaps(node)
+        words: list[Node] = []
+        for child in node.children:
+            if child.type == "variable_assignment":
+                self._assignment(child, exported=True)
+            else:
+                words.append(child)
+        verb = self._text(words[0]) if words else ""
+        if verb != "export" or any(not _PLAIN_NAME.fullmatch(self._text(word)) for word in words):
+            read = tuple(Word(self._text(word)) for word in words[:1]) + tuple(map(self._words.read, words[1:]))
+            faults = ("it changes how names are read",)
+            self._script.commands.append(Simple(read, self._text(node), at.stdin, at.repeated, faults))
+
+    def _test(self, node: Node, _at: _At, _depth: int) -> None:
+        """`[ … ]` and `[[ … ]]`: nothing runs, unless arithmetic or a name is evaluated."""
+        left = list(node.named_children)
+        double = self._text(node).startswith("[[")
+        while left:
+            each = left.pop()
+            if each.type in {"binary_expression", "unary_expression", "parenthesized_expression", "negated_expression"}:
+                operators = [
+                    self._text(child) for child in each.children if not child.is_named or child.type == "test_operator"
+                ]
+                if any(_ARITHMETIC.fullmatch(text) and (double or text in {"-v", "-R"}) for text in operators):
+                    self._fault("it evaluates names")
+                left.extend(child for child in each.named_children if child.type != "test_operator")
+            elif each.type in _WORDS or each.type in {"extglob_pattern", "regex"}:
+                self._faults_of(self._words.read(each))
+            else:
+                self._fault(f"`{self._text(each)[:40]}` is not understood")
+                self._inside(each)
+        if not double and not self._text(node).startswith("["):
+            self._fault("it evaluates names")
+
+    def _comment(self, node: Node, _at: _At, _depth: int) -> None:
+        before = self._source[max(0, node.start_byte - 2) : node.start_byte]
+        if before[-1:] not in {b"", b" ", b"\t", b"\n", b";"} or before[:1] == b"\\":
+            self._fault("it is not clear where its comment begins")
+
+    def _inside(self, node: Node) -> None:
+        """Expansions in a text: their substitutions are read, everything else is only text."""
+        for child in node.named_children:
+            if child.type not in {"heredoc_content", "string_content", "variable_name", "simple_expansion"}:
+                word = self._words.read(child)
+                self._faults_of(word)
+
+    def _children(self, node: Node, at: _At, depth: int) -> None:
+        for child in node.named_children:
+            if child.type not in _WORDS:
+                self.visit(child, at, depth + 1)
+            else:
+                self._words.read(child)
+
+    def _follow(self, at: _At, depth: int) -> None:
+        """What stands inside substitutions runs as well."""
+        while self._words.met:
+            node = self._words.met.pop()
+            for child in node.named_children:
+                self.visit(child, _At(repeated=at.repeated), depth + 1)
+
+    def _gaps(self, node: Node) -> None:
+        """Between the parts there are blanks and nothing else; a broken line does not break a word."""
+        at = node.start_byte
+        blanks = _BLANKS if node.type in _ONE_LINE else _LINES
+        for child in node.children:
+            if child.start_byte != at:
+                self._gap(at, child.start_byte, blanks)
+            at = child.end_byte
+        if at != node.end_byte:
+            self._gap(at, node.end_byte, blanks)
+
+    def _gap(self, start: int, end: int, blanks: "re.Pattern[bytes]") -> None:
+        gap = self._source[start:end]
+        if gap == b" ":
+            return
+        if not blanks.fullmatch(gap) or not gap.replace(b"\\\n", b""):
+            self._fault("it has text that is not understood")
+
+    def _faults_of(self, word: Word) -> None:
+        for fault in word.faults:
+            self._fault(fault)
+
+    def _fault(self, text: str) -> None:
+        if text not in self._script.faults:
+            self._script.faults.append(text)
+
+    def _text(self, node: Node) -> str:
+        return self._words.text(node)
+
+
+_WORDS: Final = frozenset({
+    "word", "number", "string", "raw_string", "ansi_c_string", "translated_string", "concatenation", "simple_expansion",
+    "expansion", "command_substitution", "process_substitution", "arithmetic_expansion", "brace_expression",
+    "variable_name", "special_variable_name", "extglob_pattern", "regex", "test_operator",
+})  # fmt: skip
+_PLAIN_NAME: Final = re.compile(r"export|[A-Za-z_][A-Za-z0-9_]*")

@@ -1,0 +1,51 @@
+"""A command as a syntax tree, and what keeps it from being read at all. Bounded in size and time."""
+
+import re
+import threading
+from dataclasses import dataclass
+from typing import Final
+
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
+
+LONGEST: Final = 10_000
+"""Characters. Longer commands are not read: they are asked about."""
+_LANGUAGE: Final = Language(tree_sitter_bash.language())
+_HIDDEN: Final = re.compile(
+    r"[^\t\n\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff\u0370-\u061b\u061d-\u070e\u0710-\u115e\u1161-\u167f\u1681-\u17b3"
+    r"\u17b6-\u180a\u1810-\u1aaf\u1b00-\u1dbf\u1e00-\u1fff\u2030-\u205e\u2070-\u20cf\u2100-\u2fff\u3001-\u3163"
+    r"\u3165-\ud7ff\uf900-\ufdff\ufe30-\ufefe\uff01-\uff9f\uffa1-\uffdc\uffe0-\uffee\U00010000-\U000dffff]"
+)
+"""Control characters, odd spaces, joiners, marks that change direction: what a person does not see as it is."""
+_local: Final = threading.local()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    text: bytes
+    root: Node | None
+    """None: it was not read."""
+    faults: tuple[str, ...]
+
+
+def parse(command: str) -> Source:
+    if "\0" in command:
+        return Source(b"", None, ("it contains a NUL character",))
+    if len(command) > LONGEST:
+        return Source(b"", None, (f"it is longer than {LONGEST} characters",))
+    faults: list[str] = []
+    if hidden := _HIDDEN.search(command):
+        faults.append(f"it contains a character that nobody sees (U+{ord(hidden[0]):04X})")
+    text = command.encode("utf-8", "replace")
+    root = _parser().parse(text).root_node
+    if root.has_error:
+        faults.append("it is not a whole command")
+    return Source(text, root, tuple(faults))
+
+
+def _parser() -> Parser:
+    """Parsers are not for several threads at once."""
+    parser: Parser | None = getattr(_local, "parser", None)
+    if parser is None:
+        parser = _local.parser = Parser(_LANGUAGE)
+    return parser

@@ -1,0 +1,153 @@
+"""One word of a command, as the shell will hand it over, as far as that can be told beforehand."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from tree_sitter import Node
+
+UNKNOWN: Final = "\0"
+"""Stands in a word for what is not known before it runs. A command that has this character itself is not read."""
+_PLAIN: Final = re.compile(rb"[A-Za-z0-9_./:=@%+,^-]*")
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_IN_STRING: Final = re.compile(r'\\([$`"\\\n])')
+_ANSI: Final = re.compile(
+    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|(.))", re.DOTALL
+)
+_ANSI_LETTERS: Final = {
+    "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    "\\": "\\", "'": "'", '"': '"', "?": "?",
+}  # fmt: skip
+_GLOB: Final = re.compile(r"[*?\[]")
+_BRACES: Final = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
+_SAFE_EXPANSION: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?-[\w ./:-]*)?\}")
+_ENDS: Final = re.compile(r"""[\s;|&<>()$`"'\\]""")
+"""What ends a word unless it is quoted. A word that has it was told apart wrongly."""
+_SUBSTITUTIONS: Final = frozenset({"command_substitution", "process_substitution"})
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    text: str
+    globs: bool = False
+    """Has `*`, `?` or `[` that the shell expands."""
+    faults: tuple[str, ...] = ()
+    """What of it is not understood at all."""
+
+    @property
+    def known(self) -> bool:
+        return UNKNOWN not in self.text and not self.globs
+
+    @property
+    def whole(self) -> bool:
+        """Known but for globs."""
+        return UNKNOWN not in self.text
+
+
+class WordReader:
+    """Reads words of one source. Substitutions that it meets are left in `met`, for whoever reads commands."""
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self.met: list[Node] = []
+
+    def read(self, node: Node) -> Word:
+        raw = self._source[node.start_byte : node.end_byte]
+        if node.type in {"word", "number", "variable_name"} and _PLAIN.fullmatch(raw) and not node.named_child_count:
+            return Word(raw.decode())
+        parts: list[str] = []
+        faults: list[str] = []
+        marked: list[str] = []
+        self._add(node, parts, marked, faults)
+        bare = "".join(marked)
+        if _BRACES.search(bare):
+            faults.append("braces make several words of it")
+        return Word("".join(parts), _GLOB.search(bare) is not None, tuple(faults))
+
+    def text(self, node: Node) -> str:
+        return self._source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def _add(self, node: Node, parts: list[str], marked: list[str], faults: list[str]) -> None:  # noqa: C901, PLR0912
+        """`marked` has only what is not quoted, with a letter for each piece that is."""
+        kind = node.type
+        text = self.text(node)
+        if kind in {"word", "number", "variable_name", "test_operator", "extglob_pattern", "regex"} and (
+            not node.named_child_count
+        ):
+            parts.append(_ESCAPE.sub(r"\1", text))
+            bare = _ESCAPE.sub("q", text)
+            marked.append(bare)
+            if _ENDS.search(bare) or "\\\n" in text:
+                faults.append("it is not clear where its words end")
+        elif kind in {"concatenation", "command_name"}:
+            at = node.start_byte
+            for child in node.children:
+                if child.start_byte != at:
+                    faults.append("its parts do not join")
+                at = child.end_byte
+                self._add(child, parts, marked, faults)
+        elif kind == "raw_string":
+            parts.append(text[1:-1])
+            marked.append("q")
+        elif kind == "string" and text.startswith('"'):
+            parts.append(self._string(node, faults))
+            marked.append("q")
+        elif kind == "ansi_c_string":
+            decoded = _ansi(text[2:-1])
+            parts.append(decoded)
+            marked.append("q")
+        elif kind == "simple_expansion" or (kind == "expansion" and _SAFE_EXPANSION.fullmatch(text)):
+            parts.append(UNKNOWN)
+            marked.append("q")
+        elif kind in _SUBSTITUTIONS:
+            self.met.append(node)
+            parts.append(UNKNOWN)
+            marked.append("q")
+            faults.append("a substitution")
+        elif kind == "brace_expression":
+            parts.append(UNKNOWN)
+            faults.append("braces make several words of it")
+        elif not node.is_named and kind in {"{", "}", "[", "]", ",", "..", "=", "+", "-", ":"}:
+            parts.append(text)
+            marked.append(text)
+        else:
+            self._deep(node)
+            parts.append(UNKNOWN)
+            faults.append(f"`{text[:40]}` is worked out when it runs")
+
+    def _string(self, node: Node, faults: list[str]) -> str:
+        inner: list[str] = []
+        at = node.start_byte + 1
+        for child in node.named_children:
+            if child.type == "string_content":
+                continue
+            inner.append(_unescaped(self._source[at : child.start_byte]))
+            self._add(child, inner, [], faults)
+            at = child.end_byte
+        inner.append(_unescaped(self._source[at : max(at, node.end_byte - 1)]))
+        return "".join(inner)
+
+    def _deep(self, node: Node) -> None:
+        """Find the substitutions below a node that is not understood."""
+        left = [node]
+        while left:
+            each = left.pop()
+            if each.type in _SUBSTITUTIONS:
+                self.met.append(each)
+            else:
+                left.extend(each.named_children)
+
+
+def _unescaped(raw: bytes) -> str:
+    return _IN_STRING.sub(lambda found: "" if found[1] == "\n" else found[1], raw.decode("utf-8", "replace"))
+
+
+def _ansi(text: str) -> str:
+    def letter(found: "re.Match[str]") -> str:
+        for group, base in ((1, 16), (2, 16), (3, 16), (4, 8)):
+            if found[group] is not None:
+                code = int(found[group], base)
+                return chr(code) if 0 < code < 0x80 else UNKNOWN  # noqa: PLR2004 - what a byte above means is the locale's
+        return _ANSI_LETTERS.get(found[5], UNKNOWN)
+
+    return _ANSI.sub(letter, text)

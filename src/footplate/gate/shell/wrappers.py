@@ -1,0 +1,200 @@
+"""Programs that run another program which is named in their arguments."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from footplate.gate.shell.deeds import Deeds, plain
+from footplate.gate.shell.words import Word
+
+
+class Wrapper(NamedTuple):
+    takes: str = ""
+    """Letters of options with a value."""
+    skips: int = 0
+    """Operands before the program."""
+    long: tuple[str, ...] = ()
+    """Long options with a value in the next word."""
+    joins: bool = False
+    """Hands the rest to a shell as one text."""
+
+
+WRAPPERS: Final = {
+    "env": Wrapper("uC", long=("--unset", "--chdir")),
+    "nohup": Wrapper(),
+    "setsid": Wrapper(),
+    "time": Wrapper("fo"),
+    "command": Wrapper(),
+    "builtin": Wrapper(),
+    "exec": Wrapper("a"),
+    "coproc": Wrapper(),
+    "nice": Wrapper("n", long=("--adjustment",)),
+    "noglob": Wrapper(),
+    "ionice": Wrapper("cnpPu"),
+    "timeout": Wrapper("ks", 1, ("--signal", "--kill-after")),
+    "stdbuf": Wrapper("ioe"),
+    "chrt": Wrapper("", 1),
+    "taskset": Wrapper("", 1),
+    "numactl": Wrapper("CNmi"),
+    "cpulimit": Wrapper("lpe"),
+    "sudo": Wrapper("ugpCThrtDR", long=("--user", "--group", "--prompt", "--host", "--chdir")),
+    "doas": Wrapper("uC"),
+    "xargs": Wrapper("IEdLnPsa", long=("--max-args", "--max-procs", "--arg-file", "--delimiter", "--max-lines")),
+    "parallel": Wrapper("jaNIn", joins=True),
+    "watch": Wrapper("n", joins=True),
+    "flock": Wrapper("wE", 1),
+    "chroot": Wrapper("", 1),
+    "unshare": Wrapper(),
+    "nsenter": Wrapper("tSG"),
+    "strace": Wrapper("eopsuaEPO"),
+    "ltrace": Wrapper("eopsualn"),
+    "valgrind": Wrapper(),
+    "perf": Wrapper("eop", 1),
+    "caffeinate": Wrapper("tw"),
+    "fakeroot": Wrapper("lbis"),
+    "proxychains": Wrapper("f"),
+    "proxychains4": Wrapper("f"),
+    "torsocks": Wrapper("aPup"),
+    "xvfb-run": Wrapper("efnps"),
+    "dbus-run-session": Wrapper(),
+    "systemd-run": Wrapper("puMH"),
+    "busybox": Wrapper(),
+    "toybox": Wrapper(),
+    "unbuffer": Wrapper(),
+    "npx": Wrapper("p", long=("--package",)),
+    "bunx": Wrapper(),
+    "pnpx": Wrapper(),
+    "uvx": Wrapper("p", long=("--from", "--with", "--python")),
+    "entr": Wrapper(),
+    "setarch": Wrapper("", 1),
+    "linux64": Wrapper(),
+    "linux32": Wrapper(),
+    "setpriv": Wrapper(long=("--reuid", "--regid", "--groups")),
+    "capsh": Wrapper(),
+    "runuser": Wrapper("uglG"),
+    "bwrap": Wrapper(),
+    "firejail": Wrapper(),
+    "faketime": Wrapper("f", 1),
+    "dotenv": Wrapper("f"),
+    "cgexec": Wrapper("g"),
+    "prlimit": Wrapper(),
+    "choom": Wrapper("np"),
+    "daemonize": Wrapper("aceolpu"),
+    "start-stop-daemon": Wrapper(),
+    "ssh": Wrapper("bcDEeFIiJLlmOopQRSWw", 1, joins=True),
+    "xdg-terminal-exec": Wrapper(),
+    "rlwrap": Wrapper("fHlNs"),
+    "gdb": Wrapper("x"),
+    "hyperfine": Wrapper("wmMrSnu", joins=True),
+}
+RUNNERS: Final = {
+    "uv": ("run",),
+    "poetry": ("run",),
+    "pipenv": ("run",),
+    "pdm": ("run",),
+    "hatch": ("run",),
+    "rye": ("run",),
+    "conda": ("run",),
+    "mamba": ("run",),
+    "bundle": ("exec",),
+    "npm": ("exec", "x"),
+    "yarn": ("exec", "dlx"),
+    "pnpm": ("exec", "dlx"),
+    "bun": ("x",),
+    "pipx": ("run",),
+    "direnv": ("exec",),
+    "mise": ("exec", "x"),
+    "devbox": ("run",),
+    "doppler": ("run",),
+    "op": ("run",),
+    "asdf": ("exec",),
+    "nix": ("shell", "develop", "run"),
+    "rustup": ("run",),
+    "dvc": ("run",),
+    "kubectl": ("exec",),
+    "heroku": ("run",),
+    "vagrant": ("ssh",),
+}
+"""Programs of which one subcommand does."""
+_RUNNER_OPTIONS: Final = Wrapper("pnC", long=("--with", "--python", "--project", "--directory", "--package", "--from"))
+_MORE: Final = {
+    "ssh": "it runs on another machine",
+    "xargs": "its arguments come from somewhere else",
+    "parallel": "its arguments come from somewhere else",
+}
+_LOADER: Final = re.compile(r"ld(?:-linux[\w.-]*|-musl[\w.-]*|\.so(?:\.\d+)?)")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+
+
+def unwrap(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
+    """Whether this is one; what it runs is then among the deeds."""
+    wrapper, start = _wrapper(name, words)
+    if wrapper is None:
+        return False
+    if name == "command" and len(words) > 1 and words[1].text in {"-v", "-V"}:
+        deeds.harmless = True
+        return True
+    _texts(name, words, deeds)
+    at = _inner(words, start, wrapper)
+    if at is None:
+        deeds.worry(f"{name} runs another program, and it is not clear which", seen=name == "env" and len(words) == 1)
+        return True
+    deeds.worry(f"{name} runs another program", seen=True, upto=at + 1)
+    for word in words[start:at]:
+        if _ASSIGNMENT.match(word.text):
+            deeds.worry(f"it sets {word.text.partition('=')[0]}", upto=at + 1)
+        elif not word.known:
+            deeds.worry("an argument is not known before it runs")
+    deeds.runs.append((at, tuple(words[at:])))
+    if wrapper.joins:
+        deeds.scripts.append(plain(words[at:]))
+    if (more := _MORE.get(name)) is not None:
+        deeds.worry(more)
+    return True
+
+
+def _wrapper(name: str, words: Sequence[Word]) -> tuple[Wrapper | None, int]:
+    """And the first of its words that may be the program."""
+    if name in RUNNERS and len(words) > 1 and words[1].text in RUNNERS[name]:
+        return _RUNNER_OPTIONS, 3 if name == "direnv" else 2
+    return WRAPPERS.get(name) or (Wrapper() if _LOADER.fullmatch(name) else None), 1
+
+
+def _texts(name: str, words: Sequence[Word], deeds: Deeds) -> None:
+    """Commands that are handed over as one text."""
+    deeds.scripts.extend(after.text for word, after in pairwise(words) if word.text in {"-c", "--command"})
+    if name == "env":
+        _split_string(words, deeds)
+
+
+def _inner(words: Sequence[Word], start: int, wrapper: Wrapper) -> int | None:
+    """Where the program stands."""
+    at, skips = start, wrapper.skips
+    while at < len(words):
+        text = words[at].text
+        if text == "--":
+            return at + 1 + skips if at + 1 + skips < len(words) else None
+        if text.startswith("--"):
+            at += 2 if "=" not in text and text in wrapper.long else 1
+        elif text.startswith("-") and len(text) > 1:
+            letters = text[1:]
+            first = next((index for index, letter in enumerate(letters) if letter in wrapper.takes), None)
+            at += 2 if first is not None and first == len(letters) - 1 else 1
+        elif _ASSIGNMENT.match(text):
+            at += 1
+        elif skips:
+            skips -= 1
+            at += 1
+        else:
+            return at
+    return None
+
+
+def _split_string(words: Sequence[Word], deeds: Deeds) -> None:
+    for index, word in enumerate(words[1:], start=1):
+        text = word.text
+        if text.startswith(("-S", "--split-string", "-vS", "-iS")):
+            rest = text.partition("=")[2] if "=" in text[:15] and text.startswith("--") else text[2:]
+            deeds.scripts.append(" ".join([rest, *(each.text for each in words[index + 1 :])]).strip())
+            deeds.worry("env takes a text apart into a command")

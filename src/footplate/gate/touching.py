@@ -1,0 +1,139 @@
+"""Files that a command names, against the rules for paths."""
+
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from footplate.domain.permissions import Outcome
+from footplate.gate.paths import protected
+from footplate.gate.places import Place, Target, normal, target, under
+from footplate.gate.policy import Placed, Policy
+from footplate.gate.rules import EDIT, READ
+from footplate.gate.shell.words import UNKNOWN, Word
+
+NOWHERE: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zero"})
+_PROGRAMS: Final = (
+    "/bin",
+    "/sbin",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/opt",
+)
+_GLOB: Final = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What the words of one command line mean, wherever it may run."""
+
+    policy: Policy
+    place: Place
+    directories: tuple[str, ...] | None
+    """Where the command may be when it runs; None: it is not known."""
+
+    def targets(self, word: Word) -> list[Target] | None:
+        """None: it is not known which file this is. Of a glob, the directory that it searches."""
+        text = word.text
+        if UNKNOWN in text or word.faults:
+            return None
+        if word.globs:
+            found = _GLOB.search(text)
+            text = text[: found.start()] if found else text
+            rest = word.text[len(text) :]
+            if ".." in rest.split("/"):
+                return None
+            text = text.rpartition("/")[0] or ("/" if text.startswith("/") else ".")
+        if self.directories is None:
+            return [target(self.place, "/", text)] if text.startswith("/") else None
+        return [target(self.place, directory, text) for directory in self.directories]
+
+    def forbidden(self, outcome: Outcome, word: Word, *, writes: bool) -> Placed | None:
+        """A rule that surely covers a file. Whoever may not read a file may not write it either."""
+        if word.globs:
+            return None
+        for each in self.targets(word) or ():
+            for tool in (READ, EDIT) if writes else (READ,):
+                if (placed := self.policy.path(tool, outcome, each, self.place)) is not None:
+                    return placed
+        return None
+
+    def doubtful(self, word: Word, *, writes: bool) -> Placed | None:
+        """A rule that may cover a file: one that is not known, or one of several."""
+        rules = [
+            each
+            for tool in ((READ, EDIT) if writes else (READ,))
+            for outcome in (Outcome.DENY, Outcome.ASK)
+            for each in self.policy.paths(tool, outcome)
+        ]
+        if not rules:
+            return None
+        targets = self.targets(word)
+        if targets is None or any(each.real is None for each in targets):
+            return rules[0][0]
+        if not word.globs:
+            return None
+        for directory in self.directories or ("/",):
+            glob = normal(posixpath.join(directory, word.text))
+            for placed, pattern in rules:
+                if pattern.may_cover(glob, self.place):
+                    return placed
+        return None
+
+    def inside(self, word: Word) -> bool:
+        """Surely in the workspace."""
+        targets = self.targets(word)
+        return targets is not None and all(
+            each.real is not None and self.place.holds(each.path) and self.place.holds(each.real) for each in targets
+        )
+
+    def readable(self, word: Word) -> bool:
+        """May be read without a rule for the program, or with one for the file."""
+        if self.inside(word) or word.text in NOWHERE:
+            return True
+        return self._permitted(READ, word) is not None
+
+    def writable(self, word: Word) -> Placed | None:
+        """The rule by which it may be written."""
+        return self._permitted(EDIT, word)
+
+    def guarded(self, word: Word) -> str | None:
+        """What of a path makes it one that no general rule covers."""
+        for each in self.targets(word) or ():
+            for path in (each.path, each.real or ""):
+                if (part := protected(path.removeprefix(self.place.root))) is not None:
+                    return part
+        return None
+
+    def programs(self, words: Sequence[Word]) -> Word | None:
+        """A word that names a program's own file."""
+        for word in words:
+            for each in self.targets(word) or ():
+                if any(under(path, directory) for path in (each.path, each.real or "/") for directory in _PROGRAMS):
+                    return word
+        return None
+
+    def _permitted(self, tool: str, word: Word) -> Placed | None:
+        targets = self.targets(word)
+        if not targets or word.globs:
+            return None
+        found: Placed | None = None
+        part = self.guarded(word) if tool == EDIT else None
+        for each in targets:
+            found = next(
+                (
+                    placed
+                    for placed, pattern in self.policy.paths(tool, Outcome.ALLOW)
+                    if pattern.permits(each, self.place) and (part is None or pattern.names(part))
+                ),
+                None,
+            )
+            if found is None:
+                return None
+        return found

