@@ -12,7 +12,7 @@ from bench.prove.terminal import commands
 from bench.prove.terminal.person import Done, Person
 
 _FOLDER: Final = Path(__file__).resolve().parents[3] / "docs" / "schemas"
-_LOCAL: Final = frozenset({"config list", "doctor", "gc"})
+_LOCAL: Final = frozenset({"config list", "doctor", "gc", "policy explain"})
 """They ask no server, so a server cannot refuse them."""
 
 
@@ -67,6 +67,7 @@ class _Checker:
         await self.good("profiles", "config list")
         await self.good("doctor", "doctor")
         await self.good("gc", "gc", "--dry-run")
+        await self.good("policy-explain", "policy explain", "ls | env rm x")
 
     def _transcript(self) -> Path:
         said = {"role": "user", "content": "Hello"}

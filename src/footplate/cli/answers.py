@@ -182,6 +182,35 @@ class CollectedAnswer(BaseModel):
     """Those that have expired as well, and whose directories stay."""
 
 
+class ExplainedPart(BaseModel):
+    """One thing that a command does."""
+
+    kind: str
+    text: str
+    outcome: Literal["allow", "ask", "deny"]
+    rule: str | None
+    layer: str | None
+    reason: str
+    via: list[str]
+    """Programs that run another."""
+    runs: list[str]
+    """What they run."""
+
+
+class Explanation(BaseModel):
+    """`policy explain`."""
+
+    type: Literal["explanation"] = "explanation"
+    outcome: Literal["allow", "ask", "deny"]
+    rule: str | None
+    layer: str | None
+    reason: str
+    parts: list[ExplainedPart]
+    rules: int
+    """How many there are."""
+    notes: list[str]
+
+
 SCHEMAS: Final[dict[str, Any]] = {
     "run": RunResult | ErrorAnswer,
     "run-background": Started | ErrorAnswer,
@@ -207,6 +236,7 @@ SCHEMAS: Final[dict[str, Any]] = {
     "file": File | ErrorAnswer,
     "deleted": list[Deleted] | ErrorAnswer,
     "profiles": list[ProfileAnswer] | ErrorAnswer,
+    "policy-explain": Explanation | ErrorAnswer,
     "doctor": list[FindingAnswer],
     "gc": CollectedAnswer,
 }

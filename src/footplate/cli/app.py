@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from footplate.cli import config, differing, files, keys, leaving, projects, resources, serving, sessions, transcripts
+from footplate.cli import config, differing, files, keys, leaving, policy, projects, resources, serving, sessions, transcripts
 from footplate.cli.grouping import OWN, RESOURCES, SERVERS, SESSIONS, Grouped
 
 app = typer.Typer(
@@ -72,5 +72,6 @@ app.command(rich_help_panel=SERVERS, short_help="Run turns.")(serving.worker)
 app.command(rich_help_panel=SERVERS, short_help="Bring the database to the schema of this version.")(serving.migrate)
 app.command(rich_help_panel=SERVERS, short_help="Remove what the object store has and nobody needs.")(serving.gc)
 app.add_typer(keys.app, name="api-keys", rich_help_panel=SERVERS)
+app.add_typer(policy.app, name="policy", rich_help_panel=OWN)
 app.add_typer(config.app, name="config", rich_help_panel=OWN)
 app.command(rich_help_panel=OWN)(serving.version)

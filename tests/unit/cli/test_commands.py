@@ -68,6 +68,7 @@ COMMANDS = [
     *(("environments", name) for name in ("ls", "show", "create", "rm")),
     *(("files", name) for name in ("ls", "upload", "get", "rm")),
     *(("projects", name) for name in ("ls", "show", "create", "archive")),
+    ("policy", "explain"),
     *(("config", name) for name in ("set", "get", "use", "list", "rm")),
 ]
 

@@ -1,0 +1,110 @@
+"""What `footplate policy explain` does: read rules from files, judge a command, and show how it was read."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from footplate.cli import output
+from footplate.cli.answers import ErrorAnswer, ErrorDetail, ExplainedPart, Explanation
+from footplate.cli.wording import one_line
+from footplate.domain.errors import FootplateError, InvalidRequest
+from footplate.domain.permissions import Layer
+from footplate.gate.commands import Verdict, judge
+from footplate.gate.files import RealLinks
+from footplate.gate.places import Place
+from footplate.gate.policy import Placed, Policy
+from footplate.gate.settings import import_settings
+
+_USUAL: Final = (".claude/settings.json", ".claude/settings.local.json")
+_COLOURS: Final = {"allow": "green", "ask": "yellow", "deny": "red"}
+
+
+def explain(command: str, files: Sequence[Path] | None, directory: Path, *, as_json: bool) -> None:
+    try:
+        rules, notes = _rules(files, directory)
+    except FootplateError as error:
+        _refuse(error, as_json=as_json)
+        raise typer.Exit(output.Exit.FAILED) from None
+    place = Place(root=str(directory.resolve()), home=str(Path.home()), links=RealLinks())
+    verdict = judge(Policy(rules), command, place)
+    if as_json:
+        print(_answer(verdict, len(rules), notes).model_dump_json(indent=2))
+    else:
+        _print(verdict, len(rules), notes)
+
+
+def _rules(files: Sequence[Path] | None, directory: Path) -> tuple[list[Placed], list[str]]:
+    found = list(files) if files is not None else [path for name in _USUAL if (path := directory / name).exists()]
+    rules: list[Placed] = []
+    notes: list[str] = []
+    for file in found:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise InvalidRequest(f"{file} cannot be read: {error}.", help_text="Name another with --rules.") from None
+        imported = import_settings(text, Layer.PROJECT)
+        rules += imported.rules
+        notes += imported.notes
+    return rules, notes
+
+
+def _answer(verdict: Verdict, rules: int, notes: Sequence[str]) -> Explanation:
+    decision = verdict.decision
+    return Explanation(
+        outcome=decision.outcome.value,
+        rule=decision.rule,
+        layer=decision.layer.label if decision.layer is not None else None,
+        reason=decision.reason,
+        parts=[
+            ExplainedPart(
+                kind=part.kind,
+                text=part.text,
+                outcome=part.decision.outcome.value,
+                rule=part.decision.rule,
+                layer=part.decision.layer.label if part.decision.layer is not None else None,
+                reason=part.decision.reason,
+                via=list(part.via),
+                runs=list(part.runs),
+            )
+            for part in verdict.parts
+        ],
+        rules=rules,
+        notes=list(notes),
+    )
+
+
+def _print(verdict: Verdict, rules: int, notes: Sequence[str]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "Part", "Why"):
+        table.add_column(heading, overflow="fold")
+    for part in verdict.parts:
+        text = escape(one_line(part.text) if part.kind != "unclear" else "(not understood)")
+        for inner in part.runs:
+            text += f"\n[dim]runs {escape(one_line(inner))}[/]"
+        table.add_row(_coloured(part.decision.outcome.value), text, escape(one_line(part.decision.reason)))
+    console = output.out()
+    console.print(table)
+    decision = verdict.decision
+    by = f" by {decision.rule} ({decision.layer.label})" if decision.rule and decision.layer is not None else ""
+    console.print(f"\n{_coloured(decision.outcome.value)}{escape(by)}: {escape(one_line(decision.reason))}")
+    for note in notes:
+        output.err().print(f"[dim]{escape(one_line(note))}[/]")
+    if not rules:
+        output.err().print("[dim]No rules were found. Name a file with --rules.[/]")
+
+
+def _coloured(outcome: str) -> str:
+    return f"[{_COLOURS[outcome]}]{outcome}[/]"
+
+
+def _refuse(error: FootplateError, *, as_json: bool) -> None:
+    if not as_json:
+        output.show(error)
+        return
+    detail = ErrorDetail(code=error.code, title="The rules cannot be read", message=error.message, help=error.help_text)
+    print(json.dumps(ErrorAnswer(error=detail, exit_code=output.Exit.FAILED).model_dump(), ensure_ascii=False))
