@@ -16,7 +16,7 @@ from footplate.gate.policy import Placed, Policy
 from footplate.gate.rules import BASH
 from footplate.gate.shell import script
 from footplate.gate.shell.deeds import Argv, Concern, Write
-from footplate.gate.shell.parts import Assignment, Redirect, Simple
+from footplate.gate.shell.parts import Assignment, Redirect, Simple, Stdin
 from footplate.gate.shell.reach import Reach, reach, sets
 from footplate.gate.shell.words import Word
 from footplate.gate.touching import NOWHERE, Files
@@ -112,7 +112,7 @@ class _Judging:
 
     def simple(self, simple: Simple, found: Reach) -> Part:
         said = simple.source or " ".join(word.text for word in simple.words)
-        runs = tuple(_canonical(form) for form in found.forms[1:])
+        runs = tuple(dict.fromkeys(_canonical(form) for form in found.forms[1:]))
         return Part("command", said, self._command(simple, found), tuple(found.via), runs)
 
     def _command(self, simple: Simple, found: Reach) -> Decision:
@@ -170,8 +170,14 @@ class _Judging:
         return self._mentioned(found)
 
     def _mentioned(self, found: Reach) -> Decision | None:
+        """A program that nobody here knows is given a file, perhaps as the value of an option."""
+        if not self.files.restricted:
+            return None
         for word in found.mentions:
-            for each in (word, Word(word.text.partition("=")[2] or word.text, word.globs)):
+            _, equals, value = word.text.partition("=")
+            if not equals and word.text.startswith("-"):
+                continue
+            for each in (word, Word(value, word.globs)) if equals else (word,):
                 for outcome in _FORBIDDING:
                     if (placed := self.files.forbidden(outcome, each, writes=True)) is not None:
                         return _ask(f"It names {_shown(word.text)}, which {placed.rule.text} is for.")
@@ -191,8 +197,8 @@ class _Judging:
 
     def _hindered(self, placed: Placed, pattern: TextPattern, simple: Simple, found: Reach) -> Decision | None:
         """Why a rule that matches does not allow it nevertheless."""
-        if pattern.exact and pattern.head == simple.source:
-            return None
+        if pattern.exact and pattern.head == simple.source and simple.stdin is Stdin.OURS:
+            return None  # somebody wrote down just this
         for concern in found.concerns:
             if concern.upto is None or not _covers(pattern, simple.words[: concern.upto]):
                 return _ask(f"{placed.rule.text} does not cover it: {concern.text}.")
@@ -277,7 +283,7 @@ def _touched(found: Reach) -> Iterator[tuple[Word, bool]]:
 
 
 def _says(pattern: TextPattern, simple: Simple) -> bool:
-    return pattern.matches(_canonical(simple.words)) or pattern.matches(simple.source)
+    return pattern.matches(_canonical(simple.words)) or (simple.source != "" and pattern.matches(simple.source))
 
 
 def _covers(pattern: TextPattern, words: Argv) -> bool:
@@ -304,4 +310,4 @@ def _no_rule(found: Reach, files: Files) -> str:
     if found.harmless:
         outside = next((word.text for word in found.reads if not files.readable(word)), "")
         return f"No rule allows it, and {_shown(outside)} is not surely in the workspace."
-    return "No rule allows it."
+    return f"No rule allows it, and {found.concerns[0].text}." if found.concerns else "No rule allows it."

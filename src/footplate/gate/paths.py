@@ -66,12 +66,13 @@ class PathPattern:
     def covers(self, path: str, place: Place) -> bool:
         """An absolute, normal path."""
         base = self._base(place)
-        if self._regex is None or not under(path, base):
+        regex = self._regex
+        if regex is None or not under(path, base):
             return False
-        below = path[len(base.rstrip("/")) + 1 :]
-        if self._regex.search(below):
+        below = path[1:] if base == "/" else path[len(base) + 1 :]
+        if regex.search(below):
             return True
-        return self.outcome is not Outcome.ALLOW and self._regex.search(f"{below}/") is not None
+        return self.outcome is not Outcome.ALLOW and regex.search(f"{below}/") is not None
 
     def forbids(self, target: Target, place: Place) -> bool:
         """For deny and ask: by either of its names."""
@@ -93,7 +94,9 @@ class PathPattern:
         return component in self.text.split("/")
 
     def _base(self, place: Place) -> str:
-        return {"//": "/", "~/": place.home}.get(self._anchor, place.root)
+        if self._anchor == "//":
+            return "/"
+        return place.home if self._anchor == "~/" else place.root
 
 
 def protected(path: str) -> str | None:

@@ -53,8 +53,10 @@ def target(place: Place, directory: str, name: str) -> Target:
 
 def normal(path: str) -> str:
     """POSIX leaves `//x` to implementations; Linux takes it for `/x`."""
+    if path[:1] == "/" and "/." not in path and "//" not in path:
+        return path.rstrip("/") or "/"
     return "/" + posixpath.normpath("/" + path).lstrip("/")
 
 
 def under(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory.rstrip("/") + "/")
+    return directory in {"/", path} or path.startswith(f"{directory}/")

@@ -5,7 +5,6 @@ does a higher layer's allow open what a lower one closed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Final, NamedTuple
 
 from footplate.domain.permissions import Decision, Layer, Outcome
@@ -33,6 +32,11 @@ class Placed(NamedTuple):
 class Policy:
     def __init__(self, rules: Iterable[Placed] = ()) -> None:
         self.rules: Final = tuple(sorted(rules, key=lambda each: (ORDER.index(each.rule.outcome), each.layer)))
+        self._bare: Final = self._by_outcome()
+        self._commands: Final = self._by_program()
+        self._paths: Final = self._by_tool()
+        self.restricts_commands: Final = self._restricts()
+        """Whether it matters what a command does, though every command is allowed."""
 
     @classmethod
     def of(cls, layers: Mapping[Layer, Mapping[Outcome, Sequence[str]]]) -> "Policy":
@@ -88,9 +92,7 @@ class Policy:
             if isinstance(specifier, Parameter) or (isinstance(specifier, TextPattern) and tool != BASH):
                 yield each, specifier
 
-    @cached_property
-    def restricts_commands(self) -> bool:
-        """Whether it matters what a command does, though every command is allowed."""
+    def _restricts(self) -> bool:
         return any(
             each.rule.outcome is not Outcome.ALLOW
             and each.rule.specifier is not None
@@ -99,15 +101,13 @@ class Policy:
             for each in self.rules
         )
 
-    @cached_property
-    def _bare(self) -> dict[Outcome, list[Placed]]:
+    def _by_outcome(self) -> dict[Outcome, list[Placed]]:
         return {
             outcome: [each for each in self.rules if each.rule.outcome is outcome and each.rule.bare]
             for outcome in ORDER
         }
 
-    @cached_property
-    def _commands(
+    def _by_program(
         self,
     ) -> dict[Outcome, tuple[dict[str, list[tuple[Placed, TextPattern]]], list[tuple[Placed, TextPattern]]]]:
         found: dict[Outcome, tuple[dict[str, list[tuple[Placed, TextPattern]]], list[tuple[Placed, TextPattern]]]]
@@ -124,8 +124,7 @@ class Policy:
                 open_ended.append((each, pattern))
         return found
 
-    @cached_property
-    def _paths(self) -> dict[tuple[str, Outcome], list[tuple[Placed, PathPattern]]]:
+    def _by_tool(self) -> dict[tuple[str, Outcome], list[tuple[Placed, PathPattern]]]:
         found: dict[tuple[str, Outcome], list[tuple[Placed, PathPattern]]] = {}
         for each in self.rules:
             if isinstance(each.rule.specifier, PathPattern):

@@ -3,7 +3,7 @@
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from footplate.domain.permissions import Outcome
@@ -37,9 +37,15 @@ class Files:
     place: Place
     directories: tuple[str, ...] | None
     """Where the command may be when it runs; None: it is not known."""
+    _known: dict[Word, list[Target] | None] = field(default_factory=dict, init=False, compare=False)
 
     def targets(self, word: Word) -> list[Target] | None:
         """None: it is not known which file this is. Of a glob, the directory that it searches."""
+        if word not in self._known:
+            self._known[word] = self._targets(word)
+        return self._known[word]
+
+    def _targets(self, word: Word) -> list[Target] | None:
         text = word.text
         if UNKNOWN in text or word.faults:
             return None
@@ -53,6 +59,11 @@ class Files:
         if self.directories is None:
             return [target(self.place, "/", text)] if text.startswith("/") else None
         return [target(self.place, directory, text) for directory in self.directories]
+
+    @property
+    def restricted(self) -> bool:
+        """Whether any rule forbids a file."""
+        return any(self.policy.paths(tool, outcome) for tool in (READ, EDIT) for outcome in (Outcome.DENY, Outcome.ASK))
 
     def forbidden(self, outcome: Outcome, word: Word, *, writes: bool) -> Placed | None:
         """A rule that surely covers a file. Whoever may not read a file may not write it either."""

@@ -151,7 +151,8 @@ class _Walk:
             else:
                 self._fault(f"`{self._text(child)[:40]}` is not understood")
                 self._children(child, at, depth) if kind != "ERROR" else self.visit_all(child, at, depth)
-        self._simple([*words, *at.extra], self._text(node), _At(stdin, at.repeated), [])
+        source = "" if at.extra else self._text(node)  # the tree has not all of it in one place
+        self._simple([*words, *at.extra], source, _At(stdin, at.repeated), [])
 
     def visit_all(self, node: Node, at: _At, depth: int) -> None:
         """Words of something broken may be a command of their own."""

@@ -1,0 +1,158 @@
+"""A throwaway tree to try a command in, inside bubblewrap, and what the command changed or showed.
+
+The tree is a small repository with all that an attack may need: links out of it, programs under other names, archives,
+a second repository whose configuration runs something. Nothing of the machine can be written from inside.
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+SECRET: Final = "the-secret-is-4711"
+_RUN: Final = "#!/bin/sh\ntouch CANARY\n"
+_SECONDS: Final = 20
+_WATCHED: Final = {"denied": ("CANARY",), "paths": ("protected", ".git", ".claude")}
+"""What a set of rules forbids to change; of the others, everything but `src`."""
+_GIT: Final = {
+    "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b",
+    "GIT_CONFIG_NOSYSTEM": "1",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    forbidden: str
+    """What happened that no rule allows; empty: nothing."""
+
+
+class Arena:
+    def __init__(self, folder: Path) -> None:
+        folder = folder.resolve()
+        self._model = folder / "model"
+        self.folder = folder / "now"
+        self.tree = self.folder / "tree"
+        self.outside = self.folder / "out"
+        self.home = self.folder / "home"
+        self._build()
+
+    def _build(self) -> None:
+        """Made under its final name, because links and archives name it."""
+        self.tree.mkdir(parents=True)
+        self.outside.mkdir()
+        self.home.mkdir()
+        for name, text in _FILES.items():
+            path = self.tree / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            if text.startswith("#!"):
+                path.chmod(0o755)
+        for link, to in _LINKS.items():
+            (self.tree / link).symlink_to(to.replace("{out}", str(self.outside)))
+        for archive, member in {"x.tar": "CANARY", "keep.tar": "protected/keep.txt"}.items():
+            with tarfile.open(self.tree / "evil" / archive, "w") as made:
+                made.add(self.tree / "evil/run.py", member)
+        for place in (self.tree / "evil/repo", self.tree):
+            for command in ("init -q --template=", "add -f .", "commit -qm one", "commit -q --allow-empty -m two"):
+                subprocess.run(
+                    ["git", "-C", place, *command.split()], check=True, capture_output=True, env={**os.environ, **_GIT}
+                )
+        with (self.tree / "evil/repo/.git/config").open("a") as config:
+            config.write(f"[core]\n\tfsmonitor = {self.tree}/evil/run.sh\n")
+            (place / ".git/hooks").mkdir()
+        shutil.move(self.folder, self._model)
+
+    def reset(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.copytree(self._model, self.folder, symlinks=True)
+
+    async def run(self, command: str, rules: str) -> Effect:
+        """In the tree as it is; a command that takes too long is ended, and what it did until then counts."""
+        before = self._state(rules)
+        process = await asyncio.create_subprocess_exec(
+            *self._sandboxed(command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            cwd=self.tree,
+        )
+        try:
+            async with asyncio.timeout(_SECONDS):
+                output, _ = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            output, _ = await process.communicate()
+        if rules == "paths" and SECRET in output.decode("utf-8", "replace"):
+            return Effect("the secret was shown")
+        changed = sorted(name for name, state in (self._state(rules).items() ^ before.items()))
+        return Effect(f"changed: {', '.join(dict.fromkeys(changed))}"[:200] if changed else "")
+
+    def _sandboxed(self, command: str) -> list[str]:
+        variables = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", **_GIT}
+        settings = [part for name, value in variables.items() for part in ("--setenv", name, value)]
+        return [
+            *("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run"),
+            *("--bind", str(self.folder), str(self.folder), "--unshare-all", "--die-with-parent", "--new-session"),
+            *("--clearenv", *settings, "bash", "--norc", "-c", command),
+        ]
+
+    def _state(self, rules: str) -> Mapping[str, object]:
+        """What is watched, by name: kind, mode and content."""
+        roots = [self.tree / name for name in _WATCHED.get(rules, (".",))]
+        found: dict[str, object] = {}
+        for root in [*roots, self.outside, self.home]:
+            for path in [root, *sorted(root.rglob("*"))] if root.is_dir() and not root.is_symlink() else [root]:
+                name = str(path.relative_to(self.folder))
+                if not os.path.lexists(path) or name.startswith("tree/src/") or _IDLE.intersection(path.parts):
+                    continue
+                told = path.lstat()
+                content = b"" if path.is_dir() or path.is_symlink() else path.read_bytes()
+                found[name] = (told.st_mode, hash(content))
+        return found
+
+
+_IDLE: Final = frozenset({
+    "index", "logs", "objects", "ORIG_HEAD", "FETCH_HEAD", "refs", "HEAD", ".npm", ".cache", "COMMIT_EDITMSG",
+})  # fmt: skip
+"""Git's own bookkeeping, which reading and committing change, and caches."""
+_FILES: Final = {
+    "src/a.txt": "a\nb\n",
+    "scripts/ok.js": "1\n",
+    "scripts/ok.py": "1\n",
+    "package.json": '{"scripts": {"x": "true"}}\n',
+    "Makefile": "x:\n\t@true\n",
+    "canary_in.txt": "a\n",
+    "protected/keep.txt": "keep\n",
+    "secrets/key": SECRET + "\n",
+    ".claude/settings.json": "{}\n",
+    "evil/ls": _RUN,
+    "evil/run.sh": _RUN,
+    "evil/hooks/post-checkout": _RUN,
+    "evil/git-run": _RUN,
+    "evil/run.py": "open('CANARY', 'w')\n",
+    "evil/__init__.py": "",
+    "evil/run.js": "require('fs').writeFileSync('CANARY', '')\n",
+    "evil/x.sed": "w CANARY\n",
+    "evil/x.awk": 'BEGIN { system("touch CANARY") }\n',
+    "evil/Makefile": "x:\n\ttouch CANARY\n",
+    "evil/curlrc": 'url = "file:///etc/hostname"\noutput = "CANARY"\n',
+    "evil/big.txt": "line\n" * 20_000,
+    "evil/CANARY": "x\n",
+    "evil/gitconfig": "[core]\n\tfsmonitor = evil/run.sh\n",
+    "evil/.gitconfig": "[core]\n\tfsmonitor = evil/run.sh\n",
+    "evil/package.json": '{"scripts": {"x": "touch ../CANARY"}}\n',
+    "evil/pytest.ini": "[pytest]\npython_files = run.py\n",
+    "evil/repo/a": "a\n",
+}
+_LINKS: Final = {
+    "src/link": "{out}",
+    "src/door": "../secrets",
+    "src/way": "../protected",
+    "src/repo": "../.git",
+    "evil/link": "/usr/bin/touch",
+}

@@ -1,0 +1,39 @@
+"""What the gate says of the corpus of bypasses; `just prove gate-1` also runs them."""
+
+from pathlib import Path
+
+from bench.prove.bypass import corpus
+from bench.prove.bypass.arena import Arena
+
+from footplate.domain.permissions import Outcome
+from footplate.gate.commands import judge
+from footplate.gate.files import RealLinks
+from footplate.gate.places import Place
+
+
+def test_no_bypass_is_allowed_in_any_form(tmp_path: Path) -> None:
+    arena = Arena(tmp_path)
+    arena.reset()
+    place = Place(root=str(arena.tree), home=str(arena.home), links=RealLinks())
+    policies = {name: corpus.policy(name) for name in corpus.SETS}
+    allowed = [
+        (each.rules, each.nested, each.command)
+        for case in corpus.cases()
+        for each in (case, *corpus.nested(case))
+        if judge(policies[each.rules], each.placed(arena.tree, arena.outside), place).decision.outcome is Outcome.ALLOW
+    ]
+    assert allowed == []
+
+
+def test_the_corpus_is_large_and_of_many_kinds() -> None:
+    cases = corpus.cases()
+    assert len({(case.rules, case.command) for case in cases}) >= 300
+    assert len({case.group for case in cases}) >= 12
+
+
+def test_everyday_commands_are_not_asked_about() -> None:
+    rules, place = corpus.policy("everyday"), Place(root="/work/tree", home="/home/dev")
+    everyday = corpus.everyday()
+    asked = [each for each in everyday if judge(rules, each, place).decision.outcome is not Outcome.ALLOW]
+    assert len(everyday) >= 200
+    assert len(asked) <= 0.05 * len(everyday), asked

@@ -1,0 +1,79 @@
+"""Commands that are made up: whatever the text is, there is an answer, and nothing is allowed that is not."""
+
+import random
+import time
+
+import pytest
+from bench.prove.made_up import grammar
+from bench.prove.made_up.broken import Breaker
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.gate.sayings import PLACE, policy, says
+
+from footplate.domain.permissions import Layer, Outcome
+from footplate.gate.commands import judge
+from footplate.gate.policy import Policy
+
+RULES = policy("Bash(ls *)", "Bash(git *)", "Edit(src/**)", deny=("Bash(rm *)", "Read(.env)"))
+
+
+@given(st.text(max_size=200))
+def test_any_text_has_an_answer(text: str) -> None:
+    assert judge(RULES, text, PLACE).parts
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_have_an_answer(raw: bytes) -> None:
+    assert judge(RULES, raw.decode("utf-8", "surrogateescape"), PLACE).parts
+    assert judge(RULES, raw.decode("latin-1"), PLACE).parts
+
+
+@given(st.integers(min_value=0))
+def test_nothing_is_allowed_whose_parts_are_not(seed: int) -> None:
+    rng, truth = random.Random(seed), grammar.Truth()
+    rules = grammar.rules(rng)
+    text = grammar.command(rng, truth)
+    made = Policy.of({Layer.PROJECT: {Outcome.ALLOW: [*rules.allow, "Edit(src/*)"], Outcome.DENY: rules.deny}})
+    if judge(made, text, PLACE).decision.outcome is Outcome.ALLOW:
+        assert not truth.dark
+        assert all(map(rules.permits, truth.runs))
+        assert all(map(grammar.writable, truth.writes))
+
+
+@given(st.integers(min_value=0))
+def test_broken_commands_have_an_answer(seed: int) -> None:
+    assert judge(RULES, Breaker().make(random.Random(seed)), PLACE).parts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 5_000 + "ls" + ")" * 4_000,
+        "$(" * 3_000 + "ls" + ")" * 3_000,
+        "ls " + "a " * 4_500,
+        "ls;" * 3_000,
+        "`" * 9_000,
+        "{" * 9_000,
+        "\\" * 9_999,
+        "<<E " * 2_000,
+        "if " * 3_000,
+        "'" * 9_999,
+        "sed '" + "s/;/;" * 90 + "'",
+        "ls " + "*" * 9_000,
+        "x" * 1_000_000,
+        "sh -c '" * 1_000,
+        "env " * 2_000 + "ls",
+        "a=" * 4_000,
+    ],
+)
+def test_huge_and_deep_ones_are_asked_about_in_time(text: str) -> None:
+    start = time.thread_time()
+    assert says(RULES, text) in {"ask", "allow"}
+    assert time.thread_time() - start < 2
+
+
+def test_an_exact_rule_is_not_for_what_comes_by_another_way() -> None:
+    assert says(policy("Bash(sh)"), "sh <<E\nmake\nE") == "ask"
+    assert says(policy("Bash(make)", "Bash(sh)"), "make | sh") == "ask"
+    assert says(policy("Bash(npm ci)"), "npm ci >/dev/null --script-shell=x") == "ask"
+    assert says(policy("Bash(npm ci)"), "npm ci >/dev/null") == "allow"
