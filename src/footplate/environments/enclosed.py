@@ -175,6 +175,12 @@ class EnclosedEnvironment(GuardedEnvironment):
         with _told(path):
             return await calls.list_files(await self._living_spawner(), self._root, path)
 
+    async def real(self, paths: Sequence[str]) -> Sequence[str | None]:
+        try:
+            return await calls.real(await self._living_spawner(), self._root, paths)
+        except OSError:
+            return [None] * len(paths)
+
     async def _end(self) -> bool:
         await self._stop_watching()
         clean = await super()._end()

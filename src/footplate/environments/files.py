@@ -1,7 +1,7 @@
 """Files of a working tree, by plain blocking calls. The unsandboxed environment runs them in a thread."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from footplate.domain.ports import FileInfo
 from footplate.environments import plain_files
@@ -21,3 +21,8 @@ def list_files(path: str) -> list[FileInfo]:
         FileInfo(path=name, size=status.st_size, modified=status.st_mtime) for name, status in plain_files.walk(path)
     )
     return sorted(found, key=lambda file: file.path)
+
+
+def real(paths: Sequence[str]) -> list[str | None]:
+    """Of a path with a NUL nothing can be told."""
+    return [None if "\0" in path else os.fsdecode(plain_files.real(os.fsencode(path))) or None for path in paths]

@@ -60,6 +60,10 @@ class GuardedEnvironment(Environment):
         return self._root
 
     @property
+    def home(self) -> str:
+        return self._env["HOME"]
+
+    @property
     def scratch(self) -> str:
         """With the lease, so that whatever a killed worker leaves of it goes with it."""
         directory = Path(self._env["HOME"], ".footplate") if self._lease is None else self._lease.directory
@@ -136,6 +140,14 @@ class GuardedEnvironment(Environment):
             )
         finally:
             self._read_on(output)
+
+    async def directory(self) -> str | None:
+        """By the kernel's word, not the shell's: a command may have changed what the shell's own words mean."""
+        async with self._shell_use:
+            if self._shell is None or not self._shell.alive:
+                return self._root
+            found = (await self.real([f"/proc/{self._shell.pid}/cwd"]))[0]
+        return None if found is None or found.startswith("/proc/") else found
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
         spawner = await self._living_spawner()

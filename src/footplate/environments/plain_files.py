@@ -86,3 +86,15 @@ def walk(directory: str, prefix: str = "") -> Iterator[tuple[str, os.stat_result
                     yield f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
+
+
+def real(path: bytes) -> bytes:
+    """Where it leads, as far as it exists; empty for one that leads in circles or may not be looked at."""
+    try:
+        found = os.path.realpath(path)
+        os.path.realpath(path, strict=True)
+    except FileNotFoundError:
+        return found
+    except (OSError, ValueError):
+        return b""
+    return found

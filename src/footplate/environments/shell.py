@@ -75,6 +75,11 @@ class Shell:
         return shell
 
     @property
+    def pid(self) -> int:
+        """As those see it who run beside it."""
+        return self._bash.pid
+
+    @property
     def alive(self) -> bool:
         return not self._ended and not self._bash.exited.done()
 

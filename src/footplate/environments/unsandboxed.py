@@ -64,6 +64,9 @@ class UnsandboxedEnvironment(GuardedEnvironment):
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
         return await asyncio.to_thread(files.list_files, self._resolve(path))
 
+    async def real(self, paths: Sequence[str]) -> Sequence[str | None]:
+        return await asyncio.to_thread(files.real, paths)
+
     async def _end(self) -> bool:
         clean = await super()._end()
         # With a lease it goes with that.

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from footplate.domain.ports import MOST_READ, FileInfo
@@ -28,6 +29,18 @@ async def list_files(spawner: Spawner, cwd: str, path: str) -> list[FileInfo]:
     return await asyncio.to_thread(_parsed, answer)
 
 
+async def real(spawner: Spawner, cwd: str, paths: Sequence[str]) -> list[str | None]:
+    """Of a path with a NUL nothing can be told."""
+    asked = [path for path in paths if "\0" not in path]
+    given = b"".join(os.fsencode(path) + b"\0" for path in asked)
+    answer = await _call(spawner, "real", cwd, ".", stdin=given, limit=_LIST_LIMIT)
+    found = [os.fsdecode(path) or None for path in answer.split(b"\0")[:-1]]
+    if len(found) != len(asked):
+        raise _error(errno.EIO, cwd)
+    known = dict(zip(asked, found, strict=True))
+    return [known.get(path) for path in paths]
+
+
 def _parsed(answer: bytes) -> list[FileInfo]:
     found = []
     for line in answer.split(b"\0")[:-1]:
@@ -38,7 +51,7 @@ def _parsed(answer: bytes) -> list[FileInfo]:
 
 async def _call(
     spawner: Spawner,
-    name: Literal["read", "write", "list"],
+    name: Literal["read", "write", "list", "real"],
     cwd: str,
     path: str,
     *,
