@@ -23,6 +23,8 @@ POINTS: Final = (
     "before_publish",
 )
 
+APPROVAL_POINTS: Final = ("after_ask",)
+
 TREE_POINTS: Final = ("tree_written", "files_kept")
 
 API_POINTS: Final = ("before_answer",)
@@ -52,6 +54,12 @@ async def hit(name: str) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
     elif action is not None:
         await asyncio.sleep(float(action))
+
+
+async def hit_later(name: str, seconds: float) -> None:
+    """Of what somebody else does, who begins about then."""
+    await asyncio.sleep(seconds)
+    await hit(name)
 
 
 def _take(directory: Path, name: str) -> str | None:

@@ -31,6 +31,7 @@ from footplate.environments.opening import WORKSPACES
 from footplate.harness.claude.harness import ClaudeHarness
 from footplate.proxy.models import ModelProxy
 from footplate.testing import Replies
+from footplate.testing.gates import ScriptedGate
 from footplate.testing.process import ModelProcess
 from footplate.trees import bringing
 from footplate.trees.git import Git
@@ -151,6 +152,7 @@ class Session:
             turn_events=(),
             log=self.log,
             environment=environment,
+            gate=ScriptedGate(),
             interrupt=asyncio.Event(),
             take_steering=nobody,
             endpoints=endpoints,

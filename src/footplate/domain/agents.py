@@ -12,10 +12,13 @@ from typing import Final
 from footplate.domain import mcp
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.mcp import McpServer
+from footplate.domain.permissions import TOOL_NAMES
 from footplate.domain.projects import SessionProject
 
 TOOLSET: Final = "agent_toolset_20260401"
 CUSTOM: Final = "custom"
+ALWAYS_ALLOW: Final = "always_allow"
+ALWAYS_ASK: Final = "always_ask"
 WEB_TOOLS: Final = ("web_fetch", "web_search")
 """Off unless an agent enables them by name: they reach what its environment may not."""
 BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", *WEB_TOOLS)
@@ -93,6 +96,10 @@ class ResolvedConfig:
     projects: tuple[SessionProject, ...] = ()
     """What the session works on, the working directory first, as it was when the turn began."""
     subagents: tuple[Subagent, ...] = ()
+    permissions: JsonObject = field(default_factory=dict)
+    """The agent's own rules: lists of texts by `deny`, `ask` and `allow`."""
+    policies: Mapping[str, str] = field(default_factory=dict)
+    """What its toolsets say, `always_allow` or `always_ask`, by the rule that means the tool."""
 
 
 def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default_harness: str) -> ResolvedConfig:
@@ -115,6 +122,8 @@ def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default
         max_retries=_optional_integer(limits.get("max_retries")),
         timeout_seconds=_optional_number(limits.get("timeout_seconds")),
         subagents=tuple(_subagent(member) for member in _objects(_object(merged.get("multiagent")).get("agents"))),
+        permissions=_object(merged.get("permissions")),
+        policies=_policies(merged.get("tools")),
     )
 
 
@@ -142,6 +151,8 @@ def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
         if isinstance(projects, list)
         else (),
         subagents=tuple(_load_subagent(kept) for kept in _objects(stored.get("subagents"))),
+        permissions=_object(stored.get("permissions")),
+        policies={rule: str(policy) for rule, policy in _object(stored.get("policies")).items()},
     )
 
 
@@ -170,6 +181,37 @@ def _load_subagent(stored: Mapping[str, Json]) -> Subagent:
     )
 
 
+def shown(definition: JsonObject) -> JsonObject:
+    """An agent with what its toolsets leave unsaid: the reference's clients want it said. No rule says it."""
+    told = {**definition}
+    if isinstance(tools := told.get("tools"), list):
+        told["tools"] = [_said(tool) if isinstance(tool, dict) else tool for tool in tools]
+    if multiagent := _object(told.get("multiagent")):
+        told["multiagent"] = {**multiagent, "agents": [shown(member) for member in _objects(multiagent.get("agents"))]}
+    return told
+
+
+def unless_shown(tools: Json, old: Json) -> Json:
+    """Tools that somebody sends, or the old ones, if they are what was shown of those: who sends back what came says
+    nothing new.
+    """
+    same = shown({"tools": tools}) == shown({"tools": old})
+    return old if same else tools
+
+
+def _said(tool: JsonObject) -> JsonObject:
+    if tool.get("type") not in {TOOLSET, mcp.TOOLSET}:
+        return tool
+    usual = _policy(tool.get("default_config")) or (ALWAYS_ALLOW if tool.get("type") == TOOLSET else ALWAYS_ASK)
+    unsaid: JsonObject = {"permission_policy": {"type": usual}}
+    configs = tool.get("configs")
+    return {
+        **tool,
+        "configs": [{**unsaid, **config} for config in _objects(configs)],
+        "default_config": {**unsaid, **_object(tool.get("default_config"))},
+    }
+
+
 def render_system(agent: Mapping[str, Json]) -> str:
     """Role, goal and backstory first, then the system prompt itself (F1)."""
     lines = []
@@ -195,6 +237,36 @@ def _tools(tools: Json) -> tuple[tuple[str, ...], tuple[CustomTool, ...]]:
         elif tool.get("type") == CUSTOM:
             custom.append(_custom_tool(tool))
     return tuple(built_in), tuple(custom)
+
+
+def _policies(tools: Json) -> dict[str, str]:
+    """What nobody said is left out. A server's own `always_ask` is the default, and as a rule it would close what is
+    said of one of its tools.
+    """
+    found: dict[str, str] = {}
+    for tool in _objects(tools):
+        usual = _policy(tool.get("default_config"))
+        said = {
+            str(config.get("name")): policy
+            for config in _objects(tool.get("configs"))
+            if (policy := _policy(config)) is not None
+        }
+        if tool.get("type") == TOOLSET:
+            for name in BUILT_IN_TOOLS:
+                if (policy := said.get(name, usual)) is not None:
+                    found[TOOL_NAMES[name]] = policy
+        elif tool.get("type") == mcp.TOOLSET:
+            server = str(tool.get("mcp_server_name"))
+            found |= {mcp.model_name(server, name): policy for name, policy in said.items()}
+            if usual == ALWAYS_ALLOW:
+                found[f"{mcp.model_name(server, '')}*"] = usual
+    return found
+
+
+def _policy(config: Json) -> str | None:
+    policy = _object(config).get("permission_policy")
+    kind = _object(policy).get("type")
+    return kind if isinstance(kind, str) else None
 
 
 def _custom_tool(tool: Mapping[str, Json]) -> CustomTool:

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from footplate.domain import ids
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.permissions import Decision
 
 USER_MESSAGE: Final = "user.message"
 USER_INTERRUPT: Final = "user.interrupt"
@@ -105,15 +106,24 @@ def thinking(text: str, *, event_id: str | None = None) -> Event:
     return _event(AGENT_THINKING, {"thinking": text}, event_id)
 
 
-def tool_use(name: str, tool_input: JsonObject, *, call_id: str) -> Event:
-    """`call_id` is the model's own id of the call, kept as an extra field so that a restart can pair them."""
-    body: JsonObject = {
-        "name": name,
-        "input": tool_input,
-        "evaluated_permission": "allow",
-        "call_id": call_id,
-    }
+def tool_use(name: str, tool_input: JsonObject, *, call_id: str, decision: Decision | None = None) -> Event:
+    """`call_id` is the model's own id of the call, kept as an extra field so that a restart can pair them. `decision`:
+    the gate's; None where none was asked for, because there is no such tool.
+    """
+    body: JsonObject = {"name": name, "input": tool_input, **_permission(decision), "call_id": call_id}
     return Event(AGENT_TOOL_USE, body)
+
+
+def _permission(decision: Decision | None) -> JsonObject:
+    if decision is None:
+        return {"evaluated_permission": "allow"}
+    told = decision.told
+    return {"evaluated_permission": decision.outcome.value, **({} if told is None else {"permission": told})}
+
+
+def asks(event: Event) -> bool:
+    """Does this call wait for a person's word?"""
+    return event.type in TOOL_USES and event.body.get("evaluated_permission") == "ask"
 
 
 def tool_result(
@@ -124,12 +134,14 @@ def tool_result(
     return Event(AGENT_TOOL_RESULT, body if command is None else {**body, "command": command})
 
 
-def mcp_tool_use(server: str, name: str, tool_input: JsonObject, *, call_id: str) -> Event:
+def mcp_tool_use(
+    server: str, name: str, tool_input: JsonObject, *, call_id: str, decision: Decision | None = None
+) -> Event:
     body: JsonObject = {
         "mcp_server_name": server,
         "name": name,
         "input": tool_input,
-        "evaluated_permission": "allow",
+        **_permission(decision),
         "call_id": call_id,
     }
     return Event(AGENT_MCP_TOOL_USE, body)

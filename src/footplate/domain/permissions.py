@@ -1,7 +1,25 @@
 """What the gate says of a call, and on whose word. Values only; rules are read and applied in `footplate.gate`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import IntEnum, StrEnum
+from typing import Final, Protocol
+
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.principals import Principal
+
+TOOL_NAMES: Final = {
+    "bash": "Bash",
+    "read": "Read",
+    "write": "Write",
+    "edit": "Edit",
+    "glob": "Glob",
+    "grep": "Grep",
+    "web_fetch": "WebFetch",
+    "web_search": "WebSearch",
+}
+"""The reference's names of tools, as Claude Code writes them and as rules have them."""
 
 
 class Outcome(StrEnum):
@@ -38,3 +56,44 @@ class Decision:
     rule: str | None = None
     """The rule that decided, as it was written; None: the default, or what is built in."""
     layer: Layer | None = None
+
+    @property
+    def told(self) -> JsonObject | None:
+        """For an event: on whose word. None where nobody has a rule."""
+        if self.rule is None and self.outcome is Outcome.ALLOW:
+            return None
+        return {"reason": self.reason, "rule": self.rule, "layer": self.layer.label if self.layer is not None else None}
+
+    @property
+    def refusal(self) -> str:
+        """For the model whose call was denied."""
+        said = f"the rule {self.rule} of the {self.layer.label}" if self.layer is not None else "the gate"
+        return f"Denied by {said}: {self.reason} The call had no effect. Do not try to get around this."
+
+
+def written(permissions: Mapping[str, Json]) -> dict[Outcome, list[str]]:
+    """A layer's rules as they are stored."""
+    return {outcome: _texts(permissions.get(outcome)) for outcome in Outcome if permissions.get(outcome)}
+
+
+def _texts(value: Json) -> list[str]:
+    return [str(text) for text in value] if isinstance(value, list) else []
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An organisation's rules, and who wrote them when; nobody, if it has none."""
+
+    permissions: JsonObject
+    principal: str | None = None
+    updated_at: datetime | None = None
+
+
+class PolicyReads(Protocol):
+    async def policy(self, principal: Principal) -> Written: ...
+
+
+class PolicyUnit(Protocol):
+    """Part of a transaction of the api's."""
+
+    async def set_policy(self, principal: Principal, permissions: JsonObject) -> Written: ...

@@ -13,6 +13,7 @@ from footplate.domain.agents import ResolvedConfig
 from footplate.domain.brought import Brought
 from footplate.domain.events import Event, PreviewType, Usage
 from footplate.domain.json import JsonObject
+from footplate.domain.permissions import Decision
 from footplate.domain.turns import Outcome
 
 
@@ -139,6 +140,10 @@ class Environment(Protocol):
         """The working directory, absolute."""
 
     @property
+    def home(self) -> str:
+        """The home of whoever runs commands there, absolute."""
+
+    @property
     def scratch(self) -> str:
         """A directory for what a harness needs inside while its turn runs; it may have to be made, by writing to it.
         Empty when the turn begins, and no later turn finds anything in it.
@@ -178,6 +183,25 @@ class Environment(Protocol):
 
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
         """All regular files below, recursively; `.git` is left out."""
+
+    async def real(self, paths: Sequence[str]) -> Sequence[str | None]:
+        """Where absolute paths really lead, links followed as a program inside would; what does not exist is as it is
+        written. None: it cannot be told.
+        """
+
+    async def directory(self) -> str | None:
+        """Where the shell's next command will run, absolute. None: it cannot be told."""
+
+
+class Gate(Protocol):
+    """The one door in front of every call. It is outside the harness, and what it says is final."""
+
+    async def decide(self, tool: str, given: JsonObject, *, directory: str | None = None) -> Decision:
+        """Ask before a call is made, and make it only if it is allowed. `tool`: by the reference's name, or
+        `mcp__server__tool`. `directory`: where a command will run, if the harness knows better than the environment.
+
+        Raises `Temporary` when nothing can be said: then nothing is done.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +253,7 @@ class TurnContext:
     """All events logged since this turn began, inputs included (answers to custom tools among them)."""
     log: TurnLog
     environment: Environment
+    gate: Gate
     interrupt: asyncio.Event
     """Set when a person asks the turn to stop. The harness ends as soon as it can, keeping partial text."""
     take_steering: Callable[[], Awaitable[Sequence[SteerMessage]]]

@@ -6,7 +6,7 @@ ordered list of projects. A session's first project is its working directory; th
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -59,6 +59,8 @@ class Project:
     created_at: datetime
     updated_at: datetime
     archived_at: datetime | None = None
+    permissions: JsonObject = field(default_factory=dict)
+    """Rules for every session that works on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +239,7 @@ class ProjectUnit(Protocol):
         branch: str | None,
         trust: Trust,
         metadata: dict[str, str],
+        permissions: JsonObject | None = None,
     ) -> Project: ...
     async def update_project(
         self, principal: Principal, project_id: str, change: Callable[[Project], Project]

@@ -13,7 +13,8 @@ from footplate.domain.environments import EnvironmentConfig
 from footplate.domain.events import Event, Position, PreviewType, Usage
 from footplate.domain.json import JsonObject
 from footplate.domain.networks import Network
-from footplate.domain.ports import Endpoint, Entry, Environment, Preview, Printed, SteerMessage
+from footplate.domain.permissions import Layer
+from footplate.domain.ports import Endpoint, Entry, Environment, Gate, Preview, Printed, SteerMessage
 from footplate.domain.projects import Base, SessionProject
 from footplate.domain.snapshots import NO_FILES, Collected, Files, KeptSnapshot, TreeSnapshot
 from footplate.domain.turns import Outcome
@@ -112,6 +113,18 @@ class TurnStore(Protocol):
     async def keep(self, claim: Claim, printed: Printed) -> str: ...
     async def take_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]: ...
     async def take_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]: ...
+
+
+class RuleStore(Protocol):
+    async def rules(self, organisation: str, session_id: str) -> Sequence[tuple[Layer, JsonObject]]:
+        """As they are now: the organisation's, those of the session's projects, and its own. The agent's come with the
+        turn's configuration.
+        """
+
+
+class Gates(Protocol):
+    def gate(self, claim: Claim, environment: Environment) -> Gate:
+        """For one turn."""
 
 
 class LeaseStore(Protocol):

@@ -16,6 +16,7 @@ from footplate.domain.events import Position
 from footplate.domain.files import FileReads, FileUnit
 from footplate.domain.json import JsonObject
 from footplate.domain.pages import Order, Page
+from footplate.domain.permissions import PolicyReads, PolicyUnit
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.projects import NO_PROJECTS, Choice, ProjectReads, ProjectUnit
@@ -121,7 +122,7 @@ class EventPage:
     """Of a subagent; None: the primary thread's, which are what the session itself shows."""
 
 
-class Reads(ProjectReads, FileReads, Protocol):
+class Reads(ProjectReads, FileReads, PolicyReads, Protocol):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
     async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]: ...
     async def agent_versions(
@@ -144,7 +145,7 @@ class Reads(ProjectReads, FileReads, Protocol):
         """Newest first; `before` is a turn id."""
 
 
-class Unit(ProjectUnit, FileUnit, Protocol):
+class Unit(ProjectUnit, FileUnit, PolicyUnit, Protocol):
     """One transaction."""
 
     @property
@@ -192,6 +193,7 @@ class Unit(ProjectUnit, FileUnit, Protocol):
         inputs: Sequence[Input],
         mode: Mode = Mode.INTERACTIVE,
         choice: Choice = NO_PROJECTS,
+        permissions: JsonObject | None = None,
     ) -> tuple[Session, Accepted]: ...
     async def import_session(
         self,

@@ -79,6 +79,8 @@ class Session:
     """By project: the commit and the branch that its tree began with, once a turn has begun."""
     resources: Sequence[JsonObject] = ()
     """As the api tells them: files that are put into its tree."""
+    permissions: JsonObject = field(default_factory=dict)
+    """Its own rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from footplate.domain.running import (
     Claim,
     ClaimStore,
     Environments,
+    Gates,
     LiveTurn,
     LiveTurns,
     ModelAccess,
@@ -83,6 +84,7 @@ class Parts:
     live: LiveTurns
     nudges: Nudges
     environments: Environments
+    gates: Gates
     trees: Trees | None = None
     """Without one there are no projects, and no file outlives its host."""
     writers: WriteLeases | None = None
@@ -278,6 +280,7 @@ class _Turn:
             turn_events=turn_events,
             log=self._log,
             environment=lodging.environment,
+            gate=self._parts.gates.gate(claim, lodging.environment),
             interrupt=self._controls.interrupt,
             handover=self._parts.stopping,
             take_steering=self._controls.take_steering,

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from footplate.domain.json import Json
-from footplate.domain.permissions import Decision, Outcome
+from footplate.domain.permissions import TOOL_NAMES, Decision, Outcome
 from footplate.gate.commands import Verdict, judge
 from footplate.gate.domains import host_of
 from footplate.gate.paths import protected
 from footplate.gate.places import Place, Target, target
 from footplate.gate.policy import Placed, Policy
-from footplate.gate.reference import NAMES
 from footplate.gate.rules import AGENT, BASH, EDIT, READ, WEB_FETCH, Parameter
 
 _PATHS: Final = {
@@ -36,7 +35,7 @@ def decide(
 def explain(
     policy: Policy, tool: str, given: Mapping[str, Json], place: Place, *, directory: str | None = None
 ) -> Verdict:
-    name = NAMES.get(tool, AGENT if tool == "Task" else tool)
+    name = TOOL_NAMES.get(tool, AGENT if tool == "Task" else tool)
     for outcome in (Outcome.DENY, Outcome.ASK):
         if (placed := _special(policy, name, outcome, given)) is not None:
             decision = placed.says(f"{placed.rule.text} is for this call.")

@@ -16,6 +16,7 @@ LEFT_OPEN: Final = (
     "There is no result: the turn ended before this call was finished. It may or may not have taken effect. Check "
     "before you repeat it."
 )
+INTERRUPTED: Final = "Interrupted by the user while the call was running. It may have taken effect in part."
 UNANSWERED: Final = "This call was not answered: the user sent a new message instead."
 STOPPED: Final = "Not answered: the user interrupted the turn."
 """Of a custom tool's call."""

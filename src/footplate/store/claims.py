@@ -221,10 +221,10 @@ def _claim_of(head: Row, turn: Row) -> Claim:
 
 
 async def unanswered(connection: Connection, session_id: str, first_seq: int, calls: Sequence[str]) -> list[str]:
-    """Those of a turn's custom tool calls that have no result yet."""
+    """Those of a turn's calls that nobody has answered yet."""
     if not calls:
         return []
-    answered = {row["id"] for row in await connection.fetch(SQL["custom_answers"], session_id, first_seq)}
+    answered = {row["id"] for row in await connection.fetch(SQL["answered_calls"], session_id, first_seq)}
     return [event_id for event_id in calls if event_id not in answered]
 
 

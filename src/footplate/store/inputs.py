@@ -5,7 +5,8 @@ remembers its answer in the same transaction.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import orjson
 
@@ -18,8 +19,14 @@ from footplate.domain.services import Accepted, Input
 from footplate.domain.turns import WhenBusy
 from footplate.store.database import SQL, Connection
 from footplate.store.objects import Objects
-from footplate.store.records import Row
+from footplate.store.records import Row, position
 from footplate.telemetry import traces
+
+_ANSWERS: Final = {
+    events.USER_CUSTOM_TOOL_RESULT: ("custom_tool_use_id", "custom tool call"),
+    events.USER_TOOL_CONFIRMATION: ("tool_use_id", "tool call"),
+}
+"""How each names its call, and what that is."""
 
 
 @dataclass(slots=True)
@@ -45,19 +52,45 @@ async def append_inputs(
             f"Session {session_id!r} is archived and takes no more events.", help_text="Create a new session."
         )
     pending = await _pending(connection, head, inputs)
-    plans = [_plan(head, item, number, pending) for number, item in enumerate(inputs)]
-    return await _write(connection, objects, principal, head, plans)
+    given = await _given(connection, session_id, inputs)
+    again = {number: found for number, item in enumerate(inputs) if (found := _again(item, given)) is not None}
+    plans = [_plan(head, item, number, pending) for number, item in enumerate(inputs) if number not in again]
+    if not plans:
+        return Accepted(organisation=principal.organisation, session_id=session_id, positions=[*again.values()])
+    accepted = await _write(connection, objects, principal, head, plans)
+    return replace(accepted, positions=[*again.values(), *accepted.positions])
 
 
-async def _pending(connection: Connection, head: Row, inputs: Sequence[Input]) -> list[str]:
-    """Custom tool calls without a result, also of a turn that still runs: who sees a call in the log may answer it."""
-    if head["turn_id"] is None or all(item.type != events.USER_CUSTOM_TOOL_RESULT for item in inputs):
-        return []
-    rows = await connection.fetch(SQL["pending_custom"], head["session_id"], head["turn_id"])
-    return [row["id"] for row in rows]
+async def _pending(connection: Connection, head: Row, inputs: Sequence[Input]) -> dict[str, str]:
+    """Calls that wait for an answer, with the type of that, also of a turn that still runs: who sees a call in the log
+    may answer it.
+    """
+    if head["turn_id"] is None or all(item.type not in _ANSWERS for item in inputs):
+        return {}
+    rows = await connection.fetch(SQL["pending_calls"], head["session_id"], head["turn_id"])
+    return {row["id"]: row["answer"] for row in rows}
 
 
-def _plan(head: Row, item: Input, number: int, pending: list[str]) -> _Plan:
+async def _given(connection: Connection, session_id: str, inputs: Sequence[Input]) -> dict[str, Position]:
+    """What people have said before about the calls that they speak of now."""
+    calls = [str(item.body["tool_use_id"]) for item in inputs if item.type == events.USER_TOOL_CONFIRMATION]
+    rows = await connection.fetch(SQL["confirmations"], session_id, calls) if calls else []
+    return {row["body"]["tool_use_id"]: position(row) for row in rows}
+
+
+def _again(item: Input, given: dict[str, Position]) -> Position | None:
+    """The same word said once more is the one that was said; another one comes too late."""
+    if item.type != events.USER_TOOL_CONFIRMATION or (found := given.get(str(item.body["tool_use_id"]))) is None:
+        return None
+    if found.event.body == item.body:
+        return found
+    raise Conflict(
+        f"The call {item.body['tool_use_id']!r} was answered before: {found.event.body['result']}.",
+        help_text="The first answer counts. Send a message to say what should happen now.",
+    )
+
+
+def _plan(head: Row, item: Input, number: int, pending: dict[str, str]) -> _Plan:
     event = Event(item.type, item.body)
     busy = head["status"] != "idle" or head["wake"]
     if item.type == events.USER_MESSAGE:
@@ -70,15 +103,15 @@ def _plan(head: Row, item: Input, number: int, pending: list[str]) -> _Plan:
         return _Plan(event, item, processed=False, step=True, wake=True, control=control)
     if item.type == events.USER_INTERRUPT:
         return _Plan(event, item, processed=not busy, control=busy)
-    if item.type == events.USER_CUSTOM_TOOL_RESULT:
-        use_id = item.body.get("custom_tool_use_id")
-        if use_id not in pending:
+    if item.type in _ANSWERS:
+        name, noun = _ANSWERS[item.type]
+        use_id = str(item.body.get(name))
+        if pending.pop(use_id, None) != item.type:
             raise InvalidRequest(
-                f"No custom tool call {use_id!r} waits for a result.",
-                field=f"events.{number}.custom_tool_use_id",
-                help_text="Use the id of an agent.custom_tool_use event of the last turn, and answer it once.",
+                f"No {noun} {use_id!r} waits for this.",
+                field=f"events.{number}.{name}",
+                help_text="Use an id of stop_reason.event_ids in the last session.status_idle, and answer it once.",
             )
-        pending.remove(str(use_id))
         return _Plan(event, item, processed=True, wake=True)
     raise InvalidRequest(f"Events of type {item.type!r} are not supported.", field=f"events.{number}.type")
 

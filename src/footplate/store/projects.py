@@ -54,6 +54,7 @@ class ProjectChanges(ProjectUnit):
         branch: str | None,
         trust: Trust,
         metadata: dict[str, str],
+        permissions: JsonObject | None = None,
     ) -> Project:
         async with _unique(name):
             row = await self._connection.fetchrow(
@@ -66,6 +67,7 @@ class ProjectChanges(ProjectUnit):
                 branch,
                 trust,
                 metadata,
+                permissions or {},
             )
         return project(_found(row, "project", ""))
 
@@ -78,7 +80,7 @@ class ProjectChanges(ProjectUnit):
         new = change(old)
         async with _unique(new.name):
             row = await self._connection.fetchrow(
-                SQL["update_project"], project_id, new.name, new.branch, new.trust, new.metadata
+                SQL["update_project"], project_id, new.name, new.branch, new.trust, new.metadata, new.permissions
             )
         return project(_found(row, "project", project_id))
 

@@ -8,12 +8,13 @@ from footplate.domain.errors import NotFound
 from footplate.domain.events import Position
 from footplate.domain.files import StoredFile
 from footplate.domain.pages import Page
+from footplate.domain.permissions import Written
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.projects import Project, Workspace
 from footplate.domain.services import EventPage, SessionFilter
 from footplate.domain.turns import Session, Turn
-from footplate.store import files, projects, records
+from footplate.store import files, policies, projects, records
 from footplate.store.archives import Archives
 from footplate.store.database import Database
 from footplate.store.lineage import Lineages, Stretch
@@ -56,6 +57,11 @@ class Reads:
 
     async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
         return await self._page(records.environment, "environments", principal, page)
+
+    async def policy(self, principal: Principal) -> Written:
+        """An organisation that never wrote rules has none."""
+        row = await self._database.fetchrow("policy", principal.organisation)
+        return Written({}) if row is None else policies.written(row)
 
     async def project(self, principal: Principal, project_id: str) -> Project:
         return await self._one(projects.project, "project", project_id, "project", project_id, principal.organisation)

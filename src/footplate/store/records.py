@@ -72,6 +72,7 @@ def session(row: Row) -> Session:
         workspace_id=row["workspace_id"],
         bases=row["bases"],
         resources=row["resources"],
+        permissions=row["permissions"],
     )
 
 

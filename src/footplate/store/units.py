@@ -11,7 +11,7 @@ import structlog
 
 from footplate import failpoints
 from footplate.domain import events, ids
-from footplate.domain.agents import Agent, EnvironmentRecord
+from footplate.domain.agents import Agent, EnvironmentRecord, shown
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject, clean_object
@@ -19,7 +19,7 @@ from footplate.domain.principals import Principal
 from footplate.domain.projects import NO_PROJECTS, Choice
 from footplate.domain.services import Accepted, Answer, Arrival, Attempt, ForkPoint, Input
 from footplate.domain.turns import Mode, Session
-from footplate.store import files, imports, projects, records
+from footplate.store import files, imports, policies, projects, records
 from footplate.store.archives import Archives
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.deleting import delete_session
@@ -60,7 +60,7 @@ class Units:
             log.warning("answer not forgotten", action="answer.kept", answer=answer_id)
 
 
-class Unit(projects.ProjectChanges, files.FileChanges):
+class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
     def __init__(
         self,
         connection: Connection,
@@ -217,6 +217,7 @@ class Unit(projects.ProjectChanges, files.FileChanges):
         inputs: Sequence[Input],
         mode: Mode = Mode.INTERACTIVE,
         choice: Choice = NO_PROJECTS,
+        permissions: JsonObject | None = None,
     ) -> tuple[Session, Accepted]:
         session_id = self._session_id = ids.new_id(ids.SESSION)
         project_ids = await projects.chosen(self._connection, principal, choice)
@@ -235,6 +236,7 @@ class Unit(projects.ProjectChanges, files.FileChanges):
             mode,
             list(project_ids),
             choice.workspace_id,
+            permissions or {},
         )
         if row is None:
             raise await self._no_environment(principal, environment_id)
@@ -295,7 +297,7 @@ class Unit(projects.ProjectChanges, files.FileChanges):
         if new.agent != old.agent:
             _refuse_running(old, "given other tools")
         await self._connection.execute(
-            SQL["update_session"], session_id, new.title, new.metadata, clean_object(new.agent)
+            SQL["update_session"], session_id, new.title, new.metadata, clean_object(new.agent), new.permissions
         )
         notice = Event(events.SESSION_UPDATED, changes)
         accepted = await append_notice(self._connection, principal, session_id, notice)
@@ -359,7 +361,7 @@ def _found(row: records.Row | None, noun: str, item_id: str) -> records.Row:
 
 def _changes(old: Session, new: Session) -> JsonObject | None:
     """What `session.updated` tells: the fields that changed, whole. None when nothing did."""
-    if (new.title, new.metadata, new.agent) == (old.title, old.metadata, old.agent):
+    if new == old:
         return None
     changes: JsonObject = {}
     if new.title != old.title:
@@ -367,7 +369,9 @@ def _changes(old: Session, new: Session) -> JsonObject | None:
     if new.metadata != old.metadata and new.metadata:
         changes["metadata"] = {**new.metadata}
     if new.agent != old.agent:
-        changes["agent"] = new.agent
+        changes["agent"] = shown(new.agent)
+    if new.permissions != old.permissions:
+        changes["permissions"] = new.permissions
     return changes
 
 

@@ -27,6 +27,7 @@ from footplate.engine.worker import run_worker
 from footplate.environments.opening import WORKSPACES, forget
 from footplate.environments.reaper.patrol import Patrol
 from footplate.environments.reaper.workspaces import Workspaces
+from footplate.gate.door import Gates
 from footplate.harness import registry
 from footplate.harness.fetching import Fetcher
 from footplate.proxy.models import ModelProxy
@@ -35,6 +36,7 @@ from footplate.store.expiry import Expiry
 from footplate.store.files import FileObjects, FileRemovals
 from footplate.store.leases import Leases
 from footplate.store.objects import Objects
+from footplate.store.policies import Rules
 from footplate.store.retention import Retention
 from footplate.store.retention_deletions import Deletions
 from footplate.store.session_log import SessionLog
@@ -103,6 +105,7 @@ async def run(settings: Settings) -> None:
                 live=_LiveTurns(await exits.enter_async_context(Live(settings.redis_url))),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
                 environments=chosen.environments,
+                gates=Gates(Rules(database)),
                 trees=trees,
                 writers=WriteLeases(database) if settings.named_directories else None,
                 sources=_Sources(FileObjects(database, objects), Fetcher(services.web, max_bytes=settings.file_bytes)),

@@ -78,7 +78,6 @@ async def a_message_with_every_kind_of_block(door: Door) -> None:
 @refused("SearchResultBlockParam")
 @refused("SystemMessageEventParams")
 @refused("UserDefineOutcomeEventParams")
-@refused("UserToolConfirmationEventParams", note="No call waits for one: `always_ask` is refused.")
 @refused("UserToolResultEventParams", note="The server runs the built-in tools itself.")
 @refused("UserInterruptEventParams", "session_thread_id", note="An interrupt stops all threads.")
 async def what_may_not_be_sent(door: Door) -> None:
@@ -91,7 +90,6 @@ async def what_may_not_be_sent(door: Door) -> None:
     for event in (
         {"type": "system.message", "content": [{"type": "text", "text": "x"}]},
         {"type": "user.define_outcome", "description": "d", "rubric": {"type": "text", "content": "c"}},
-        {"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "allow"},
         {"type": "user.tool_result", "tool_use_id": "sevt_1"},
     ):
         await _refuse(door, session_id, event, "events.0.type")
@@ -249,6 +247,31 @@ async def events_page_by_page_in_both_orders(door: Door) -> None:
     await door.refused(anthropic.NotFoundError, "sessions.events.list", "sesn_none")
 
 
+@supported("UserToolConfirmationEventParams", "tool_use_id", "result", "deny_message")
+@supported("events", "user.tool_confirmation")
+async def a_call_that_waits_for_a_person(door: Door) -> None:
+    asking: Any = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
+    session = await door.session((await door.agent(tools=[asking])).id)
+    received = await door.turn(session.id, "probe-work")
+    (use,) = [event for event in received if event.type == "agent.tool_use"]
+    equal((use.evaluated_permission, received[-1].stop_reason.type), ("ask", "requires_action"))
+    equal(received[-1].stop_reason.event_ids, [use.id])
+    yes = {"type": "user.tool_confirmation", "tool_use_id": use.id, "result": "allow"}
+    no = {**yes, "result": "deny", "deny_message": "Not today."}
+    await _refuse(door, session.id, {**yes, "deny_message": "x"}, "events.0")
+    await _refuse(door, session.id, {**yes, "tool_use_id": "sevt_1"}, "events.0.tool_use_id")
+    sent: list[Any] = []
+
+    async def allow() -> None:
+        sent.extend((await _send(door, session.id, yes)).data)
+
+    received = await door.watch(session.id, allow)
+    (result,) = [event for event in received if event.type == "agent.tool_result"]
+    equal((result.tool_use_id, result.content[0].text.strip()), (use.id, "hello"))
+    equal([event.id for event in (await _send(door, session.id, yes)).data], [sent[0].id])
+    await door.refused(anthropic.ConflictError, "sessions.events.send", session.id, events=[no])
+
+
 @supported("events", "agent.mcp_tool_use", "agent.mcp_tool_result")
 async def a_tool_of_an_mcp_server_in_a_turn(door: Door) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -271,7 +294,7 @@ async def a_tool_of_an_mcp_server_in_a_turn(door: Door) -> None:
 @different("events", "span.outcome_evaluation_start", note="Never sent: no outcomes.")
 @different("events", "span.outcome_evaluation_ongoing", note="Never sent: no outcomes.")
 @different("events", "span.outcome_evaluation_end", "user.define_outcome", note="Never sent: no outcomes.")
-@different("events", "system.message", "user.tool_confirmation", "user.tool_result", note="Never sent: refused.")
+@different("events", "system.message", "user.tool_result", note="Never sent: refused.")
 @different("events", "workflow_run.created", "workflow_run.error", note="Never sent: no workflow runs.")
 @different("events", "workflow_run.phase_started", "workflow_run.phase_ended", note="Never sent: no workflow runs.")
 @different("events", "workflow_run.status_running", note="Never sent: no workflow runs.")

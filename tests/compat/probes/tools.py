@@ -10,7 +10,6 @@ from tests.compat.registry import different, refused, supported
 _BUILT_IN = ("bash", "edit", "glob", "grep", "read", "write")
 _ALLOW = {"type": "always_allow"}
 _ASK = {"type": "always_ask"}
-_ASKED = "`always_allow` has to be given: by default the reference asks a person, and there is no gate yet."
 _SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "minProperties": 1}
 _WEATHER = {"type": "custom", "name": "get_weather", "description": "The weather.", "input_schema": _SCHEMA}
 
@@ -43,23 +42,21 @@ async def the_toolset_tool_by_tool(door: Door) -> None:
     await _refuse(door, [TOOLSET, TOOLSET], "tools")
 
 
-@refused("AlwaysAskPolicyParam", note="There is no gate yet that could hold a call.")
-@refused("AutoPolicyParam", note="There is no gate yet that could hold a call.")
-async def what_nothing_could_enforce(door: Door) -> None:
-    for policy in ("always_ask", "auto"):
-        asking = {"permission_policy": {"type": policy}}
-        where = "tools.0.configs.0.permission_policy"
-        await _refuse(door, [{**TOOLSET, "configs": [{"name": "bash", **asking}]}], where)
-        await _refuse(door, [{**TOOLSET, "default_config": asking}], "tools.0.default_config.permission_policy")
+@supported("AlwaysAskPolicyParam")
+@refused("AutoPolicyParam", note="Nobody is named who would judge.")
+async def what_a_person_is_asked_about(door: Door) -> None:
+    agent = await door.agent(tools=[{**TOOLSET, "configs": [{"name": "bash", "permission_policy": _ASK}]}])
+    equal({one.name: one.permission_policy.type for one in agent.tools[0].configs}["bash"], "always_ask")
+    asking = {"permission_policy": {"type": "auto"}}
+    await _refuse(door, [{**TOOLSET, "configs": [{"name": "bash", **asking}]}], "tools.0.configs.0.permission_policy")
+    await _refuse(door, [{**TOOLSET, "default_config": asking}], "tools.0.default_config.permission_policy")
 
 
 @supported("URLMCPServerParams", "name", note="Servers that a model could not tell apart are refused.")
 @supported("URLMCPServerParams", "url", note="Internal addresses are reached if the operator allows them.")
 @supported("MCPToolsetParams", "mcp_server_name", "configs", "default_config")
-@supported("MCPToolConfigParams", "name", "enabled")
-@supported("MCPToolsetDefaultConfigParams", "enabled")
-@different("MCPToolConfigParams", "permission_policy", note=_ASKED)
-@different("MCPToolsetDefaultConfigParams", "permission_policy", note=_ASKED)
+@supported("MCPToolConfigParams", "name", "enabled", "permission_policy")
+@supported("MCPToolsetDefaultConfigParams", "enabled", "permission_policy")
 async def tools_of_an_mcp_server(door: Door) -> None:
     server = {"type": "url", "name": "m", "url": "https://mcp.example.com/mcp"}
     toolset: Any = {"type": "mcp_toolset", "mcp_server_name": "m", "default_config": {"permission_policy": _ALLOW}}
@@ -70,13 +67,13 @@ async def tools_of_an_mcp_server(door: Door) -> None:
     equal([(one.name, one.enabled) for one in shown.configs], [("a", False), ("b", True)])
     equal([(one.name, one.url) for one in agent.mcp_servers], [("m", server["url"])])
     await _refuse(door, [toolset], "tools.0.mcp_server_name")
-    for given, field in (
-        ({"type": "mcp_toolset", "mcp_server_name": "m"}, "tools.0"),
-        ({**toolset, "default_config": {"permission_policy": _ASK}}, "tools.0.default_config.permission_policy"),
-        ({**toolset, "configs": [{"name": "a", "permission_policy": _ASK}]}, "tools.0.configs.0.permission_policy"),
-    ):
-        refusal, more = anthropic.BadRequestError, {"mcp_servers": [server], "tools": [given]}
-        await door.refused(refusal, "agents.create", name="A", model=MODEL, field=field, **more)
+    plain: Any = {"type": "mcp_toolset", "mcp_server_name": "m"}
+    agent = await door.agent(mcp_servers=[server], tools=[{**plain, "configs": [{"name": "a"}]}])
+    (shown,) = agent.tools
+    equal(
+        (shown.default_config.permission_policy.type, shown.configs[0].permission_policy.type),
+        ("always_ask", "always_ask"),
+    )
     for fields in ({"url": "ftp://x"}, {"url": "https://me:secret@example.com"}):
         refusal, more = anthropic.BadRequestError, {"mcp_servers": [{**server, **fields}]}
         await door.refused(refusal, "agents.create", name="A", model=MODEL, field="mcp_servers.0.url", **more)

@@ -29,9 +29,11 @@ from footplate.engine.turn import Limits, Parts, TurnRunner
 from footplate.engine.wake import TemporalWaker, workflow_id
 from footplate.engine.worker import run_worker
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
+from footplate.gate.door import Gates
 from footplate.proxy.models import ModelProxy
 from footplate.stack.leftovers import wait_until
 from footplate.store.leases import Leases
+from footplate.store.policies import Rules
 from footplate.store.write_leases import WriteLeases
 from footplate.stream.nudges import NudgeListener, Nudger
 from footplate.stream.publisher import Live
@@ -94,6 +96,7 @@ class Engine:
                 live=_LiveTurns(live),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
                 environments=environments,
+                gates=Gates(Rules(self.cell.database)),
                 trees=trees,
                 writers=WriteLeases(self.cell.database),
                 files_of_each_call=False,

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from footplate.domain import ids
 from footplate.domain.errors import Conflict, NotFound
+from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
 from footplate.domain.projects import Choice, Project, Trust, Workspace
 
@@ -56,6 +57,7 @@ class TwinProjectUnit:
         branch: str | None,
         trust: Trust,
         metadata: dict[str, str],
+        permissions: JsonObject | None = None,
     ) -> Project:
         if any(known.name == name for known in self._projects.projects.values()):
             raise Conflict(f"There is a project named {name!r} already.")
@@ -71,6 +73,7 @@ class TwinProjectUnit:
             metadata=metadata,
             created_at=now,
             updated_at=now,
+            permissions=permissions or {},
         )
         self._projects.projects[project.id] = project
         return project

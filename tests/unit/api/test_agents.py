@@ -213,20 +213,13 @@ async def test_provider_prefix_and_parameters(http: httpx2.AsyncClient) -> None:
         ({"limits": {"max_iterations": "5"}}, "limits.max_iterations"),
         ({"tools": [MCP_TOOLSET]}, "tools.0.mcp_server_name"),
         ({"tools": [MCP_TOOLSET, MCP_TOOLSET], "mcp_servers": [SERVER]}, "tools"),
-        ({"tools": [{"type": "mcp_toolset", "mcp_server_name": "x"}], "mcp_servers": [SERVER]}, "tools.0"),
         (
-            {
-                "tools": [
-                    {**MCP_TOOLSET, "default_config": {"enabled": False}, "configs": [{"name": "a", "enabled": True}]}
-                ],
-                "mcp_servers": [SERVER],
-            },
-            "tools.0",
-        ),
-        (
-            {"tools": [{**MCP_TOOLSET, "configs": [{"name": "a", "permission_policy": {"type": "always_ask"}}]}]},
+            {"tools": [{**MCP_TOOLSET, "configs": [{"name": "a", "permission_policy": {"type": "auto"}}]}]},
             "tools.0.configs.0.permission_policy",
         ),
+        ({"permissions": {"deny": ["Bash(rm *)", "Bash("]}}, "permissions.deny.1"),
+        ({"permissions": {"allow": ["*"]}}, "permissions.allow.0"),
+        ({"permissions": {"maybe": []}}, "permissions.maybe"),
         ({"tools": [{**MCP_TOOLSET, "configs": [{"name": "a"}, {"name": "a"}]}]}, "tools.0.configs"),
         ({"tools": [{**CUSTOM, "name": "mcp__x__y"}]}, "tools.0.name"),
         ({"tools": [{"configs": []}]}, "tools.0.type"),
@@ -238,7 +231,7 @@ async def test_provider_prefix_and_parameters(http: httpx2.AsyncClient) -> None:
         ({"tools": [{**TOOLSET, "configs": [{"name": "sudo"}]}]}, "tools.0.configs.0.name"),
         ({"tools": [{**TOOLSET, "configs": [{"name": "web_search", "enabled": True}]}]}, "tools.0.configs.0.enabled"),
         (
-            {"tools": [{**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}]},
+            {"tools": [{**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "auto"}}]}]},
             "tools.0.configs.0.permission_policy",
         ),
         (

@@ -92,7 +92,7 @@ def _message(*blocks: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("event", "field"),
     [
-        ({"type": "user.tool_confirmation", "tool_use_id": "x", "result": "allow"}, "events.0.type"),
+        ({"type": "user.tool_confirmation", "tool_use_id": "x", "result": "maybe"}, "events.0.result"),
         ({"type": "user.define_outcome", "description": "x"}, "events.0.type"),
         ({"type": "user.tool_result", "tool_use_id": "x"}, "events.0.type"),
         ({"type": "system.message", "content": TEXT}, "events.0.type"),

@@ -13,6 +13,7 @@ from footplate.domain.events import Event, Position, Usage
 from footplate.domain.files import StoredFile
 from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
+from footplate.domain.permissions import Written
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.projects import NO_PROJECTS, Choice, Project, Workspace
@@ -58,6 +59,7 @@ class World:
     inputs: list[Input] = field(default_factory=list)
     projects: ProjectWorld = field(default_factory=ProjectWorld)
     files: FileWorld = field(default_factory=FileWorld)
+    policies: dict[str, Written] = field(default_factory=dict)
     writes: int = 0
 
     def now(self) -> datetime:
@@ -121,6 +123,9 @@ class TwinReads:
 
     async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]:
         return _page(list(self._world.environments.values()), principal, page)
+
+    async def policy(self, principal: Principal) -> Written:
+        return self._world.policies.get(principal.organisation, Written({}))
 
     async def project(self, principal: Principal, project_id: str) -> Project:
         return self._world.projects.project(principal, project_id)
@@ -295,6 +300,10 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
     async def delete_environment(self, principal: Principal, environment_id: str) -> None:
         del self._world.environments[(await self._reads.environment(principal, environment_id)).id]
 
+    async def set_policy(self, principal: Principal, permissions: JsonObject) -> Written:
+        found = self._world.policies[principal.organisation] = Written(permissions, principal.id, self._world.now())
+        return found
+
     async def create_session(
         self,
         principal: Principal,
@@ -307,6 +316,7 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
         inputs: Sequence[Input],
         mode: Mode = Mode.INTERACTIVE,
         choice: Choice = NO_PROJECTS,
+        permissions: JsonObject | None = None,
     ) -> tuple[Session, Accepted]:
         await self._reads.environment(principal, environment_id)
         now = self._world.now()
@@ -326,6 +336,7 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
             mode=mode,
             project_ids=self._projects.chosen(principal, choice),
             workspace_id=choice.workspace_id,
+            permissions=permissions or {},
         )
         self._world.sessions[session.id] = session
         self._world.log[session.id] = []

@@ -1,11 +1,12 @@
 """Who wrote a rule matters less than what it says: deny, then ask, then allow."""
 
+from collections.abc import Mapping
 from itertools import product
 
 import pytest
 from tests.unit.gate.sayings import PLACE
 
-from footplate.domain.errors import InvalidRequest
+from footplate.domain.agents import resolve
 from footplate.domain.json import JsonObject
 from footplate.domain.permissions import Decision, Layer, Outcome
 from footplate.gate.calls import decide
@@ -38,14 +39,19 @@ def test_the_default_is_to_ask_and_any_layer_satisfies_it() -> None:
         assert _decide((layer, Outcome.ALLOW)).outcome is Outcome.ALLOW
 
 
+def _policies(*tools: JsonObject) -> Mapping[str, str]:
+    return resolve({"tools": [*tools]}, {}, default_harness="native").policies
+
+
 def _reference(tools: list[JsonObject], tool: str) -> str:
-    return decide(Policy(rules_of([*tools])), tool, {"command": "make"}, PLACE).outcome.value
+    return decide(Policy(rules_of(_policies(*tools))), tool, {"command": "make"}, PLACE).outcome.value
 
 
 def test_always_allow_and_always_ask() -> None:
     allow: JsonObject = {"type": "always_allow"}
     ask: JsonObject = {"type": "always_ask"}
-    assert _reference([{"type": TOOLSET}], "bash") == "allow"
+    assert _policies({"type": TOOLSET}) == {}
+    assert _reference([{"type": TOOLSET, "default_config": {"permission_policy": allow}}], "bash") == "allow"
     assert _reference([{"type": TOOLSET, "default_config": {"permission_policy": ask}}], "bash") == "ask"
     own: JsonObject = {
         "type": TOOLSET,
@@ -65,13 +71,12 @@ def test_always_allow_and_always_ask() -> None:
 
 
 def test_what_an_agent_always_asks_no_session_opens() -> None:
-    asked = rules_of([{"type": TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}])
+    ask: JsonObject = {"name": "bash", "permission_policy": {"type": "always_ask"}}
+    asked = rules_of(_policies({"type": TOOLSET, "configs": [ask]}))
     session = Policy.of({Layer.SESSION: {Outcome.ALLOW: ["Bash(make *)"]}}).rules
     assert judge(Policy([*asked, *session]), "make", PLACE).decision.outcome is Outcome.ASK
 
 
-def test_auto_is_refused() -> None:
-    tools: list[JsonObject] = [{"type": TOOLSET, "default_config": {"permission_policy": {"type": "auto"}}}]
-    with pytest.raises(InvalidRequest, match=r"tools\.0\.default_config\.permission_policy") as caught:
-        rules_of([*tools])
-    assert caught.value.help_text
+def test_what_nobody_can_judge_is_asked() -> None:
+    auto: JsonObject = {"type": TOOLSET, "default_config": {"permission_policy": {"type": "auto"}}}
+    assert _reference([auto], "bash") == "ask"

@@ -28,10 +28,12 @@ from footplate.domain.ports import (
     TurnContext,
 )
 from footplate.domain.turns import Outcome
+from footplate.environments import files
 from footplate.harness.native import mapping
 from footplate.harness.native.harness import NativeHarness
 from footplate.harness.native.models import AnyModel
 from footplate.harness.native.web.access import Web
+from footplate.testing.gates import ScriptedGate
 
 Chunk = str | dict[int, DeltaToolCall] | DeltaThinkingCalls
 
@@ -113,6 +115,16 @@ class LocalEnvironment:
 
     @property
     def root(self) -> str:
+        return str(self.path)
+
+    @property
+    def home(self) -> str:
+        return str(self.path)
+
+    async def real(self, paths: Sequence[str]) -> Sequence[str | None]:
+        return files.real(paths)
+
+    async def directory(self) -> str | None:
         return str(self.path)
 
     @property
@@ -227,6 +239,7 @@ class World:
     interrupt: asyncio.Event = field(default_factory=asyncio.Event)
     steering: list[SteerMessage] = field(default_factory=list)
     web: Web = field(default_factory=Web)
+    gate: ScriptedGate = field(default_factory=ScriptedGate)
     attempt: int = 0
     first_event: int = 0
 
@@ -248,6 +261,7 @@ class World:
             turn_events=list(self.log.events[self.first_event :]),
             log=self.log,
             environment=self.environment,
+            gate=self.gate,
             interrupt=self.interrupt,
             handover=self.log.handover,
             take_steering=take,
@@ -268,6 +282,12 @@ class World:
             "is_error": is_error,
         }
         self.log.events.append(Event(ev.USER_CUSTOM_TOOL_RESULT, body))
+
+    def confirm(self, event_id: str, result: str, message: str | None = None) -> None:
+        """As a person."""
+        said: JsonObject = {} if message is None else {"deny_message": message}
+        body: JsonObject = {"tool_use_id": event_id, "result": result, **said}
+        self.log.events.append(Event(ev.USER_TOOL_CONFIRMATION, body))
 
     @property
     def messages(self) -> list[ModelMessage]:

@@ -11,7 +11,7 @@ from footplate.api.replies import listing, reply
 from footplate.api.requests import read_body, read_nothing, read_query
 from footplate.api.routing import router_of
 from footplate.api.services import services_of
-from footplate.api.wire import answers, projects
+from footplate.api.wire import answers, permissions, projects
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.projects import ListProjects, ProjectCreate, ProjectUpdate
 from footplate.domain.pages import Page
@@ -37,6 +37,7 @@ async def create_project(request: Request, principal: Asking) -> Response:
             branch=branch,
             trust=Trust(body.trust),
             metadata=body.metadata,
+            permissions=permissions.stored(body.permissions),
         )
         return projects.answer(project), None
 

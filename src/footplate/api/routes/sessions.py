@@ -14,7 +14,7 @@ from footplate.api.requests import read_body, read_nothing, read_query
 from footplate.api.routes.files import check_files
 from footplate.api.routing import router_of
 from footplate.api.services import ApiServices, services_of
-from footplate.api.wire import agents, answers, files, multiagent, sessions
+from footplate.api.wire import agents, answers, files, multiagent, permissions, sessions
 from footplate.api.wire.events import inputs_of
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.projects import choice_of
@@ -52,6 +52,7 @@ async def create_session(request: Request, principal: Asking) -> Response:
             inputs=inputs,
             mode=Mode(body.mode),
             choice=choice,
+            permissions=permissions.stored(body.permissions),
         )
         if mounted:
             kept = await unit.change_resources(principal, session.id, lambda _: mounted)

@@ -22,12 +22,13 @@ from footplate.api.wire.base import (
 from footplate.api.wire.mcp_servers import McpServers, check_toolsets, normalise_servers
 from footplate.api.wire.multiagent import Multiagent
 from footplate.api.wire.multiagent import check_harness as check_subagents
+from footplate.api.wire.permissions import Permissions
 from footplate.api.wire.tools import Tools, normalise_tools
-from footplate.domain.agents import Agent
+from footplate.domain.agents import Agent, shown, unless_shown
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 
-EXTRAS: Final = ("harness", "role", "goal", "backstory", "limits", "model_parameters")
+EXTRAS: Final = ("harness", "role", "goal", "backstory", "limits", "model_parameters", "permissions")
 """Fields of ours. They appear in a definition only when they were set."""
 
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
@@ -84,6 +85,7 @@ class AgentCreate(Extras):
     metadata: Metadata = Field(default_factory=dict)
     execution_identity: ExecutionIdentity | None = None
     mcp_servers: McpServers | None = None
+    permissions: Permissions | None = None
     skills: OnlyEmpty = None
     multiagent: Multiagent | None = None
 
@@ -100,6 +102,7 @@ class AgentUpdate(Extras):
     metadata: MetadataPatch | None = None
     execution_identity: ExecutionIdentity | None = None
     mcp_servers: McpServers | None = None
+    permissions: Permissions | None = None
     skills: OnlyEmpty = None
     multiagent: Multiagent | None = None
 
@@ -184,10 +187,13 @@ def change_of(body: AgentUpdate, multiagent: JsonObject | None, *, default_harne
         fields["multiagent"] = multiagent
 
     def change(agent: Agent) -> Agent:
+        told = {**fields}
+        if "tools" in told:
+            told["tools"] = unless_shown(told["tools"], agent.definition.get("tools"))
         metadata = agent.metadata
         if "metadata" in body.model_fields_set:
             metadata = patched(agent.metadata, body.metadata) if body.metadata is not None else {}
-        definition = checked(merge(agent.definition, fields))
+        definition = checked(merge(agent.definition, told))
         check_subagents(definition, default_harness)
         return replace(
             agent,
@@ -216,7 +222,7 @@ def answer(agent: Agent) -> JsonObject:
         "type": "agent",
         "version": agent.version,
         "name": agent.name,
-        **agent.definition,
+        **shown(agent.definition),
         "metadata": {**agent.metadata},
         "created_at": timestamp(agent.created_at),
         "updated_at": timestamp(agent.updated_at),

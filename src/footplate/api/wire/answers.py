@@ -63,6 +63,12 @@ class CustomToolAnswer(AnswerModel):
     input_schema: dict[str, JsonValue]
 
 
+class Permissions(AnswerModel):
+    deny: list[str] = []
+    ask: list[str] = []
+    allow: list[str] = []
+
+
 class Definition(AnswerModel):
     id: str
     type: Literal["agent"]
@@ -82,6 +88,21 @@ class Definition(AnswerModel):
     backstory: str | None = None
     limits: dict[str, JsonValue] | None = None
     model_parameters: dict[str, JsonValue] | None = None
+    permissions: Permissions | None = None
+
+
+class Policy(AnswerModel):
+    type: Literal["policy"]
+    layer: Literal["organisation"]
+    permissions: Permissions
+    updated_by: str | None
+    updated_at: datetime | None
+
+
+class ImportedPermissions(AnswerModel):
+    type: Literal["imported_permissions"]
+    permissions: Permissions
+    notes: list[str]
 
 
 class Dated(AnswerModel):
@@ -165,6 +186,7 @@ class Session(Dated):
     project_ids: list[str] = []
     workspace_id: str | None = None
     bases: dict[str, BaseAnswer] = {}
+    permissions: Permissions = Permissions()
 
 
 class Project(Dated):
@@ -175,6 +197,7 @@ class Project(Dated):
     url: str | None
     branch: str | None
     trust: Literal["nothing", "instructions", "all"]
+    permissions: Permissions = Permissions()
     metadata: dict[str, str]
 
 

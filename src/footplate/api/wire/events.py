@@ -1,15 +1,15 @@
 """Events on the wire: what may be sent into a session, and the names that a list may be filtered by."""
 
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, model_validator
 
 from footplate.api.wire.agents import TurnOverrides, fields_of
 from footplate.api.wire.base import Body, Context, Id, Moment, Parameters, Refused, Text, dumped
 from footplate.api.wire.content import MessageContent, ResultContent
 from footplate.domain import events
-from footplate.domain.json import Json
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.services import Accepted, Input
 from footplate.domain.turns import WhenBusy
 
@@ -105,7 +105,27 @@ class UserCustomToolResult(Body):
         )
 
 
-UserEvent: TypeAlias = UserMessage | UserInterrupt | UserCustomToolResult
+class UserToolConfirmation(Body):
+    """A person's word on a call that waits for it."""
+
+    type: Literal["user.tool_confirmation"]
+    tool_use_id: Id
+    result: Literal["allow", "deny"]
+    deny_message: Annotated[Text, StringConstraints(max_length=10_000)] | None = None
+
+    @model_validator(mode="after")
+    def _only_with_deny(self) -> Self:
+        if self.deny_message is not None and self.result != "deny":
+            raise ValueError("`deny_message` goes with `deny` alone")
+        return self
+
+    def to_input(self) -> Input:
+        said: JsonObject = {} if self.deny_message is None else {"deny_message": self.deny_message}
+        body: JsonObject = {"tool_use_id": self.tool_use_id, "result": self.result, **said}
+        return Input(type=events.USER_TOOL_CONFIRMATION, body=body)
+
+
+UserEvent: TypeAlias = UserMessage | UserInterrupt | UserToolConfirmation | UserCustomToolResult
 
 
 class SendEvents(Body):

@@ -19,6 +19,7 @@ from footplate.api.wire.base import (
     timestamp,
 )
 from footplate.api.wire.lists import PageSize
+from footplate.api.wire.permissions import Permissions, shown, stored
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.projects import (
@@ -60,6 +61,7 @@ class ProjectCreate(Body):
         "nothing"
     )
     metadata: Metadata = Field(default_factory=dict)
+    permissions: Permissions | None = None
 
 
 class ProjectUpdate(Body):
@@ -69,6 +71,7 @@ class ProjectUpdate(Body):
     branch: Place | None = None
     trust: TrustName = KEPT
     metadata: MetadataPatch | None = None
+    permissions: Permissions | None = None
 
 
 class WorkspaceCreate(Body):
@@ -128,6 +131,7 @@ def change_of_project(body: ProjectUpdate) -> Callable[[Project], Project]:
             branch=branch if "branch" in given else project.branch,
             trust=Trust(body.trust) if "trust" in given else project.trust,
             metadata=patched(project.metadata, body.metadata or {}),
+            permissions=stored(body.permissions) if "permissions" in given else project.permissions,
         )
 
     return change
@@ -172,6 +176,7 @@ def answer(project: Project) -> JsonObject:
         "url": project.url,
         "branch": project.branch,
         "trust": project.trust.value,
+        "permissions": shown(project.permissions),
         "metadata": {**project.metadata},
         "created_at": timestamp(project.created_at),
         "updated_at": timestamp(project.updated_at),

@@ -29,8 +29,11 @@ from footplate.api.wire.events import MAX_INITIAL_EVENTS, UserMessage
 from footplate.api.wire.files import FileResources
 from footplate.api.wire.mcp_servers import McpServers, check_toolsets, normalise_servers
 from footplate.api.wire.multiagent import AgentReference, shape_of
+from footplate.api.wire.permissions import Permissions, stored
+from footplate.api.wire.permissions import shown as shown_rules
 from footplate.api.wire.projects import OrderedIds
 from footplate.api.wire.tools import Tools, normalise_tools
+from footplate.domain.agents import shown, unless_shown
 from footplate.domain.events import Usage
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.turns import Session, SessionStatus
@@ -68,6 +71,7 @@ class SessionCreate(Body):
     project_ids: OrderedIds | None = None
     workspace_id: Annotated[Id | None, Field(description="Instead: the projects of a workspace, as it is now.")] = None
     initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS, default_factory=list)]
+    permissions: Permissions | None = None
     resources: FileResources | None = None
     vault_ids: OnlyEmpty = None
     budget: Refused = None
@@ -84,6 +88,7 @@ class SessionUpdate(Body):
     title: Title | None = None
     metadata: MetadataPatch | None = None
     agent: SessionAgentUpdate = KEPT
+    permissions: Permissions | None = None
     vault_ids: OnlyEmpty = None
     budget: Refused = None
 
@@ -95,7 +100,8 @@ def change_of(body: SessionUpdate) -> Callable[[Session], Session]:
             metadata = patched(session.metadata, body.metadata) if body.metadata is not None else {}
         title = body.title if "title" in body.model_fields_set else session.title
         agent = _changed(session.agent, body.agent) if "agent" in body.model_fields_set else session.agent
-        return replace(session, title=title, metadata=metadata, agent=agent)
+        rules = stored(body.permissions) if "permissions" in body.model_fields_set else session.permissions
+        return replace(session, title=title, metadata=metadata, agent=agent, permissions=rules)
 
     return change
 
@@ -103,7 +109,7 @@ def change_of(body: SessionUpdate) -> Callable[[Session], Session]:
 def _changed(agent: JsonObject, update: SessionAgentUpdate) -> JsonObject:
     changed = {**agent}
     if "tools" in update.model_fields_set:
-        changed["tools"] = normalise_tools(update.tools)
+        changed["tools"] = unless_shown(normalise_tools(update.tools), agent.get("tools"))
     if "mcp_servers" in update.model_fields_set:
         changed["mcp_servers"] = normalise_servers(update.mcp_servers)
     check_toolsets(changed.get("mcp_servers"), changed.get("tools"), where="agent.")
@@ -130,7 +136,7 @@ def answer(session: Session) -> JsonObject:
     return {
         "id": session.id,
         "type": "session",
-        "agent": session.agent,
+        "agent": shown(session.agent),
         "environment_id": session.environment_id,
         "status": session.status.value,
         "title": session.title,
@@ -151,6 +157,7 @@ def answer(session: Session) -> JsonObject:
         "project_ids": [*session.project_ids],
         "workspace_id": session.workspace_id,
         "bases": {**session.bases},
+        "permissions": shown_rules(session.permissions),
     }
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from footplate.api.wire.base import Parameters, Text, optional_timestamp, timestamp
 from footplate.api.wire.events import MAX_EVENTS
 from footplate.api.wire.sessions import Status, stats, usage
+from footplate.domain.agents import shown
 from footplate.domain.json import JsonObject
 from footplate.domain.threads import Thread, primary_id
 from footplate.domain.turns import Session, SessionStatus
@@ -44,7 +45,7 @@ def answer(session: Session) -> JsonObject:
         **_shared(session),
         "id": primary_id(session.id),
         "parent_thread_id": None,
-        "agent": {name: value for name, value in session.agent.items() if name not in _NOT_REPEATED},
+        "agent": {name: value for name, value in shown(session.agent).items() if name not in _NOT_REPEATED},
         "status": session.status.value,
         "stats": {**stats(session), "startup_seconds": 0.0},
         "usage": {**usage(session.usage), "active_seconds": session.active_seconds},
@@ -95,5 +96,5 @@ def _agent_of(session: Session, name: str) -> JsonObject:
     members = multiagent.get("agents") if isinstance(multiagent, dict) else None
     for member in members if isinstance(members, list) else []:
         if isinstance(member, dict) and member.get("name") == name:
-            return member
+            return shown(member)
     return {**_UNKNOWN, "name": name}

@@ -1,7 +1,7 @@
 """Tools of an agent: the built-in toolset, toolsets of its MCP servers, and custom tools."""
 
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal, Self, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -10,7 +10,6 @@ from pydantic import (
     StringConstraints,
     TypeAdapter,
     ValidationError,
-    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -21,25 +20,24 @@ from footplate.domain.agents import BUILT_IN_TOOLS, CUSTOM, TOOLSET, WEB_TOOLS
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 
-ALLOW: Final[JsonObject] = {"type": "always_allow"}
 MAX_TOOLS: Final = 256
 
 ToolName = Literal["bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search"]
 
 
 class Policy(Body):
-    """Only `always_allow`: asking a person needs a gate that holds the call."""
-
     type: Literal["always_allow", "always_ask", "auto"]
 
 
-def _allowing(policy: Policy | None) -> Policy | None:
-    if policy is not None and policy.type != "always_allow":
-        raise PydanticCustomError(UNSUPPORTED, "only `always_allow` is supported by this server")
+def _judged(policy: Policy | None) -> Policy | None:
+    if policy is not None and policy.type == "auto":
+        raise PydanticCustomError(
+            UNSUPPORTED, "`auto` is not supported by this server: nobody is named who would judge"
+        )
     return policy
 
 
-PermissionPolicy = Annotated[Policy | None, AfterValidator(_allowing)]
+PermissionPolicy = Annotated[Policy | None, AfterValidator(_judged)]
 
 
 class ToolConfig(Body):
@@ -84,18 +82,25 @@ class Toolset(Body):
         for name in BUILT_IN_TOOLS:
             config = given.get(name)
             if name in WEB_TOOLS:
-                configs.append(_config(name, enabled=bool(config and config.enabled)))
+                configs.append(_config(name, config, enabled=bool(config and config.enabled)))
             elif config is not None:
-                configs.append(_config(name, enabled=default if config.enabled is None else config.enabled))
+                configs.append(_config(name, config, enabled=default if config.enabled is None else config.enabled))
         return {
             "type": TOOLSET,
             "configs": configs,
-            "default_config": {"enabled": default, "permission_policy": dict(ALLOW)},
+            "default_config": {"enabled": default, **_policy(self.default_config)},
         }
 
 
-def _config(name: str, *, enabled: bool) -> JsonObject:
-    return {"type": name, "name": name, "enabled": enabled, "permission_policy": dict(ALLOW)}
+def _config(name: str, config: ToolConfig | None, *, enabled: bool) -> JsonObject:
+    return {"type": name, "name": name, "enabled": enabled, **_policy(config)}
+
+
+def _policy(config: "ToolConfig | DefaultToolConfig | McpToolConfig | None") -> JsonObject:
+    """What nobody said stays unsaid: it is no rule."""
+    if config is None or config.permission_policy is None:
+        return {}
+    return {"permission_policy": {"type": config.permission_policy.type}}
 
 
 class SchemaHead(Body):
@@ -157,31 +162,12 @@ def _named_once(configs: list[McpToolConfig] | None) -> list[McpToolConfig] | No
 
 
 class McpToolset(Body):
-    """Tools of one of the agent's MCP servers. By default the reference asks a person before each call; nobody can be
-    asked here yet, so whoever wants them run has to say so.
-    """
+    """Tools of one of the agent's MCP servers. By default a person is asked before each call."""
 
     type: Literal["mcp_toolset"]
     mcp_server_name: ServerName
     configs: Annotated[list[McpToolConfig] | None, Field(max_length=MAX_TOOLS), AfterValidator(_named_once)] = None
     default_config: DefaultToolConfig | None = None
-
-    @model_validator(mode="after")
-    def _all_allowed(self) -> Self:
-        default = self.default_config or DefaultToolConfig()
-        if default.permission_policy is not None:
-            return self
-        enabled = default.enabled is not False
-        asked = next((config.name for config in self.configs or [] if _asks(config, default=enabled)), None)
-        if enabled or asked is not None:
-            what = "its tools" if enabled else f"{asked!r}"
-            raise PydanticCustomError(
-                UNSUPPORTED,
-                "by default a person is asked before {what} may run, which this server does not support yet; allow it "
-                "with `permission_policy` `always_allow`",
-                {"what": what},
-            )
-        return self
 
     def normalised(self) -> JsonObject:
         default = self.default_config is None or self.default_config.enabled is not False
@@ -189,7 +175,7 @@ class McpToolset(Body):
             {
                 "name": config.name,
                 "enabled": default if config.enabled is None else config.enabled,
-                "permission_policy": dict(ALLOW),
+                **_policy(config),
             }
             for config in self.configs or []
         ]
@@ -197,13 +183,8 @@ class McpToolset(Body):
             "type": mcp.TOOLSET,
             "mcp_server_name": self.mcp_server_name,
             "configs": configs,
-            "default_config": {"enabled": default, "permission_policy": dict(ALLOW)},
+            "default_config": {"enabled": default, **_policy(self.default_config)},
         }
-
-
-def _asks(config: McpToolConfig, *, default: bool) -> bool:
-    enabled = default if config.enabled is None else config.enabled
-    return enabled and config.permission_policy is None
 
 
 AnyTool: TypeAlias = Toolset | McpToolset | CustomTool

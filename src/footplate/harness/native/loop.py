@@ -25,23 +25,24 @@ from footplate.domain import events as ev
 from footplate.domain.errors import HandOver
 from footplate.domain.events import Event, Usage
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.permissions import Decision
+from footplate.domain.permissions import Outcome as Gated
 from footplate.domain.ports import Entry, SteerMessage, TurnContext
 from footplate.domain.turns import Outcome
-from footplate.harness import endings
-from footplate.harness.leftovers import STOPPED
+from footplate.harness import approvals, endings
+from footplate.harness.leftovers import INTERRUPTED, STOPPED
 from footplate.harness.native import commands, errors, mapping, outcomes, recovery, tools
 from footplate.harness.native.arguments import arguments_of, invalid_arguments
 from footplate.harness.native.interrupt import Interrupted, unless_interrupted
 from footplate.harness.native.mapping import Conversation
 from footplate.harness.native.models import AnyModel
-from footplate.harness.native.recovery import Waiting
+from footplate.harness.native.recovery import Todo, Waiting
 from footplate.harness.native.reply import Reply
 from footplate.harness.native.web.access import Web
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.servers import Servers
 
-_INTERRUPTED = "Interrupted by the user while the call was running. It may have taken effect in part."
 _NOT_RUN = "Not run: the user interrupted the turn."
 
 
@@ -131,7 +132,7 @@ class Loop:
         )
         self._responses += 1
         if response.tool_calls:
-            return await self._run_calls(response.tool_calls)
+            return await self._run_calls([Todo(call) for call in response.tool_calls])
         return await self._finish(response)
 
     async def _finish(self, response: ModelResponse) -> Outcome | None:
@@ -152,38 +153,73 @@ class Loop:
         )
         return endings.interrupted(partial.text or "" if partial else "")
 
-    async def _run_calls(self, calls: Sequence[ToolCallPart], asked: Sequence[Waiting] = ()) -> Outcome | None:
-        """One after the other; what only the client can answer is asked, and waited for when the rest is done."""
+    async def _run_calls(self, todo: Sequence[Todo], asked: Sequence[Waiting] = ()) -> Outcome | None:
+        """One after the other; what only somebody outside can answer is asked, and waited for when the rest is done."""
         waiting = [*asked]
-        custom = {tool.name for tool in self.turn.config.custom_tools}
-        for index, call in enumerate(calls):
-            rest = calls[index + 1 :]
+        for index, item in enumerate(todo):
+            rest = todo[index + 1 :]
             if self.turn.interrupt.is_set():
-                return await self._stop([], [], calls[index:], waiting)
+                return await self._stop([], [], todo[index:], waiting)
             if self.turn.handover.is_set():
                 raise HandOver
             await failpoints.hit("before_intent")
-            given = arguments_of(call)
-            if call.tool_name in custom and given is not None:
-                ask = ev.custom_tool_use(call.tool_name, given, call_id=call.tool_call_id)
-                await self._append([ask])
-                waiting.append(Waiting(call, ask.id))
+            passed = await self._let_through(item, waiting)
+            if passed is None:
                 continue
-            use = self._use(call, given or {})
-            await self._append([use])
-            await failpoints.hit("after_intent")
-            try:
-                output = await unless_interrupted(self.turn.interrupt, self._execute(call))
-            except Interrupted:
-                return await self._stop(*self._result(use, call, tools.failed(_INTERRUPTED)), rest, waiting)
+            use, output = passed
+            untold = [use] if output is not None and item.allowed is None else []
+            if output is None:
+                await failpoints.hit("after_intent")
+                try:
+                    output = await unless_interrupted(self.turn.interrupt, self._execute(item.call))
+                except Interrupted:
+                    return await self._stop(*self._result(use, item.call, tools.failed(INTERRUPTED)), rest, waiting)
             await failpoints.hit("before_result_commit")
-            outcome = await self._commit(*self._result(use, call, output), leads_on=not rest and not waiting)
+            events, entries = self._result(use, item.call, output)
+            outcome = await self._commit([*untold, *events], entries, leads_on=not rest and not waiting)
             await failpoints.hit("after_result_commit")
             if not rest and not waiting:
                 return outcome
         if self.turn.interrupt.is_set():
             return await self._stop([], [], [], waiting)
         return endings.awaiting([item.event_id for item in waiting])
+
+    async def _let_through(self, item: Todo, waiting: list[Waiting]) -> tuple[Event, tools.ToolOutput | None] | None:
+        """The call's event, which is in the log if the call may start. If it may not, the event comes with what the
+        model hears instead of a result, and neither is in the log yet. None: it waits for somebody.
+        """
+        call, given = item.call, arguments_of(item.call)
+        decision = None if given is None else await self._decision(call, given)
+        if decision is not None and decision.outcome is Gated.DENY:
+            return item.allowed or self._use(call, given or {}, decision), tools.failed(decision.refusal)
+        if item.allowed is not None:
+            await self._append([], [approvals.started(self.turn.turn_id, call.tool_call_id, item.allowed)])
+            return item.allowed, None
+        if call.tool_name in self._custom and given is not None:
+            ask = ev.custom_tool_use(call.tool_name, given, call_id=call.tool_call_id)
+            await self._append([ask])
+            waiting.append(Waiting(call, ask.id))
+            return None
+        use = self._use(call, given or {}, decision)
+        if ev.asks(use):
+            await self._append([use], [approvals.asked(self.turn.turn_id, call.tool_call_id, use)])
+            await failpoints.hit("after_ask")
+            waiting.append(Waiting(call, use.id, use))
+            return None
+        await self._append([use])
+        return use, None
+
+    async def _decision(self, call: ToolCallPart, given: JsonObject) -> Decision | None:
+        """None: there is no such tool, and nothing to decide on."""
+        name = call.tool_name
+        is_servers = self.servers is not None and self.servers.names.of(name) is not None
+        if name not in self.turn.config.tools and name not in self._custom and not is_servers:
+            return None
+        return await self.turn.gate.decide(name, given)
+
+    @property
+    def _custom(self) -> set[str]:
+        return {tool.name for tool in self.turn.config.custom_tools}
 
     async def _commit(self, events: Sequence[Event], entries: Sequence[Entry], *, leads_on: bool) -> Outcome | None:
         if leads_on:
@@ -206,16 +242,19 @@ class Loop:
         self,
         events: Sequence[Event],
         entries: Sequence[Entry],
-        unstarted: Sequence[ToolCallPart],
+        unstarted: Sequence[Todo],
         waiting: Sequence[Waiting],
     ) -> Outcome:
         """Close every call that is still open: no model takes a conversation with a call and no result."""
-        closed = [
-            *entries,
-            *(self._return(call, tools.failed(_NOT_RUN)) for call in unstarted),
-            *(self._return(item.call, tools.failed(STOPPED)) for item in waiting),
-        ]
-        await self._append(events, mapping.mark_interrupted(closed))
+        told, closed = [*events], [*entries]
+        left = [(item.call, item.allowed, _NOT_RUN) for item in unstarted]
+        left += [(item.call, item.use, STOPPED if item.use is None else approvals.STOPPED) for item in waiting]
+        for call, use, text in left:
+            output = tools.failed(text)
+            if use is not None:
+                told += self._result(use, call, output)[0]
+            closed.append(self._return(call, output))
+        await self._append(told, mapping.mark_interrupted(closed))
         return endings.interrupted("")
 
     async def _steering(self) -> list[SteerMessage]:
@@ -239,11 +278,11 @@ class Loop:
             await self.turn.log.append(events, entries=entries, usage=usage)
             self.conversation.add(entries)
 
-    def _use(self, call: ToolCallPart, given: JsonObject) -> Event:
+    def _use(self, call: ToolCallPart, given: JsonObject, decision: Decision | None) -> Event:
         ref = self.servers.names.of(call.tool_name) if self.servers is not None else None
         if ref is not None:
-            return ev.mcp_tool_use(*ref, given, call_id=call.tool_call_id)
-        return ev.tool_use(call.tool_name, given, call_id=call.tool_call_id)
+            return ev.mcp_tool_use(*ref, given, call_id=call.tool_call_id, decision=decision)
+        return ev.tool_use(call.tool_name, given, call_id=call.tool_call_id, decision=decision)
 
     def _result(self, use: Event, call: ToolCallPart, output: tools.ToolOutput) -> tuple[list[Event], list[Entry]]:
         event = ev.result_of(

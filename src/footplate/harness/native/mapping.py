@@ -25,6 +25,8 @@ from pydantic_ai.messages import (
 
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports import Entry
+from footplate.harness import approvals
+from footplate.harness.approvals import Ledger
 from footplate.harness.native import content
 
 REQUEST: Final = "request"
@@ -57,6 +59,8 @@ class Conversation:
         """What all of this was made from."""
         self.lines: list[Line] = []
         self.messages: list[ModelMessage] = []
+        self.approvals = Ledger()
+        """Of the last response's calls: some models use a call's id again in their next one."""
         self._order: dict[str, int] = {}
         self._request: list[ModelRequestPart] = []
         """The parts of the last request. Added to in place: ten thousand messages may join one turn."""
@@ -66,6 +70,11 @@ class Conversation:
         for line in _parse(entries):
             self.lines.append(line)
             self._place(line)
+        for entry in entries:
+            if entry.kind == RESPONSE:
+                self.approvals.clear()
+            elif entry.kind == approvals.MARK:
+                self.approvals.note(entry)
         self.entries.extend(entries)
 
     def of_turn(self, turn_id: str) -> list[Line]:

@@ -16,6 +16,7 @@ from footplate.domain.agents import BUILT_IN_TOOLS
 from footplate.domain.events import Event
 from footplate.domain.json import Json
 from footplate.domain.ports import Entry
+from footplate.harness import approvals
 from footplate.harness.leftovers import LEFT_OPEN, UNANSWERED, UNKNOWN, answer_of, open_spans
 from footplate.harness.native import mapping
 from footplate.harness.native.mapping import Conversation
@@ -23,17 +24,28 @@ from footplate.harness.native.mapping import Conversation
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A custom tool's call that only the client can answer."""
+    """A call that somebody outside has to answer: a custom tool's by its result, one of ours by a word."""
 
     call: ToolCallPart
     event_id: str
+    use: Event | None = None
+    """Of one of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """A call that has not started."""
+
+    call: ToolCallPart
+    allowed: Event | None = None
+    """The event that asked for leave, which a person gave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
     events: tuple[Event, ...] = ()
     entries: tuple[Entry, ...] = ()
-    unstarted: tuple[ToolCallPart, ...] = ()
+    unstarted: tuple[Todo, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     needs_prompt: bool = False
     answer: ModelResponse | None = None
@@ -45,18 +57,20 @@ def settle(turn_id: str, conversation: Conversation, turn_events: Sequence[Event
     lines = conversation.of_turn(turn_id)
     spans = open_spans(turn_events)
     if not any(line.input == mapping.PROMPT for line in lines):
-        return Settlement(events=spans, entries=_abandoned(turn_id, conversation), needs_prompt=True)
+        events, entries = _abandoned(turn_id, conversation)
+        return Settlement(events=(*spans, *events), entries=entries, needs_prompt=True)
     last = lines[-1]
     if last.interrupted:
         return Settlement(events=spans, interrupted=True)
     if isinstance(last.message, ModelResponse) and not last.message.tool_calls:
         return Settlement(events=spans, answer=last.message)
-    return _settle_calls(turn_id, conversation.open_calls(), turn_events, spans)
+    return _settle_calls(turn_id, conversation, turn_events, spans)
 
 
 def _settle_calls(
-    turn_id: str, calls: Sequence[ToolCallPart], turn_events: Sequence[Event], spans: tuple[Event, ...]
+    turn_id: str, conversation: Conversation, turn_events: Sequence[Event], spans: tuple[Event, ...]
 ) -> Settlement:
+    ledger, words = conversation.approvals, approvals.answers(turn_events)
     since = _since_last_response(turn_events)
     uses = {str(event.body.get("call_id")): event for event in since if event.type in ev.TOOL_USES}
     asks = {str(event.body.get("call_id")): event for event in since if event.type == ev.AGENT_CUSTOM_TOOL_USE}
@@ -65,15 +79,30 @@ def _settle_calls(
     }
     events: list[Event] = [*spans]
     entries: list[Entry] = []
-    unstarted: list[ToolCallPart] = []
+    unstarted: list[Todo] = []
     waiting: list[Waiting] = []
-    for call in calls:
-        if use := uses.get(call.tool_call_id):
-            blocks: list[Json] = [ev.text_block(UNKNOWN)]
-            events.append(ev.result_of(use, blocks, is_error=True, call_id=call.tool_call_id))
-            entries.append(mapping.tool_return(turn_id, call, blocks, is_error=True))
-        elif (ask := asks.get(call.tool_call_id)) is None:
-            unstarted.append(call)
+
+    def close(call: ToolCallPart, use: Event, text: str) -> None:
+        blocks: list[Json] = [ev.text_block(text)]
+        events.append(ev.result_of(use, blocks, is_error=True, call_id=call.tool_call_id))
+        entries.append(mapping.tool_return(turn_id, call, blocks, is_error=True))
+
+    for call in conversation.open_calls():
+        call_id = call.tool_call_id
+        if (asked := ledger.asked.get(call_id)) is not None:
+            word = words.get(asked.id)
+            if call_id in ledger.started:
+                close(call, asked, UNKNOWN)
+            elif word is None:
+                waiting.append(Waiting(call, asked.id, asked))
+            elif approvals.allows(word):
+                unstarted.append(Todo(call, asked))
+            else:
+                close(call, asked, approvals.denial(word))
+        elif use := uses.get(call_id):
+            close(call, use, UNKNOWN)
+        elif (ask := asks.get(call_id)) is None:
+            unstarted.append(Todo(call))
         elif answer := answers.get(ask.id):
             entries.append(_answered(turn_id, call, answer))
         else:
@@ -81,12 +110,18 @@ def _settle_calls(
     return Settlement(events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), waiting=tuple(waiting))
 
 
-def _abandoned(turn_id: str, conversation: Conversation) -> tuple[Entry, ...]:
+def _abandoned(turn_id: str, conversation: Conversation) -> tuple[tuple[Event, ...], tuple[Entry, ...]]:
     """Results for what an earlier turn left without one: no model takes a call that has none (K9)."""
-    return tuple(
-        mapping.tool_return(turn_id, call, [ev.text_block(_why_abandoned(call))], is_error=True)
-        for call in conversation.open_calls()
-    )
+    events: list[Event] = []
+    entries: list[Entry] = []
+    ledger = conversation.approvals
+    for call in conversation.open_calls():
+        asked = None if call.tool_call_id in ledger.started else ledger.asked.get(call.tool_call_id)
+        blocks: list[Json] = [ev.text_block(approvals.SUPERSEDED if asked is not None else _why_abandoned(call))]
+        if asked is not None:
+            events.append(ev.result_of(asked, blocks, is_error=True, call_id=call.tool_call_id))
+        entries.append(mapping.tool_return(turn_id, call, blocks, is_error=True))
+    return tuple(events), tuple(entries)
 
 
 def _why_abandoned(call: ToolCallPart) -> str:

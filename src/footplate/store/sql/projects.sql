@@ -1,8 +1,8 @@
 -- Projects and workspaces.
 
 -- name: insert_project
-insert into projects (id, organisation, name, path, url, branch, trust, metadata)
-values ($1, $2, $3, $4, $5, $6, $7, $8) returning *
+insert into projects (id, organisation, name, path, url, branch, trust, metadata, permissions)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9) returning *
 
 -- name: project
 select * from projects where id = $1 and organisation = $2
@@ -11,7 +11,7 @@ select * from projects where id = $1 and organisation = $2
 select * from projects where id = $1 and organisation = $2 for update
 
 -- name: update_project
-update projects set name = $2, branch = $3, trust = $4, metadata = $5, updated_at = now() where id = $1 returning *
+update projects set name = $2, branch = $3, trust = $4, metadata = $5, permissions = $6, updated_at = now() where id = $1 returning *
 
 -- name: archive_project
 update projects set archived_at = coalesce(archived_at, now()), updated_at = now()

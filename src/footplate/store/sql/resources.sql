@@ -67,8 +67,8 @@ delete from environments where id = $1 and organisation = $2 returning id
 -- No row when the organisation has no such environment, or has archived it.
 with session as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata,
-                          context, principal, mode, project_ids, workspace_id)
-    select $1, $2, $3, $4, $5, e.id, e.config, $7, $8, $9, $10, $11, $12, $13
+                          context, principal, mode, project_ids, workspace_id, permissions)
+    select $1, $2, $3, $4, $5, e.id, e.config, $7, $8, $9, $10, $11, $12, $13, $14
     from environments e where e.id = $6 and e.organisation = $2 and e.archived_at is null
     returning *
 ), head as (
@@ -83,7 +83,7 @@ from sessions s join session_heads h on h.session_id = s.id
 where s.id = $1 and s.organisation = $2
 
 -- name: update_session
-update sessions set title = $2, metadata = $3, agent = $4, updated_at = now() where id = $1
+update sessions set title = $2, metadata = $3, agent = $4, permissions = $5, updated_at = now() where id = $1
 
 -- name: archive_session
 update sessions set archived_at = coalesce(archived_at, now()), updated_at = now() where id = $1
@@ -95,16 +95,25 @@ with a as (delete from steps where session_id = $1), b as (delete from turns whe
      e as (delete from imports where session_id = $1)
 delete from sessions where id = $1
 
--- name: pending_custom
--- The turn's custom tool calls that have no result, whether it is parked by now or still runs.
-select call.event_id as id
+-- name: pending_calls
+-- The turn's calls that wait for an answer, whether it is parked by now or still runs: a custom tool's for its result, one
+-- of ours for a person's word.
+select call.event_id as id,
+       case call.type when 'agent.custom_tool_use' then 'user.custom_tool_result' else 'user.tool_confirmation' end as answer
 from turns t join events call on call.session_id = t.session_id and call.seq >= t.first_seq and call.turn_id = t.id
-where t.session_id = $1 and t.id = $2 and call.type = 'agent.custom_tool_use'
+where t.session_id = $1 and t.id = $2
+  and (call.type = 'agent.custom_tool_use'
+       or call.type in ('agent.tool_use', 'agent.mcp_tool_use') and call.body ->> 'evaluated_permission' = 'ask')
   and not exists (
       select from events e
-      where e.session_id = $1 and e.seq >= t.first_seq and e.type = 'user.custom_tool_result' and e.ref_seq is null
-        and e.body ->> 'custom_tool_use_id' = call.event_id)
+      where e.session_id = $1 and e.seq >= t.first_seq and e.ref_seq is null
+        and (e.type = 'user.custom_tool_result' and e.body ->> 'custom_tool_use_id' = call.event_id
+             or e.type = 'user.tool_confirmation' and e.body ->> 'tool_use_id' = call.event_id))
 order by call.seq
+
+-- name: confirmations
+select seq, event_id, type, turn_id, created_at, processed_at, body from events
+where session_id = $1 and type = 'user.tool_confirmation' and ref_seq is null and body ->> 'tool_use_id' = any($2::text[])
 
 -- name: key_principal
 select id, organisation, name, roles from api_keys where secret_hash = $1 and revoked_at is null

@@ -162,10 +162,10 @@ select exists (
     select from steps where session_id = $1 and state = 'queued' and when_busy = 'interrupt' and position >= $2
 ) as wanted
 
--- name: custom_answers
-select body ->> 'custom_tool_use_id' as id
+-- name: answered_calls
+select coalesce(body ->> 'custom_tool_use_id', body ->> 'tool_use_id') as id
 from events
-where session_id = $1 and seq >= $2 and type = 'user.custom_tool_result' and ref_seq is null
+where session_id = $1 and seq >= $2 and type in ('user.custom_tool_result', 'user.tool_confirmation') and ref_seq is null
 
 -- name: turn
 select t.* from turns t where t.session_id = $1 and t.organisation = $2 and t.id = $3

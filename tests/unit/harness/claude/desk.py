@@ -21,6 +21,7 @@ from footplate.environments.guardian import clock
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
 from footplate.harness.claude.harness import ClaudeHarness
 from footplate.testing import ScriptedModel
+from footplate.testing.gates import ScriptedGate
 from footplate.testing.scripts import Script
 
 TOOLS = ("bash", "read", "write", "edit", "glob", "grep")
@@ -46,6 +47,7 @@ class Desk:
     environment: GuardedEnvironment | None = None
     brought: Brought = field(default_factory=Brought)
     servers: tuple[McpServer, ...] = ()
+    gate: ScriptedGate = field(default_factory=ScriptedGate)
     custom_tools: tuple[CustomTool, ...] = ()
     subagents: tuple[Subagent, ...] = ()
     max_iterations: int = CONFIG.max_iterations
@@ -130,6 +132,7 @@ class Desk:
             turn_events=list(self.log.events[self.first_event :]),
             log=self.log,
             environment=environment,
+            gate=self.gate,
             interrupt=self.interrupt,
             take_steering=take,
             handover=self.handover,

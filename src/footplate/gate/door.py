@@ -1,0 +1,132 @@
+"""The gate of a turn: the rules that are in force now, the place that the turn works in, and a word on each call.
+
+Rules are read anew while a turn runs: what is forbidden at noon is forbidden to a turn that began in the morning. What
+cannot be read is no rule that allows anything: every call is denied until somebody mends it.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from footplate.domain import mcp
+from footplate.domain.agents import ResolvedConfig
+from footplate.domain.json import JsonObject
+from footplate.domain.permissions import TOOL_NAMES, Decision, Layer, Outcome, written
+from footplate.domain.ports import Environment, Gate
+from footplate.domain.running import Claim, RuleStore
+from footplate.gate.calls import decide
+from footplate.gate.errors import InvalidRule
+from footplate.gate.places import Place
+from footplate.gate.policy import Placed, Policy
+from footplate.gate.reference import rules_of
+from footplate.gate.rules import BASH, parse_rule
+
+FRESH: Final = 1.0
+"""Seconds for which rules that were read are good."""
+_MOST_ROUNDS: Final = 8
+NO_RULES: Final = "There are no rules: the environment is the boundary."
+_NOWHERE: Final = "It cannot be told in which directory the command would run."
+
+
+class Gates:
+    def __init__(self, rules: RuleStore) -> None:
+        self._rules = rules
+
+    def gate(self, claim: Claim, environment: Environment) -> Gate:
+        return TurnGate(self._rules, claim.organisation, claim.session_id, claim.config, environment)
+
+
+@dataclass(frozen=True, slots=True)
+class _InForce:
+    layers: Sequence[tuple[Layer, JsonObject]]
+    policy: Policy
+    are_written: bool
+    """Somebody wrote rules; what toolsets say of their own tools are none."""
+
+
+class TurnGate:
+    def __init__(
+        self,
+        rules: RuleStore,
+        organisation: str,
+        session_id: str,
+        config: ResolvedConfig,
+        environment: Environment,
+    ) -> None:
+        self._rules = rules
+        self._organisation = organisation
+        self._session_id = session_id
+        self._config = config
+        self._environment = environment
+        self._read: _InForce | None = None
+        self._read_at = 0.0
+
+    async def decide(self, tool: str, given: JsonObject, *, directory: str | None = None) -> Decision:
+        try:
+            rules = await self._in_force()
+        except InvalidRule as error:
+            return Decision(Outcome.DENY, f"A rule that is in force cannot be read. {error.message}")
+        server_s = tool.startswith(mcp.PREFIX)
+        if not rules.policy.rules and not server_s:
+            return Decision(Outcome.ALLOW, NO_RULES)
+        decision = await self._judged(rules.policy, tool, given, directory)
+        if decision.outcome is Outcome.ASK and decision.rule is None and not rules.are_written and not server_s:
+            return Decision(Outcome.ALLOW, NO_RULES)
+        return decision
+
+    async def _in_force(self) -> _InForce:
+        now = time.monotonic()
+        if self._read is not None and now - self._read_at < FRESH:
+            return self._read
+        layers = await self._rules.rules(self._organisation, self._session_id)
+        if self._read is None or self._read.layers != layers:
+            self._read = _in_force(layers, self._config)
+        self._read_at = now
+        return self._read
+
+    async def _judged(self, policy: Policy, tool: str, given: JsonObject, directory: str | None) -> Decision:
+        """Links are followed where the call would run. Which paths matter is known once they were asked for."""
+        environment, links = self._environment, _Links()
+        is_command = TOOL_NAMES.get(tool, tool) == BASH
+        if is_command and directory is None:
+            directory = await environment.directory()
+            if directory is None:
+                lost = decide(policy, tool, given, Place(root=environment.root, home=environment.home, links=links))
+                return lost if lost.outcome is Outcome.DENY else Decision(Outcome.ASK, _NOWHERE)
+        place = Place(root=environment.root, home=environment.home, links=links)
+        decision = decide(policy, tool, given, place, directory=directory)
+        for _ in range(_MOST_ROUNDS):
+            if not links.unknown:
+                break
+            paths = sorted(links.unknown)
+            links.learn(dict(zip(paths, await environment.real(paths), strict=True)))
+            decision = decide(policy, tool, given, place, directory=directory)
+        return decision
+
+
+class _Links:
+    """What is known of where paths lead. An unknown one leads nowhere that a rule could allow."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str | None] = {}
+        self.unknown: set[str] = set()
+
+    def real(self, path: str) -> str | None:
+        if path not in self._known:
+            self.unknown.add(path)
+        return self._known.get(path)
+
+    def learn(self, found: Mapping[str, str | None]) -> None:
+        self._known.update(found)
+        self.unknown -= found.keys()
+
+
+def _in_force(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig) -> _InForce:
+    rules = [
+        Placed(layer, parse_rule(text, outcome))
+        for layer, permissions in (*layers, (Layer.AGENT, config.permissions))
+        for outcome, texts in written(permissions).items()
+        for text in texts
+    ]
+    return _InForce(layers, Policy([*rules, *rules_of(config.policies)]), are_written=bool(rules))

@@ -1,0 +1,10 @@
+"""Permission rules of organisations, projects and sessions."""
+
+from footplate.store.migrations.script import run_sql
+
+revision = "0016"
+down_revision = "0014"
+
+
+def upgrade() -> None:
+    run_sql("0016_permissions.sql")

@@ -1,0 +1,42 @@
+"""Permission rules: the organisation's own, and all that are in force for a session."""
+
+from collections.abc import Sequence
+
+from footplate.domain.errors import NotFound
+from footplate.domain.json import JsonObject
+from footplate.domain.permissions import Layer, PolicyUnit, Written
+from footplate.domain.principals import Principal
+from footplate.store.database import SQL, Connection, Database
+from footplate.store.records import Row
+
+
+class Rules:
+    """The worker's side."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def rules(self, organisation: str, session_id: str) -> Sequence[tuple[Layer, JsonObject]]:
+        row = await self._database.fetchrow("rules", session_id, organisation)
+        if row is None:
+            raise NotFound("session", session_id)
+        return [
+            (Layer.ORGANISATION, row["organisation"] or {}),
+            *((Layer.PROJECT, permissions) for permissions in row["projects"]),
+            (Layer.SESSION, row["session"]),
+        ]
+
+
+class PolicyChanges(PolicyUnit):
+    """The part of a unit that writes them."""
+
+    _connection: Connection
+
+    async def set_policy(self, principal: Principal, permissions: JsonObject) -> Written:
+        row = await self._connection.fetchrow(SQL["set_policy"], principal.organisation, permissions, principal.id)
+        assert row is not None
+        return written(row)
+
+
+def written(row: Row) -> Written:
+    return Written(row["permissions"], row["principal"], row["updated_at"])

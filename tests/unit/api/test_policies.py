@@ -1,0 +1,47 @@
+"""Rules on the wire: written as a whole, refused with the position of what is wrong."""
+
+import httpx2
+from tests.unit.api.test_agents import create, refused
+
+RULES = {"deny": ["Bash(rm *)"], "ask": ["WebFetch"], "allow": ["Read(src/**)"]}
+
+
+async def test_the_organisations_rules(http: httpx2.AsyncClient) -> None:
+    empty = (await http.get("/v1/policies")).json()
+    assert empty["permissions"] == {"deny": [], "ask": [], "allow": []}
+    assert (empty["layer"], empty["updated_at"]) == ("organisation", None)
+    written = (await http.post("/v1/policies", json={"permissions": RULES})).json()
+    assert written["permissions"] == RULES
+    assert written["updated_by"]
+    assert (await http.get("/v1/policies")).json() == written
+    fewer = (await http.post("/v1/policies", json={"permissions": {"deny": ["Bash"]}})).json()
+    assert fewer["permissions"] == {"deny": ["Bash"], "ask": [], "allow": []}
+
+
+async def test_a_rule_that_cannot_be_read_is_refused_with_its_position(http: httpx2.AsyncClient) -> None:
+    rules = {"permissions": {"allow": ["Read", "Bash(npm run"]}}
+    field, message = await refused(http, "/v1/policies", rules)
+    assert field == "permissions.allow.1"
+    assert "at character 13" in message
+    assert (await http.get("/v1/policies")).json()["permissions"]["allow"] == []
+
+
+async def test_rules_of_an_agent(http: httpx2.AsyncClient) -> None:
+    agent = await create(http, permissions=RULES)
+    assert agent["permissions"] == RULES
+    changed = (await http.post(f"/v1/agents/{agent['id']}", json={"permissions": None})).json()
+    assert "permissions" not in changed
+
+
+async def test_rules_of_a_claude_settings_file(http: httpx2.AsyncClient) -> None:
+    settings = {
+        "permissions": {**RULES, "allow": ["Read(src/**)", "Write(src/**)"], "defaultMode": "acceptEdits"},
+        "model": "opus",
+    }
+    found = (await http.post("/v1/policies/import", json={"settings": settings})).json()
+    assert found["permissions"] == RULES
+    assert [note.split(":")[0] for note in found["notes"]] == ["permissions.allow[1]", "permissions.defaultMode"]
+    settings["permissions"] = {"deny": ["Bash("]}
+    field, message = await refused(http, "/v1/policies/import", {"settings": settings})
+    assert field == "permissions.deny[0]"
+    assert "at character" in message
