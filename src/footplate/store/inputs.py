@@ -58,7 +58,8 @@ async def append_inputs(
     if not plans:
         return Accepted(organisation=principal.organisation, session_id=session_id, positions=[*again.values()])
     accepted = await _write(connection, objects, principal, head, plans)
-    return replace(accepted, positions=[*again.values(), *accepted.positions])
+    new = iter(accepted.positions)
+    return replace(accepted, positions=[again.get(number) or next(new) for number in range(len(inputs))])
 
 
 async def _pending(connection: Connection, head: Row, inputs: Sequence[Input]) -> dict[str, str]:
