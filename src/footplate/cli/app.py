@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from footplate.cli import config, differing, files, keys, leaving, policy, projects, resources, serving, sessions, transcripts
+from footplate.cli import (
+    config,
+    differing,
+    files,
+    keys,
+    leaving,
+    policy,
+    projects,
+    resources,
+    serving,
+    sessions,
+    transcripts,
+)
 from footplate.cli.grouping import OWN, RESOURCES, SERVERS, SESSIONS, Grouped
 
 app = typer.Typer(

@@ -70,6 +70,9 @@ class Subagent:
     system: str
     tools: tuple[str, ...] = ()
     max_iterations: int = DEFAULT_MAX_ITERATIONS
+    permissions: JsonObject = field(default_factory=dict)
+    """Its own rules, and what its toolsets say, as of `ResolvedConfig`."""
+    policies: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +155,7 @@ def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
         else (),
         subagents=tuple(_load_subagent(kept) for kept in _objects(stored.get("subagents"))),
         permissions=_object(stored.get("permissions")),
-        policies={rule: str(policy) for rule, policy in _object(stored.get("policies")).items()},
+        policies=_texts(stored.get("policies")),
     )
 
 
@@ -166,6 +169,8 @@ def _subagent(agent: Mapping[str, Json]) -> Subagent:
         system=config.system,
         tools=config.tools,
         max_iterations=config.max_iterations,
+        permissions=config.permissions,
+        policies=config.policies,
     )
 
 
@@ -178,6 +183,8 @@ def _load_subagent(stored: Mapping[str, Json]) -> Subagent:
         system=str(stored["system"]),
         tools=tuple(str(name) for name in tools) if isinstance(tools, list) else (),
         max_iterations=_integer(stored.get("max_iterations"), DEFAULT_MAX_ITERATIONS),
+        permissions=_object(stored.get("permissions")),
+        policies=_texts(stored.get("policies")),
     )
 
 
@@ -292,6 +299,10 @@ def _object(value: Json) -> JsonObject:
 
 def _objects(value: Json) -> list[JsonObject]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _texts(value: Json) -> dict[str, str]:
+    return {name: str(text) for name, text in _object(value).items()}
 
 
 def _integer(value: Json, default: int) -> int:

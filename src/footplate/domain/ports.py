@@ -196,9 +196,12 @@ class Environment(Protocol):
 class Gate(Protocol):
     """The one door in front of every call. It is outside the harness, and what it says is final."""
 
-    async def decide(self, tool: str, given: JsonObject, *, directory: str | None = None) -> Decision:
+    async def decide(
+        self, tool: str, given: JsonObject, *, directory: str | None = None, agent: str | None = None
+    ) -> Decision:
         """Ask before a call is made, and make it only if it is allowed. `tool`: by the reference's name, or
         `mcp__server__tool`. `directory`: where a command will run, if the harness knows better than the environment.
+        `agent`: the name of the subagent that makes the call, whose own rules are in force then too.
 
         Raises `Temporary` when nothing can be said: then nothing is done.
         """

@@ -49,7 +49,8 @@ def explain(
         return Verdict(_file(policy, name, given, place, directory or place.root), ())
     if name == WEB_FETCH:
         return Verdict(_fetch(policy, given), ())
-    return Verdict(_plain(policy, name, given), ())
+    # What a subagent does is judged call by call.
+    return Verdict(_plain(policy, name, given, otherwise=Outcome.ALLOW if name == AGENT else Outcome.ASK), ())
 
 
 def _command(policy: Policy, given: Mapping[str, Json], place: Place, directory: str | None) -> Verdict:
@@ -145,7 +146,7 @@ def _plain(policy: Policy, name: str, given: Mapping[str, Json], *, otherwise: O
                 if not isinstance(specifier, Parameter) and specifier.matches(agent):
                     return placed.says(f"{placed.rule.text} is for the agent {agent}.")
     if otherwise is Outcome.ALLOW:
-        return Decision(otherwise, "It runs no command.")
+        return Decision(otherwise, "It does nothing by itself.")
     return Decision(otherwise, f"No rule allows {name}.")
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from footplate.domain import mcp
-from footplate.domain.agents import ResolvedConfig
+from footplate.domain.agents import ResolvedConfig, Subagent
 from footplate.domain.json import JsonObject
 from footplate.domain.permissions import TOOL_NAMES, Decision, Layer, Outcome, written
 from footplate.domain.ports import Environment, Gate
@@ -39,7 +39,6 @@ class Gates:
 
 @dataclass(frozen=True, slots=True)
 class _InForce:
-    layers: Sequence[tuple[Layer, JsonObject]]
     policy: Policy
     are_written: bool
     """Somebody wrote rules; what toolsets say of their own tools are none."""
@@ -59,12 +58,15 @@ class TurnGate:
         self._session_id = session_id
         self._config = config
         self._environment = environment
-        self._read: _InForce | None = None
+        self._layers: Sequence[tuple[Layer, JsonObject]] | None = None
+        self._read: dict[str | None, _InForce] = {}
         self._read_at = 0.0
 
-    async def decide(self, tool: str, given: JsonObject, *, directory: str | None = None) -> Decision:
+    async def decide(
+        self, tool: str, given: JsonObject, *, directory: str | None = None, agent: str | None = None
+    ) -> Decision:
         try:
-            rules = await self._in_force()
+            rules = await self._in_force(agent)
         except InvalidRule as error:
             return Decision(Outcome.DENY, f"A rule that is in force cannot be read. {error.message}")
         server_s = tool.startswith(mcp.PREFIX)
@@ -75,15 +77,16 @@ class TurnGate:
             return Decision(Outcome.ALLOW, NO_RULES)
         return decision
 
-    async def _in_force(self) -> _InForce:
+    async def _in_force(self, agent: str | None) -> _InForce:
         now = time.monotonic()
-        if self._read is not None and now - self._read_at < FRESH:
-            return self._read
-        layers = await self._rules.rules(self._organisation, self._session_id)
-        if self._read is None or self._read.layers != layers:
-            self._read = _in_force(layers, self._config)
-        self._read_at = now
-        return self._read
+        if self._layers is None or now - self._read_at >= FRESH:
+            layers = await self._rules.rules(self._organisation, self._session_id)
+            if layers != self._layers:
+                self._layers, self._read = layers, {}
+            self._read_at = now
+        if agent not in self._read:
+            self._read[agent] = _in_force(self._layers, self._config, agent)
+        return self._read[agent]
 
     async def _judged(self, policy: Policy, tool: str, given: JsonObject, directory: str | None) -> Decision:
         """Links are followed where the call would run. Which paths matter is known once they were asked for."""
@@ -122,11 +125,17 @@ class _Links:
         self.unknown -= found.keys()
 
 
-def _in_force(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig) -> _InForce:
+def _in_force(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None) -> _InForce:
+    """A subagent has no more leave than the agent that asks it: its own rules are added to all others."""
+    own: list[ResolvedConfig | Subagent] = [
+        config,
+        *(subagent for subagent in config.subagents if subagent.name == agent),
+    ]
     rules = [
         Placed(layer, parse_rule(text, outcome))
-        for layer, permissions in (*layers, (Layer.AGENT, config.permissions))
+        for layer, permissions in (*layers, *((Layer.AGENT, each.permissions) for each in own))
         for outcome, texts in written(permissions).items()
         for text in texts
     ]
-    return _InForce(layers, Policy([*rules, *rules_of(config.policies)]), are_written=bool(rules))
+    usual = [rule for each in own for rule in rules_of(each.policies)]
+    return _InForce(Policy([*rules, *usual]), are_written=bool(rules))

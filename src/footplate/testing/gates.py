@@ -14,11 +14,21 @@ class ScriptedGate:
     words: Mapping[str, Outcome] = field(default_factory=dict)
     """By the name of a tool, or by a command's whole text."""
     asked: list[tuple[str, JsonObject]] = field(default_factory=list)
+    agents: list[str | None] = field(default_factory=list)
+    """Who made each call; None: the agent itself."""
     failure: Exception | None = None
     """Raised instead of an answer."""
 
-    async def decide(self, tool: str, given: JsonObject, *, directory: str | None = None) -> Decision:  # noqa: ARG002 - the port's
+    async def decide(
+        self,
+        tool: str,
+        given: JsonObject,
+        *,
+        directory: str | None = None,  # noqa: ARG002 - the port's
+        agent: str | None = None,
+    ) -> Decision:
         self.asked.append((tool, given))
+        self.agents.append(agent)
         if self.failure is not None:
             raise self.failure
         outcome = self.words.get(str(given.get("command")), self.words.get(tool))

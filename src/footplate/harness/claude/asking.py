@@ -1,4 +1,4 @@
-"""The calls of a turn that only the client can answer.
+"""The calls of a turn that wait for somebody: a custom tool's for the client, one that rules ask about for a person.
 
 A CLI may not wait for a person: it would live for days, and its turn's worker with it. So it is told at once that the
 client was asked, and goes on with the other calls of the answer; that word is no result, and never gets into the log.
@@ -9,16 +9,28 @@ answered, on whatever host, with the answers in the transcript in the place of w
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
+from footplate.domain import events as ev
+from footplate.domain import threads
 from footplate.domain.errors import FootplateError
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject
 from footplate.domain.mcp import Names
-from footplate.domain.ports import TurnContext
-from footplate.harness.claude import mapping, transcript
+from footplate.domain.permissions import Decision, Outcome
+from footplate.domain.ports import Entry, TurnContext
+from footplate.harness import approvals
+from footplate.harness.claude import mapping, subagents, transcript
+from footplate.harness.claude.calls import DELEGATING
 from footplate.harness.claude.custom_tools import CustomTools
 from footplate.harness.claude.mapping import Answered, Call
+
+ASKED: Final = "A person was asked whether this call may be made, and has not answered yet."
+"""What the CLI is told; nobody else hears it."""
+_NO_WAIT: Final = (
+    "A person would have to allow it, and a subagent cannot wait for one: what it may not do itself is done by the "
+    "agent that asked it, which can."
+)
 
 
 class Calls(Protocol):
@@ -50,6 +62,32 @@ class Asking:
             return False
         self._expected[call.id] = call
         return True
+
+    def refuses(self, call: Call) -> str | None:
+        """Why this call will not be let through, whatever the gate says, for the model to read."""
+        return subagents.refusal(call, self._turn.config.subagents)
+
+    async def judged(self, call: Call, directory: str | None, agent: str | None = None) -> Decision:
+        """The gate's word, on what the CLI would do. Custom tools go by their own names. `agent`: the subagent that
+        makes the call. Its work ends with the process, and cannot begin after a wait: where a person would be asked,
+        neither it nor the call that asks for it is let through.
+        """
+        name = self.tools.own(call.name)
+        decision = await self._turn.gate.decide(name, call.input, directory=directory, agent=agent)
+        if decision.outcome is Outcome.ASK and (agent is not None or call.name in DELEGATING):
+            return replace(decision, outcome=Outcome.DENY, reason=f"{decision.reason} {_NO_WAIT}")
+        return decision
+
+    def use(
+        self, call: Call, thread_id: str | None, names: Names, decision: Decision, directory: str | None
+    ) -> tuple[Event, list[Entry]]:
+        """The call as the model said it: the CLI fills in what it left out. With a mark, if a person is asked."""
+        own = replace(call, name=self.tools.own(call.name)) if self.tools.has(call.name) else call
+        use = threads.inside(mapping.tool_use(own, names, decision), thread_id)
+        if not ev.asks(use):
+            return use, []
+        self._asked[call.id] = use
+        return use, [approvals.asked(self._turn.turn_id, call.id, use, directory=directory)]
 
     async def ask(self, call_id: str, name: str, calls: Calls) -> bool:
         """Once; from here on nothing but the turn's next attempt waits for this call. False: it was not let through."""

@@ -14,8 +14,10 @@ DELEGATING: Final = frozenset({threads.TOOL, "Task"})
 
 
 class Calls:
-    def __init__(self, thread_id: str | None = None) -> None:
+    def __init__(self, thread_id: str | None = None, agent: str | None = None) -> None:
+        """`agent`: the name of the subagent, in a thread of one."""
         self.thread_id = thread_id
+        self.agent = agent
         self.open: dict[str, Call] = {}
         """Committed with their answer, and without a result."""
         self.uses: dict[str, Event] = {}
@@ -43,6 +45,10 @@ class Calls:
             return False
         self._started.add(call_id)
         return True
+
+    def refuse(self, call_id: str) -> None:
+        """Nobody inside can have it made all the same."""
+        self._started.add(call_id)
 
     def end(self, call_id: str) -> None:
         self.open.pop(call_id, None)

@@ -216,16 +216,17 @@ class Connection:
             call = Call(str(tool_use_id), str(given["tool_name"]), given["tool_input"])  # type: ignore[typeddict-item]
             if given.get("agent_id") and self._served().asking.tools.has(call.name):
                 return _denied(_NOT_A_SUBAGENTS)
-            if (reason := self._served().refuses(call)) is not None:
-                return _denied(reason)
-            await self._served().intend(call, given.get("agent_id"))  # type: ignore[arg-type]
+            reason = self._served().asking.refuses(call)
+            if reason is None:
+                directory, agent_id = (str(given.get(name) or "") or None for name in ("cwd", "agent_id"))
+                reason = await self._served().intend(call, agent_id, directory=directory)
         except Exception as error:  # noqa: BLE001 - closed is the safe side
             if self.recorder is not None:
                 failure = error if isinstance(error, FootplateError) else Temporary(f"A call failed: {error!r}")
                 self.recorder.fail(failure)
             log.warning("call not let through", action="claude.call_refused", reason=repr(error))
             return _denied(_REFUSED)
-        return {}
+        return {} if reason is None else _denied(reason)
 
     async def _paused(
         self, given: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext

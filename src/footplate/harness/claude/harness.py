@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from footplate.domain.errors import HandOver, Temporary
-from footplate.domain.ports import Ahead, McpAccess, SteerMessage, TurnContext
+from footplate.domain.ports import Ahead, Entry, McpAccess, SteerMessage, TurnContext, WebAccess
 from footplate.domain.projects import Trust
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.harness import endings, mcp
 from footplate.harness.claude import options, outcomes, recovery, repository, transcript
+from footplate.harness.claude.allowed import Making
 from footplate.harness.claude.connection import Connection
 from footplate.harness.claude.custom_tools import CustomTools
 from footplate.harness.claude.mapping import Ended
@@ -31,11 +32,13 @@ _LISTENS_EVERY: Final = 0.1
 
 
 class ClaudeHarness:
-    def __init__(self, access: McpAccess | None = None, *, starts: int = 1) -> None:
-        """`access`: to MCP servers. `starts`: how many CLIs may be starting at once. Each takes a processor for a
-        second: more of them at a time would be no sooner there, and slow what runs.
+    def __init__(self, access: McpAccess | None = None, web: WebAccess | None = None, *, starts: int = 1) -> None:
+        """`access`: to MCP servers. `web`: of calls that the worker makes itself. `starts`: how many CLIs may be
+        starting at once. Each takes a processor for a second: more of them at a time would be no sooner there, and slow
+        what runs.
         """
         self._access = access or McpAccess()
+        self._web = web or WebAccess()
         self._starts = asyncio.Semaphore(starts)
 
     async def prepare(self, ahead: Ahead) -> Connection | None:
@@ -63,7 +66,8 @@ class ClaudeHarness:
         settled = recovery.settle(turn.turn_id, found, turn.turn_events, timestamp=now, custom=custom)
         recorder = Recorder(turn, found, settled.responses)
         servers = await mcp.servers_of(turn.config, self._access)
-        run = _Run(turn, found, settled, recorder, self._starts, servers)
+        making = Making(turn, servers, self._web, timestamp=now)
+        run = _Run(turn, found, settled, recorder, making, self._starts, servers)
         try:
             return await run.run()
         finally:
@@ -80,6 +84,7 @@ class _Run:
         found: Transcript,
         settled: Settlement,
         recorder: Recorder,
+        making: Making,
         starts: asyncio.Semaphore,
         servers: "Servers | None" = None,
     ) -> None:
@@ -87,6 +92,9 @@ class _Run:
         self._found = found
         self._settled = settled
         self._recorder = recorder
+        self._making = making
+        self._made: Sequence[Entry] = ()
+        """What the conversation has of calls that the worker made itself."""
         self._starts = starts
         self._given = repository.given(turn.brought)
         self._servers = servers
@@ -118,8 +126,19 @@ class _Run:
         if turn.handover.is_set():
             await turn.log.append(settled.events, entries=settled.entries)
             raise HandOver
+        return await self._begin(steering)
+
+    async def _begin(self, steering: Sequence[SteerMessage]) -> Outcome:
+        turn, settled = self._turn, self._settled
         told = await self._servers.open(turn.interrupt) if self._servers and not self._kept else []
-        await self._recorder.begin([*settled.events, *told], settled.entries, repository=self._given.record)
+        events, entries = [*settled.events, *told], settled.entries
+        if settled.allowed:
+            await turn.log.append(events, entries=entries)
+            self._made, events, entries = await self._making.make(settled.allowed), [], ()
+            if turn.interrupt.is_set():
+                await turn.log.append(entries=[transcript.mark_interrupted(turn.turn_id)])
+                return endings.interrupted("")
+        await self._recorder.begin(events, entries, repository=self._given.record)
         return await self._work_and_settle(steering)
 
     def _fits(self, kept: Connection) -> bool:
@@ -176,7 +195,7 @@ class _Run:
             await kept.serve(turn, self._recorder, self._servers)
             return kept
         # The log, not the worker's disk, has the conversation: whatever host this is, the CLI finds it whole.
-        history = [*turn.history, *self._settled.entries]
+        history = [*turn.history, *self._settled.entries, *self._made]
         if self._settled.way == "prompt":
             own = [kept for kept in turn.history if kept.body.get("turn_id") == turn.turn_id]
             history = [kept for kept in history if kept not in own]

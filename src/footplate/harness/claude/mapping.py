@@ -14,6 +14,7 @@ from footplate.domain import events as ev
 from footplate.domain.events import Event, Usage
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.mcp import Names
+from footplate.domain.permissions import Decision
 from footplate.harness import prices
 from footplate.harness.claude import tool_names
 
@@ -336,10 +337,11 @@ def spoken(parts: Sequence[tuple[Written, str] | Call | None], ids: Mapping[int,
     return made
 
 
-def tool_use(call: Call, names: Names) -> Event:
+def tool_use(call: Call, names: Names, decision: Decision | None = None) -> Event:
     if (ref := names.of(call.name)) is not None:
-        return ev.mcp_tool_use(*ref, call.input, call_id=call.id)
-    return ev.tool_use(tool_names.ours(call.name), tool_names.our_input(call.name, call.input), call_id=call.id)
+        return ev.mcp_tool_use(*ref, call.input, call_id=call.id, decision=decision)
+    given = tool_names.our_input(call.name, call.input)
+    return ev.tool_use(tool_names.ours(call.name), given, call_id=call.id, decision=decision)
 
 
 def tool_result(use: Event, result: Result) -> Event:

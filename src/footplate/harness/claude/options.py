@@ -151,9 +151,7 @@ def options(
     mcp_servers: Mapping[str, sdk.McpSdkServerConfig],
 ) -> sdk.ClaudeAgentOptions:
     """`resume`: there is a transcript of that name. `asked`: before a call. `paused`: after all calls of an answer."""
-    hooks = {"PreToolUse": [_hook(asked)]}
-    if config.custom_tools:
-        hooks["PostToolBatch"] = [_hook(paused)]
+    hooks = {"PreToolUse": [_hook(asked)], "PostToolBatch": [_hook(paused)]}
     made = sdk.ClaudeAgentOptions(
         cli_path=program.path(),
         model=model_of(config.model),

@@ -17,10 +17,11 @@ from footplate.domain.errors import FootplateError, Temporary
 from footplate.domain.events import Event, Usage
 from footplate.domain.json import JsonObject
 from footplate.domain.mcp import Names
+from footplate.domain.permissions import Outcome
 from footplate.domain.ports import Entry, TurnContext
-from footplate.harness.claude import leaving, mapping, subagents, transcript
+from footplate.harness.claude import leaving, mapping, transcript
 from footplate.harness.claude.answer import Answer, Answers
-from footplate.harness.claude.asking import Asking
+from footplate.harness.claude.asking import ASKED, Asking
 from footplate.harness.claude.batch import Batch
 from footplate.harness.claude.calls import Calls
 from footplate.harness.claude.mapping import Answered, Call, Compacted, Fact, Said
@@ -104,13 +105,9 @@ class Recorder:
             self.fail(error)
             raise
 
-    def refuses(self, call: Call) -> str | None:
-        """Why this call will not be let through, for the model to read."""
-        return subagents.refusal(call, self._turn.config.subagents)
-
-    async def intend(self, call: Call, agent_id: str | None = None) -> None:
-        """Returns when the call may start: all that led to it is in the log, and so is the call. `agent_id`: of the
-        subagent that makes it. Each thread has its own order: a subagent works while the call that asked for it runs.
+    async def intend(self, call: Call, agent_id: str | None = None, *, directory: str | None = None) -> str | None:
+        """Returns when the call may start: all that led to it is in the log, and so is the call. Or why it may not.
+        `agent_id`: of the subagent that makes it. Threads have their own order: one works while its call runs.
         """
         await self._until(lambda: self._calls_of(agent_id) is not None, "who asked a subagent")
         calls = self._calls_of(agent_id)
@@ -119,16 +116,24 @@ class Recorder:
             await self._until(lambda: call.id in calls.open, "an answer with a call")
             await self._until(lambda: calls.lets(call), None)
             await failpoints.hit("before_intent")
-            # As the model said it: the CLI fills in what it left out.
-            asked = calls.open[call.id]
-            if self.asking.expect(asked):
+            decision = await self.asking.judged(call, directory, calls.agent)
+            denied, asked = decision.outcome is Outcome.DENY, calls.open[call.id]
+            if not denied and self.asking.expect(asked):
                 calls.running.add(call.id)
-                return
-            use = calls.use(asked, self.names)
-            await self._turn.log.append([use, *self._subagents.begin(asked)])
+                return None
+            use, marks = self.asking.use(asked, calls.thread_id, self.names, decision, directory)
+            await self._turn.log.append([use, *([] if denied else self._subagents.begin(asked))], entries=marks)
+            if marks:
+                await failpoints.hit("after_ask")
+                await self.close_calls([call.id])
+                return ASKED
             calls.begin(call.id, use)
+            if denied:
+                calls.refuse(call.id)
+                return decision.refusal
             await failpoints.hit("after_intent")
-        self._spawn(_in_tool())
+        self._spawn(failpoints.hit_later("in_tool", _TOOL_STARTS))
+        return None
 
     def starts(self, call_id: str, name: str) -> bool:
         """May this call, which the worker makes itself, be made? Once, and if it was let through."""
@@ -392,8 +397,3 @@ class Recorder:
         if not subagent.quiet:
             subagent.quiet = True
             await self._catch_up()
-
-
-async def _in_tool() -> None:
-    await asyncio.sleep(_TOOL_STARTS)
-    await failpoints.hit("in_tool")

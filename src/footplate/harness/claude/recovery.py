@@ -6,7 +6,7 @@ and nobody can know; one without was never let through. The client's answers to 
 while one is missing, no CLI is needed.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -15,7 +15,9 @@ from footplate.domain import threads
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Entry
+from footplate.harness import approvals
 from footplate.harness.claude import transcript
+from footplate.harness.claude.allowed import Allowed
 from footplate.harness.claude.custom_tools import CustomTools
 from footplate.harness.claude.mapping import Answered, Call, Said
 from footplate.harness.claude.transcript import Transcript
@@ -25,6 +27,8 @@ NOT_STARTED: Final = (
     "This call was not started: the process that should have run it was lost before. It had no effect. Ask for it "
     "again if it is still needed."
 )
+
+DENIED: Final = "Denied by the rules that are in force. The call had no effect."
 
 Way: TypeAlias = Literal["prompt", "continue", "answered", "interrupted", "waiting"]
 """How a turn goes on: from its prompt; from what the log has; not at all, because only its last commit was lost; or
@@ -41,7 +45,9 @@ class Settlement:
     responses: int = 0
     """Of this turn so far."""
     pending: tuple[str, ...] = ()
-    """Ids of the events that the client has to answer."""
+    """Ids of the events that somebody has to answer."""
+    allowed: tuple[Allowed, ...] = ()
+    """Calls to be made before anything else."""
 
 
 def settle(
@@ -55,49 +61,105 @@ def settle(
     if found.interrupted(turn_id):
         return Settlement(way="interrupted", events=spans, responses=responses)
     begun = transcript.own_uuid(turn_id) in found.inputs
-    uses = {str(event.body.get("call_id")): event for event in turn_events if event.type in ev.TOOL_USES}
-    asks, answers = _asked(turn_events)
-    results = {str(event.body.get("call_id")) for event in turn_events if event.type in ev.TOOL_RESULTS}
-    events: list[Event] = [*spans, *_inside(uses, results), *threads.left_open(turn_events)]
-    entries: list[Entry] = []
-    pending: list[str] = []
-    for call, asked in found.open_calls():
-        kept = _kept(found, call)
-        use, ask = uses.get(call.id), asks.get(call.id)
-        if ask is None:
-            text = _why(use, begun=begun) if begun or not custom.had(call.name) else _unanswered(found, kept)
-            line = transcript.closing_line(call, asked, text, timestamp=timestamp)
-            if use is not None and call.id not in results:
-                events.append(ev.result_of(use, [ev.text_block(text)], is_error=True, call_id=call.id))
-        elif (answer := answers.get(ask.id)) is not None:
-            content, is_error = answer_of(answer)
-            line = transcript.closing_line(call, asked, content, timestamp=timestamp, is_error=is_error)
-        else:
-            pending.append(ask.id)
-            continue
-        # It belongs to the turn of the call: a later attempt of this one may begin anew, without its own lines.
-        owner = str(kept.body.get("turn_id", ""))
-        entries.append(transcript.entry(owner, transcript.place_of(kept), line))
-    if pending:
+    closing = _Closing(turn_id, found, turn_events, timestamp=timestamp, custom=custom, begun=begun)
+    for call, line in found.open_calls():
+        closing.close(call, line)
+    events = (*spans, *closing.inside(), *threads.left_open(turn_events), *closing.events)
+    entries = closing.entries
+    if closing.pending or closing.allowed:
         return Settlement(
-            way="waiting", events=tuple(events), entries=tuple(entries), responses=responses, pending=tuple(pending)
+            way="waiting" if closing.pending else "continue",
+            events=events,
+            entries=tuple(entries),
+            responses=responses,
+            pending=tuple(closing.pending),
+            allowed=tuple(closing.allowed),
         )
     if not begun or _unheard(lines, responses):
         # What the lost attempt wrote down beside the prompt is left out: the CLI writes it anew.
-        return Settlement(way="prompt", events=tuple(events), entries=tuple(entries))
+        return Settlement(way="prompt", events=events, entries=tuple(entries))
     said = [fact for fact in facts if isinstance(fact, Said | Answered)]
     if not entries and said and isinstance(last := said[-1], Said) and _ends_here(found, turn_id):
-        return Settlement(way="answered", events=tuple(events), text=_text(said, last), responses=responses)
-    return Settlement(way="continue", events=tuple(events), entries=tuple(entries), responses=responses)
+        return Settlement(way="answered", events=events, text=_text(said, last), responses=responses)
+    return Settlement(way="continue", events=events, entries=tuple(entries), responses=responses)
 
 
-def _inside(uses: Mapping[str, Event], results: Collection[str]) -> list[Event]:
-    """Of calls that subagents were making. Who asked for one hears of it by the call that began its work."""
-    return [
-        threads.beside(use, ev.result_of(use, [ev.text_block(UNKNOWN)], is_error=True, call_id=call_id))
-        for call_id, use in uses.items()
-        if call_id not in results and threads.THREAD_ID in use.body
-    ]
+class _Closing:
+    """Calls that have no result: each gets one, or is left to whom it waits for."""
+
+    def __init__(
+        self,
+        turn_id: str,
+        found: Transcript,
+        turn_events: Sequence[Event],
+        *,
+        timestamp: str,
+        custom: CustomTools,
+        begun: bool,
+    ) -> None:
+        self._turn_id = turn_id
+        self._found = found
+        self._timestamp = timestamp
+        self._custom = custom
+        self._begun = begun
+        self._uses = {str(event.body.get("call_id")): event for event in turn_events if event.type in ev.TOOL_USES}
+        self._results = {str(event.body.get("call_id")) for event in turn_events if event.type in ev.TOOL_RESULTS}
+        self._asks, self._answers = _asked(turn_events)
+        self._words = approvals.answers(turn_events)
+        self.events: list[Event] = []
+        self.entries: list[Entry] = []
+        self.pending: list[str] = []
+        self.allowed: list[Allowed] = []
+
+    def close(self, call: Call, line: JsonObject) -> None:
+        kept, ledger = _kept(self._found, call), self._found.approvals
+        question = ledger.asked.get(call.id)
+        if question is not None and call.id not in ledger.started:
+            self._judged(call, line, kept, question)
+        elif (ask := self._asks.get(call.id)) is not None:
+            self._answered(call, line, kept, ask)
+        else:
+            custom = not self._begun and self._custom.had(call.name)
+            use = question or self._uses.get(call.id)
+            text = _unanswered(self._found, kept) if custom else _why(use, begun=self._begun)
+            self._end(call, line, kept, text, use)
+
+    def _judged(self, call: Call, line: JsonObject, kept: Entry, question: Event) -> None:
+        """By a person, or not yet; a turn that is over waits for nobody."""
+        word, is_own = self._words.get(question.id), kept.body.get("turn_id") == self._turn_id
+        if word is not None and approvals.allows(word):
+            directory = self._found.approvals.directories.get(call.id)
+            self.allowed.append(Allowed(call, line, transcript.place_of(kept), question, directory))
+        elif word is None and is_own:
+            self.pending.append(question.id)
+        else:
+            text = approvals.denial(word) if word is not None else _unallowed(self._found, kept)
+            self._end(call, line, kept, text, question)
+
+    def _answered(self, call: Call, line: JsonObject, kept: Entry, ask: Event) -> None:
+        if (answer := self._answers.get(ask.id)) is None:
+            self.pending.append(ask.id)
+            return
+        content, is_error = answer_of(answer)
+        self._add(kept, transcript.closing_line(call, line, content, timestamp=self._timestamp, is_error=is_error))
+
+    def _end(self, call: Call, line: JsonObject, kept: Entry, text: str, use: Event | None) -> None:
+        if use is not None and call.id not in self._results:
+            self.events.append(ev.result_of(use, [ev.text_block(text)], is_error=True, call_id=call.id))
+        self._add(kept, transcript.closing_line(call, line, text, timestamp=self._timestamp))
+
+    def inside(self) -> list[Event]:
+        """Of calls that subagents were making. Who asked for one hears of it by the call that began its work."""
+        left = {call_id: use for call_id, use in self._uses.items() if call_id not in self._results}
+        return [
+            threads.beside(use, ev.result_of(use, [ev.text_block(_why(use, begun=True))], is_error=True, call_id=name))
+            for name, use in left.items()
+            if threads.THREAD_ID in use.body
+        ]
+
+    def _add(self, kept: Entry, line: JsonObject) -> None:
+        """It belongs to the turn of the call: a later attempt of this one may begin anew, without its own lines."""
+        self.entries.append(transcript.entry(str(kept.body.get("turn_id", "")), transcript.place_of(kept), line))
 
 
 def _unheard(lines: Sequence[JsonObject], responses: int) -> bool:
@@ -108,6 +170,8 @@ def _unheard(lines: Sequence[JsonObject], responses: int) -> bool:
 def _why(use: Event | None, *, begun: bool) -> str:
     if not begun:
         return LEFT_OPEN
+    if use is not None and use.body.get("evaluated_permission") == "deny":
+        return DENIED
     return NOT_STARTED if use is None else UNKNOWN
 
 
@@ -124,6 +188,11 @@ def _asked(turn_events: Sequence[Event]) -> tuple[dict[str, Event], dict[str, Ev
 def _unanswered(found: Transcript, asked: Entry) -> str:
     """Of an earlier turn's question."""
     return STOPPED if found.interrupted(str(asked.body.get("turn_id"))) else UNANSWERED
+
+
+def _unallowed(found: Transcript, asked: Entry) -> str:
+    """Of a call that nobody said a word about before the turn ended."""
+    return approvals.STOPPED if found.interrupted(str(asked.body.get("turn_id"))) else approvals.SUPERSEDED
 
 
 def _kept(found: Transcript, call: Call) -> Entry:

@@ -95,7 +95,7 @@ class Subagent:
     def __init__(self, call: Call, turn: TurnContext) -> None:
         self.thread_id = ids.new_id(ids.THREAD)
         self.name = str(call.input.get("subagent_type"))
-        self.calls = Calls(self.thread_id)
+        self.calls = Calls(self.thread_id, self.name)
         self.held: list[Entry] = []
         self.quiet = False
         """It has said its last word, as far as the transcript tells."""

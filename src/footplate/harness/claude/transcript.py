@@ -18,6 +18,8 @@ from claude_agent_sdk._internal.message_parser import parse_message
 
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports import Entry
+from footplate.harness import approvals
+from footplate.harness.approvals import Ledger
 from footplate.harness.claude import mapping
 from footplate.harness.claude.mapping import Answered, Compacted, Fact, Said, Told
 
@@ -127,6 +129,10 @@ class Transcript:
         self.main = [kept for kept in self.entries if not kept.body.get("subpath")]
         self.inputs = {found for kept in self.main if (found := inputs_of(line_of(kept)))}
         self._marked = {kept.body.get("turn_id") for kept in history if kept.kind == MARK}
+        self.approvals = Ledger()
+        for kept in history:
+            if kept.kind == approvals.MARK:
+                self.approvals.note(kept)
         named = [kept.body for kept in history if kept.kind == SESSION]
         self.session_id = str(named[-1].get("session_id")) if named else None
         self.version = str(named[-1].get("version")) if named else None
