@@ -29,6 +29,8 @@ from footplate.gate.policy import Policy
 _ALL: Final = 1_000_000
 _BATCH: Final = 10_000
 _SLOWEST_US: Final = 1_000
+_LOOSE: Final = 10
+"""Times that in a small sample, which has only to be sane."""
 _PLACE: Final = Place(root="/work/tree", home="/home/dev")
 _READERS: Final = frozenset({
     "ls", "cat", "head", "tail", "wc", "grep", "egrep", "fgrep", "rg", "find", "stat", "file", "du", "df", "diff",
@@ -67,7 +69,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     allowed = sorted(set(total.allowed) - set(corpus.everyday()))
     sample = random.Random(seed).sample(allowed, min(witnesses, len(allowed)))
     total.faults += await _witnessed(sample)
-    return _figure(total, len(sample))
+    return _figure(total, len(sample), _SLOWEST_US * (_LOOSE if quick else 1))
 
 
 def _batch(seed: int, size: int) -> _Found:
@@ -127,7 +129,7 @@ async def _witnessed(commands: list[str]) -> list[str]:
     return faults
 
 
-def _figure(total: _Found, witnessed: int) -> Figure:
+def _figure(total: _Found, witnessed: int, slowest_us: int) -> Figure:
     count, seen, p99 = sum(total.microseconds.values()), 0, 0
     for microseconds in sorted(total.microseconds):
         seen += total.microseconds[microseconds]
@@ -149,4 +151,4 @@ def _figure(total: _Found, witnessed: int) -> Figure:
         "p99_us": p99,
         "p50_us": middle,
     }
-    return Figure(text=text, holds=not total.faults and p99 < _SLOWEST_US, details=details)
+    return Figure(text=text, holds=not total.faults and p99 < slowest_us, details=details)

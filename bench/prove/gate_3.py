@@ -41,6 +41,7 @@ _AFTER: Final = (
 """Points that are met when it goes on."""
 _WAITING: Final = "while it waits"
 _NOBODY: Final = "nobody"
+_TRIES: Final = 5
 _PATIENCE: Final = 120.0
 _MARKED: Final = ("after_intent", "in_tool", "before_result_commit")
 """Between a call's start mark and its result: whoever dies there leaves its outcome unknown."""
@@ -100,11 +101,18 @@ class _Case:
     chance: random.Random
 
     async def run(self, agent: str, prompt: str) -> None:
-        session_id = await self.client.session(agent)
-        self._arm("before")
-        await self.client.send_text(session_id, prompt)
-        asked = await self._idle(session_id, "requires_action")
-        await self._heal()
+        for _ in range(_TRIES):
+            session_id = await self.client.session(agent)
+            self._arm("before")
+            await self.client.send_text(session_id, prompt)
+            asked = await self._idle(session_id, "requires_action", "end_turn")
+            await self._heal()
+            if asked:
+                break
+            await self._never_asked(session_id)
+        else:
+            self._fault(f"was never asked in {_TRIES} tries")
+            return
         if self.moment == _WAITING:
             for number in range(len(self.cluster.workers)):
                 await self.cluster.kill_worker(number)
@@ -142,18 +150,26 @@ class _Case:
         except anthropic.ConflictError:
             self.found.count["conflicts refused"] += 1
 
-    async def _idle(self, session_id: str, reason: str) -> list[str]:
+    async def _never_asked(self, session_id: str) -> None:
+        """A worker that is lost between an answer and its first ask, as may happen on a busy machine, leaves calls that
+        were never started, and the model hears so. None of them may have run.
+        """
+        self.found.count["lost before they asked"] += 1
+        if ran := work.lines(self.cluster, session_id):
+            self._fault(f"nobody was asked, and it ran: {ran}")
+
+    async def _idle(self, session_id: str, *reasons: str) -> list[str]:
         """What waits, once the session does."""
         last: list[Event] = []
 
         async def ended() -> bool:
             told = await self.client.events(session_id, **{"types[]": events.STATUS_IDLE})
-            last[:] = [event for event in told if event["stop_reason"]["type"] == reason]
+            last[:] = [event for event in told if event["stop_reason"]["type"] in reasons]
             session = await self.client.sdk.beta.sessions.retrieve(session_id)
             return bool(last) and session.status == "idle"
 
         if not await wait_until(ended, _PATIENCE):
-            self._fault(f"never came to {reason}")
+            self._fault(f"never came to {' or '.join(reasons)}")
             return []
         return list(last[-1]["stop_reason"].get("event_ids") or [])
 

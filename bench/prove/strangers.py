@@ -12,12 +12,13 @@ from typing import Any, Final, Self
 import httpx2
 import orjson
 
-from bench.prove.clients import Client, raw_client
+from bench.prove.clients import TOOLSET, Client, raw_client
 from bench.prove.cluster import Cluster
 from bench.prove.figure import NotHeld, require
 from bench.prove.openapi import Document, Operation, is_supported
 from footplate.domain import events, ids
 from footplate.domain.json import JsonObject
+from footplate.testing import replies, tool
 
 PREFIXES: Final = {
     "agent_id": ids.AGENT,
@@ -30,6 +31,7 @@ PREFIXES: Final = {
     "file_id": ids.FILE,
     "resource_id": ids.RESOURCE,
     "scope_id": ids.SESSION,
+    "approval_id": ids.EVENT,
 }
 BODY_IDS: Final = {
     "agent": "agent_id",
@@ -41,10 +43,11 @@ BODY_IDS: Final = {
 """Fields of request bodies that name something else, and what they name."""
 INSTEAD: Final = ("project_ids", "workspace_id")
 """Of these a body has one or the other."""
-ASKED_APART: Final = frozenset({"custom_tool_use_id", "at_event_id", "project_id"})
+ASKED_APART: Final = frozenset({"custom_tool_use_id", "tool_use_id", "at_event_id", "project_id"})
 """Fields that name a part of the session itself; see `core_9`."""
 INSIDE: Final = frozenset({"file_id"})
 """Fields that some bodies have further inside; see `compare_files`."""
+_ASKING: Final = "asks-a-person"
 _VARIES: Final = frozenset({"request-id", "date"})
 
 
@@ -56,6 +59,7 @@ class Organisation:
     @classmethod
     async def found(cls, cluster: Cluster, name: str) -> Self:
         key = await cluster.create_key(name)
+        await cluster.model.install(_ASKING, replies([tool("bash", {"command": each}) for each in ("id", "ls")]))
         return cls(Client(cluster, key=key), raw_client(cluster, key=key))
 
     async def aclose(self) -> None:
@@ -91,8 +95,18 @@ class Organisation:
             "file_id": (await self.http.post("/v1/files", files={"file": ("b", b"y")})).json()["id"],
             "resource_id": resources[0],
             "scope_id": session_id,
+            "approval_id": await self._asked(),
             "thread_id": (await self.http.get(f"/v1/sessions/{session_id}/threads")).json()["data"][0]["id"],
         }
+
+    async def _asked(self) -> str:
+        """One of two calls that wait for a person's word."""
+        asking = {**TOOLSET, "default_config": {"permission_policy": {"type": "always_ask"}}}
+        agent_id = await self.client.agent(tools=[asking], extra_body={"harness": "native"})
+        session_id = await self.client.session(agent_id)
+        await self.client.run_turn(session_id, f"Go. [[script:{_ASKING}]]")
+        waiting = await self.http.get("/v1/approvals", params={"session_id": session_id})
+        return str(waiting.json()["data"][0]["id"])
 
 
 Ids = dict[str, str]

@@ -64,6 +64,7 @@ class _Checker:
         await self.good("environments", "environments ls")
         await self.good("environment", "environments show", str(room["id"]))
         await self.good("deleted", "environments rm", str(room["id"]))
+        await self.good("approvals", "approvals")
         await self.good("profiles", "config list")
         await self.good("doctor", "doctor")
         await self.good("gc", "gc", "--dry-run")

@@ -11,6 +11,7 @@ from footplate.api.errors import on_footplate_error, on_http_exception
 from footplate.api.routes import (
     absent,
     agents,
+    approvals,
     diffs,
     environments,
     events,
@@ -64,6 +65,7 @@ def create_app(services: ApiServices) -> FastAPI:
             files,
             resources,
             policies,
+            approvals,
         ),
         health,
         absent,

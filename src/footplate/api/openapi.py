@@ -15,6 +15,7 @@ from footplate.api.wire.events import SendEvents
 from footplate.api.wire.files import FileResourceParams
 from footplate.api.wire.forks import SessionFork
 from footplate.api.wire.leaving import SessionMerge, SessionPush
+from footplate.api.wire.permissions import PolicyUpdate, SettingsImport
 from footplate.api.wire.projects import ProjectCreate, ProjectUpdate, WorkspaceCreate, WorkspaceUpdate
 from footplate.api.wire.sessions import SessionCreate, SessionUpdate
 from footplate.api.wire.transcripts import SessionImport
@@ -37,6 +38,8 @@ BODIES: Final[tuple[type[Body], ...]] = (
     WorkspaceCreate,
     WorkspaceUpdate,
     FileResourceParams,
+    PolicyUpdate,
+    SettingsImport,
 )
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {"model": Error, "description": "Refused; asking again changes nothing, but for 429."},

@@ -12,6 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from footplate.client.models import (
     Agent,
+    Approval,
     Deleted,
     Diff,
     Environment,
@@ -234,6 +235,7 @@ SCHEMAS: Final[dict[str, Any]] = {
     "project": Project | ErrorAnswer,
     "files": list[File] | ErrorAnswer,
     "file": File | ErrorAnswer,
+    "approvals": list[Approval] | ErrorAnswer,
     "deleted": list[Deleted] | ErrorAnswer,
     "profiles": list[ProfileAnswer] | ErrorAnswer,
     "policy-explain": Explanation | ErrorAnswer,

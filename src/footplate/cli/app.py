@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from footplate.cli import (
+    approvals,
     config,
     differing,
     files,
@@ -68,6 +69,9 @@ app.command(rich_help_panel=SESSIONS, short_help="Hand a session back to Claude 
     transcripts.pull
 )
 app.command(rich_help_panel=SESSIONS, short_help="Interrupt a session's running turn.")(sessions.interrupt)
+app.command(rich_help_panel=SESSIONS, short_help="List the calls that wait for a person's word.")(approvals.approvals)
+app.command(rich_help_panel=SESSIONS, short_help="Allow calls that wait.")(approvals.approve)
+app.command(rich_help_panel=SESSIONS, short_help="Deny calls that wait.")(approvals.deny)
 app.command(rich_help_panel=SESSIONS)(sessions.archive)
 app.command(rich_help_panel=SESSIONS)(sessions.rm)
 app.add_typer(resources.agents, name="agents", rich_help_panel=RESOURCES)

@@ -1,5 +1,6 @@
 """Tables for people: as wide as the terminal, and without frames, so that they can be copied."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -10,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from footplate.cli import output, wording
-from footplate.client import Agent, Environment, File, Project, Session, Turn
+from footplate.client import Agent, Approval, Environment, File, Project, Session, Turn
 
 _STATUS = {"running": "green", "rescheduling": "yellow", "failed": "red", "completed": "green"}
 _WIDE = 100
@@ -136,6 +137,32 @@ def files(found: Sequence[File]) -> None:
         for each in found
     ]
     _print(output.out(), ["ID", "AGE", "BYTES", "TYPE", "NAME"], rows)
+
+
+def approvals(found: Sequence[Approval]) -> None:
+    if not found:
+        _say("Nothing waits for a person's word.")
+        return
+    rows = [
+        [
+            each.id,
+            wording.age(each.created_at),
+            each.session_id,
+            escape(f"{each.mcp_server_name}: {each.name}" if each.mcp_server_name else str(each.name)),
+            escape(wording.one_line(_gist(each.input or {}))),
+        ]
+        for each in found
+    ]
+    _print(output.out(), ["ID", "AGE", "SESSION", "TOOL", "INPUT"], rows)
+    _say("Answer with `footplate approve ID` or `footplate deny ID`.")
+
+
+def _gist(given: Mapping[str, Any]) -> str:
+    """The command or the path, or all of it."""
+    for name in ("command", "file_path", "path", "url"):
+        if isinstance(given.get(name), str):
+            return str(given[name])
+    return json.dumps(given, ensure_ascii=False)
 
 
 def project(detail: Project) -> None:

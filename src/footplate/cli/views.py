@@ -105,7 +105,10 @@ class TextView:
             self._screen.line(f"[red]{escape(result.error)}[/]")
         if result.pending:
             count = len(result.pending)
-            self._screen.line(f"[yellow]It waits for {count} user.custom_tool_result event{'s'[: count > 1]}.[/]")
+            self._screen.line(
+                f"[yellow]It waits for {count} answer{'s'[: count > 1]}: a person's word (footplate approvals) or a "
+                "custom tool's result (user.custom_tool_result).[/]"
+            )
         attempts = f" · {result.attempts} attempts" if result.attempts > 1 else ""
         spent = f"{wording.tokens(result.usage)} · {wording.seconds(result.seconds)}{attempts}"
         self._screen.gap()

@@ -24,6 +24,7 @@ from footplate.client.errors import (
 )
 from footplate.client.models import (
     Agent,
+    Approval,
     Deleted,
     Diff,
     Environment,
@@ -44,6 +45,7 @@ from footplate.client.models import (
 __all__ = [
     "Agent",
     "ApiError",
+    "Approval",
     "AsyncFootplate",
     "Busy",
     "ClientError",

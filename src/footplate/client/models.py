@@ -68,6 +68,24 @@ class Project(Answer):
     archived_at: datetime | None = None
 
 
+class Approval(Answer):
+    """A call that waits, or waited, for a person's word."""
+
+    id: str
+    status: str
+    session_id: str
+    session_title: str | None = None
+    turn_id: str
+    name: str | None = None
+    mcp_server_name: str | None = None
+    input: dict[str, Any] | None = None
+    permission: dict[str, Any] | None = None
+    created_at: datetime
+    expires_at: datetime | None = None
+    closed_at: datetime | None = None
+    answered_by: str | None = None
+
+
 class Workspace(Answer):
     id: str
     name: str

@@ -1,7 +1,7 @@
 """What the gate says of a call, and on whose word. Values only; rules are read and applied in `footplate.gate`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Final, Protocol
@@ -87,6 +87,8 @@ class Written:
     permissions: JsonObject
     principal: str | None = None
     updated_at: datetime | None = None
+    approvals: JsonObject = field(default_factory=dict)
+    """What it wants of people's answers: see `domain.approvals`."""
 
 
 class PolicyReads(Protocol):
@@ -96,4 +98,7 @@ class PolicyReads(Protocol):
 class PolicyUnit(Protocol):
     """Part of a transaction of the api's."""
 
-    async def set_policy(self, principal: Principal, permissions: JsonObject) -> Written: ...
+    async def set_policy(
+        self, principal: Principal, permissions: JsonObject | None, approvals: JsonObject | None = None
+    ) -> Written:
+        """What is None stays as it is."""

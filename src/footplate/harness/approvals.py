@@ -5,13 +5,14 @@ Before a call that was allowed starts, a second mark says so: an attempt that fi
 make the call again, on whatever host it is.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from footplate.domain import events as ev
 from footplate.domain.events import Event
-from footplate.domain.json import JsonObject
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports import Entry
 
 MARK: Final = "approval"
@@ -64,6 +65,18 @@ def answers(turn_events: Sequence[Event]) -> dict[str, Event]:
 
 def allows(answer: Event) -> bool:
     return answer.body.get("result") == "allow"
+
+
+def edited(answer: Event) -> JsonObject | None:
+    """What the call is to be made with, if a person changed it."""
+    given = answer.body.get("updated_input")
+    return given if isinstance(given, dict) else None
+
+
+def told_of_edit(given: JsonObject) -> Json:
+    """For the model, which sees its own input in the call, before the result."""
+    text = json.dumps(given, ensure_ascii=False)
+    return ev.text_block(f"A person allowed this call with another input, and it was made with that: {text}")
 
 
 def denial(answer: Event) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 import orjson
 
 from footplate.domain import events
+from footplate.domain.approvals import CLOCK, ApprovalPolicy
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.events import Event, Position
 from footplate.domain.json import JsonObject
@@ -52,12 +53,16 @@ async def append_inputs(
             f"Session {session_id!r} is archived and takes no more events.", help_text="Create a new session."
         )
     pending = await _pending(connection, head, inputs)
-    given = await _given(connection, session_id, inputs)
+    given = await _given(connection, objects, session_id, inputs)
     again = {number: found for number, item in enumerate(inputs) if (found := _again(item, given)) is not None}
     plans = [_plan(head, item, number, pending) for number, item in enumerate(inputs) if number not in again]
     if not plans:
         return Accepted(organisation=principal.organisation, session_id=session_id, positions=[*again.values()])
+    words = [plan.event for plan in plans if plan.event.type == events.USER_TOOL_CONFIRMATION]
+    if words:
+        await _check(connection, principal, head)
     accepted = await _write(connection, objects, principal, head, plans)
+    await _note(connection, principal, session_id, words)
     new = iter(accepted.positions)
     return replace(accepted, positions=[again.get(number) or next(new) for number in range(len(inputs))])
 
@@ -72,11 +77,38 @@ async def _pending(connection: Connection, head: Row, inputs: Sequence[Input]) -
     return {row["id"]: row["answer"] for row in rows}
 
 
-async def _given(connection: Connection, session_id: str, inputs: Sequence[Input]) -> dict[str, Position]:
+async def _given(
+    connection: Connection, objects: Objects, session_id: str, inputs: Sequence[Input]
+) -> dict[str, Position]:
     """What people have said before about the calls that they speak of now."""
     calls = [str(item.body["tool_use_id"]) for item in inputs if item.type == events.USER_TOOL_CONFIRMATION]
     rows = await connection.fetch(SQL["confirmations"], session_id, calls) if calls else []
-    return {row["body"]["tool_use_id"]: position(row) for row in rows}
+    given = {row["body"]["tool_use_id"]: position(row) for row in rows}
+    for row in rows:
+        if row["object_key"]:
+            found = given[row["body"]["tool_use_id"]]
+            whole = replace(found.event, body=await objects.load(row["object_key"]))
+            given[row["body"]["tool_use_id"]] = replace(found, event=whole)
+    return given
+
+
+async def _check(connection: Connection, principal: Principal, head: Row) -> None:
+    """May this one answer?"""
+    if principal.id == CLOCK:
+        return
+    policy = await connection.fetchrow(SQL["policy"], principal.organisation)
+    if policy is not None:
+        asker = await connection.fetchval(SQL["who_asked"], head["session_id"], head["turn_id"])
+        ApprovalPolicy.load(policy["approvals"]).check(principal, asker)
+
+
+async def _note(connection: Connection, principal: Principal, session_id: str, words: Sequence[Event]) -> None:
+    """Beside the log: that these calls wait no more, and what was allowed for the whole session."""
+    for word in words:
+        use_id, result, rule = (word.body.get(name) for name in ("tool_use_id", "result", "session_rule"))
+        await connection.execute(SQL["answer_ask"], session_id, use_id, result, principal.id)
+        if isinstance(rule, str):
+            await connection.execute(SQL["allow_for_session"], session_id, rule)
 
 
 def _again(item: Input, given: dict[str, Position]) -> Position | None:

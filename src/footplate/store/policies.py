@@ -32,11 +32,15 @@ class PolicyChanges(PolicyUnit):
 
     _connection: Connection
 
-    async def set_policy(self, principal: Principal, permissions: JsonObject) -> Written:
-        row = await self._connection.fetchrow(SQL["set_policy"], principal.organisation, permissions, principal.id)
+    async def set_policy(
+        self, principal: Principal, permissions: JsonObject | None, approvals: JsonObject | None = None
+    ) -> Written:
+        row = await self._connection.fetchrow(
+            SQL["set_policy"], principal.organisation, permissions, approvals, principal.id
+        )
         assert row is not None
         return written(row)
 
 
 def written(row: Row) -> Written:
-    return Written(row["permissions"], row["principal"], row["updated_at"])
+    return Written(row["permissions"], row["principal"], row["updated_at"], row["approvals"])

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from footplate.domain.agents import Agent, EnvironmentRecord
+from footplate.domain.approvals import Approval
 from footplate.domain.errors import NotFound
 from footplate.domain.events import Position
 from footplate.domain.files import StoredFile
@@ -14,7 +15,7 @@ from footplate.domain.principals import Principal
 from footplate.domain.projects import Project, Workspace
 from footplate.domain.services import EventPage, SessionFilter
 from footplate.domain.turns import Session, Turn
-from footplate.store import files, policies, projects, records
+from footplate.store import approvals, files, policies, projects, records
 from footplate.store.archives import Archives
 from footplate.store.database import Database
 from footplate.store.lineage import Lineages, Stretch
@@ -62,6 +63,13 @@ class Reads:
         """An organisation that never wrote rules has none."""
         row = await self._database.fetchrow("policy", principal.organisation)
         return Written({}) if row is None else policies.written(row)
+
+    async def approval(self, principal: Principal, event_id: str) -> Approval:
+        return await self._one(approvals.approval, "approval", event_id, "approval", event_id, principal.organisation)
+
+    async def approvals(self, principal: Principal, page: Page, *, session_id: str | None = None) -> Sequence[Approval]:
+        where = {"s.session_id": session_id} if session_id else {}
+        return await self._page(approvals.approval, "approvals", principal, page, where)
 
     async def project(self, principal: Principal, project_id: str) -> Project:
         return await self._one(projects.project, "project", project_id, "project", project_id, principal.organisation)

@@ -1,15 +1,21 @@
 """Rules that are in force for a session, and people's words on calls that wait for them."""
 
+from dataclasses import replace
+
 import pytest
 
 from footplate.domain import events
-from footplate.domain.errors import Conflict, InvalidRequest
+from footplate.domain.approvals import CLOCK
+from footplate.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from footplate.domain.events import Event
+from footplate.domain.json import Json
+from footplate.domain.pages import Page
 from footplate.domain.permissions import Decision, Layer, Outcome
 from footplate.domain.running import Claim
 from footplate.domain.services import Accepted, Input
 from footplate.domain.turns import Outcome as Ending
 from footplate.domain.turns import TurnStatus
+from footplate.store.approvals import ExpiredAsks
 from footplate.store.policies import Rules
 
 from .cell import Cell, somebody
@@ -17,7 +23,7 @@ from .cell import Cell, somebody
 ASK = Decision(Outcome.ASK, "because", "Bash", Layer.AGENT)
 
 
-def word(use: Event, result: str = "allow", **more: str) -> Input:
+def word(use: Event, result: str = "allow", **more: Json) -> Input:
     return Input(type=events.USER_TOOL_CONFIRMATION, body={"tool_use_id": use.id, "result": result, **more})
 
 
@@ -70,3 +76,121 @@ async def test_a_word_is_taken_once(cell: Cell) -> None:
     assert [event.body["result"] for event in told] == ["allow", "deny"]
     with pytest.raises(Conflict):
         await send(word(second))
+
+
+OLDEST = Page(limit=10, order="asc")
+
+
+async def test_what_waits_is_found_across_sessions(cell: Cell) -> None:
+    who = somebody()
+    asked: list[Event] = []
+    for _ in range(2):
+        session_id = await cell.session(who, "Go.")
+        claim = await cell.claim(session_id, who)
+        first, free = use("a"), use("b", None)
+        asked.append(first)
+        await cell.turns.append(claim, [first, free])
+        assert [one.id for one in await cell.reads.approvals(who, OLDEST, session_id=session_id)] == [first.id]
+        await cell.turns.finish(claim, Ending(status=TurnStatus.AWAITING, pending=(first.id,)))
+    found = await cell.reads.approvals(who, OLDEST)
+    assert [one.id for one in found] == [event.id for event in asked]
+    assert (found[1].session_id, found[1].status, found[1].body["name"]) == (session_id, "pending", "bash")
+    page = replace(OLDEST, after=(found[0].created_at, found[0].id))
+    assert [one.id for one in await cell.reads.approvals(who, page)] == [asked[1].id]
+    assert await cell.reads.approvals(somebody(), OLDEST) == []
+    with pytest.raises(NotFound):
+        await cell.reads.approval(somebody(), asked[0].id)
+    await cell.send(who, session_id, word(asked[1], "deny"))
+    assert [one.id for one in await cell.reads.approvals(who, OLDEST)] == [asked[0].id]
+    answered = await cell.reads.approval(who, asked[1].id)
+    assert (answered.status, answered.principal) == ("denied", who.id)
+
+
+async def test_a_new_message_closes_what_waits(cell: Cell) -> None:
+    who = somebody()
+    session_id = await cell.session(who, "Go.")
+    asked = use("a")
+    await park(cell, await cell.claim(session_id, who), asked)
+    await cell.send(who, session_id, "Leave it.")
+    claim = await cell.claim(session_id, who)
+    assert claim.superseded
+    assert await cell.reads.approvals(who, OLDEST) == []
+    assert (await cell.reads.approval(who, asked.id)).status == "closed"
+
+
+async def test_what_is_allowed_for_the_session(cell: Cell) -> None:
+    who = somebody()
+    session_id = await cell.session(who, "Go.")
+    asked = use("a"), use("b")
+    await park(cell, await cell.claim(session_id, who), *asked)
+    for each in asked:
+        await cell.send(who, session_id, word(each, session_rule="Bash(make *)"))
+    assert dict(await Rules(cell.database).rules(who.organisation, session_id))[Layer.SESSION] == {
+        "allow": ["Bash(make *)"]
+    }
+    assert (await cell.reads.session(who, session_id)).permissions == {"allow": ["Bash(make *)"]}
+
+
+async def test_a_large_answer_is_the_same_when_it_comes_again(cell: Cell) -> None:
+    who = somebody()
+    session_id = await cell.session(who, "Go.")
+    asked = use("a")
+    await park(cell, await cell.claim(session_id, who), asked)
+    large = word(asked, updated_input={"command": "x" * 100_000})
+    first, again = [await cell.send(who, session_id, large) for _ in range(2)]
+    assert [one.event.id for one in first.positions] == [one.event.id for one in again.positions]
+
+
+async def test_who_may_answer(cell: Cell) -> None:
+    who = somebody()
+    other = replace(who, id="key_other", roles=frozenset({"approver"}))
+    session_id = await cell.session(who, "Go.")
+    asked = use("a")
+    await park(cell, await cell.claim(session_id, who), asked)
+    async with cell.units.unit(who, None) as unit:
+        await unit.set_policy(who, None, {"two_people": True})
+    with pytest.raises(Forbidden, match="Two people"):
+        await cell.send(who, session_id, word(asked))
+    async with cell.units.unit(who, None) as unit:
+        await unit.set_policy(who, None, {"role": "approver"})
+    with pytest.raises(Forbidden, match="approver"):
+        await cell.send(who, session_id, word(asked))
+    assert len(await cell.reads.approvals(who, OLDEST)) == 1
+    await cell.send(other, session_id, word(asked))
+    assert (await cell.reads.approval(who, asked.id)).principal == other.id
+
+
+@pytest.mark.parametrize("outcome", ["deny", "allow"])
+async def test_what_nobody_answers_in_time(cell: Cell, outcome: str) -> None:
+    who = somebody()
+    async with cell.units.unit(who, None) as unit:
+        await unit.set_policy(who, None, {"expires_after_seconds": 3600, "outcome": outcome, "two_people": True})
+    session_id = await cell.session(who, "Go.")
+    asked = use("a")
+    await park(cell, await cell.claim(session_id, who), asked)
+    chore = ExpiredAsks(cell.database, cell.objects)
+    await chore.run()
+    assert len(await cell.reads.approvals(who, OLDEST)) == 1
+    async with cell.database.connection() as connection:
+        await connection.execute(
+            "update approvals set expires_at = now() - interval '1 minute' where event_id = $1", asked.id
+        )
+    await chore.run()
+    await chore.run()
+    ended = await cell.reads.approval(who, asked.id)
+    assert (ended.status, ended.principal) == ("allowed" if outcome == "allow" else "denied", CLOCK)
+    claim = await cell.claim(session_id, who)
+    told = [event for event in await cell.turns.turn_events(claim) if event.type == events.USER_TOOL_CONFIRMATION]
+    assert [event.body["result"] for event in told] == [outcome]
+    with pytest.raises(Conflict):
+        await cell.send(who, session_id, word(asked, "allow" if outcome == "deny" else "deny"))
+
+
+async def test_a_deleted_session_waits_for_nobody(cell: Cell) -> None:
+    who = somebody()
+    session_id = await cell.session(who, "Go.")
+    asked = use("a")
+    await park(cell, await cell.claim(session_id, who), asked)
+    await cell.delete(who, session_id)
+    with pytest.raises(NotFound):
+        await cell.reads.approval(who, asked.id)

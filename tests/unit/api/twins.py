@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from footplate.domain import events, ids
 from footplate.domain.agents import Agent, EnvironmentRecord
+from footplate.domain.approvals import Approval
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
 from footplate.domain.events import Event, Position, Usage
 from footplate.domain.files import StoredFile
@@ -60,6 +61,7 @@ class World:
     projects: ProjectWorld = field(default_factory=ProjectWorld)
     files: FileWorld = field(default_factory=FileWorld)
     policies: dict[str, Written] = field(default_factory=dict)
+    approvals: list[Approval] = field(default_factory=list)
     writes: int = 0
 
     def now(self) -> datetime:
@@ -126,6 +128,21 @@ class TwinReads:
 
     async def policy(self, principal: Principal) -> Written:
         return self._world.policies.get(principal.organisation, Written({}))
+
+    async def approval(self, principal: Principal, event_id: str) -> Approval:
+        found = next((one for one in self._asks(principal) if one.id == event_id), None)
+        if found is None:
+            raise NotFound("approval", event_id)
+        return found
+
+    async def approvals(self, principal: Principal, page: Page, *, session_id: str | None = None) -> Sequence[Approval]:
+        found = [one for one in self._asks(principal) if session_id in {None, one.session_id}]
+        after = [one for one in found if page.after is None or (one.created_at, one.id) > page.after]
+        return [one for one in after if one.closed_at is None][: page.limit]
+
+    def _asks(self, principal: Principal) -> list[Approval]:
+        mine = {one.id for one in self._world.sessions.values() if one.organisation == principal.organisation}
+        return [one for one in self._world.approvals if one.session_id in mine]
 
     async def project(self, principal: Principal, project_id: str) -> Project:
         return self._world.projects.project(principal, project_id)
@@ -300,8 +317,14 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
     async def delete_environment(self, principal: Principal, environment_id: str) -> None:
         del self._world.environments[(await self._reads.environment(principal, environment_id)).id]
 
-    async def set_policy(self, principal: Principal, permissions: JsonObject) -> Written:
-        found = self._world.policies[principal.organisation] = Written(permissions, principal.id, self._world.now())
+    async def set_policy(
+        self, principal: Principal, permissions: JsonObject | None, approvals: JsonObject | None = None
+    ) -> Written:
+        old = self._world.policies.get(principal.organisation, Written({}))
+        kept = old.permissions if permissions is None else permissions
+        terms = old.approvals if approvals is None else approvals
+        found = Written(kept, principal.id, self._world.now(), terms)
+        self._world.policies[principal.organisation] = found
         return found
 
     async def create_session(

@@ -74,6 +74,21 @@ async def test_an_ask_parks_and_goes_on_once(world: World) -> None:
     assert len(double.requests) == 2
 
 
+async def test_a_person_changes_the_input(world: World) -> None:
+    world.gate.words = {"touch x": Gated.ASK, "touch w": Gated.DENY}
+    model, _ = model_of(world, script("touch x", "touch x"))
+    await world.run(model)
+    first, second = uses(world)
+    world.confirm(first.id, "allow", updated={"command": "touch y"})
+    world.confirm(second.id, "allow", updated={"command": "touch w"})
+    assert (await world.run(model)).text == LAST
+    assert world.environment.ran == {"touch y": 1}
+    assert world.gate.asked[-2:] == [("bash", {"command": "touch y"}), ("bash", {"command": "touch w"})]
+    made, denied = results(world)
+    assert '{"command": "touch y"}' in made
+    assert denied.startswith("Denied by")
+
+
 async def test_a_crash_in_an_allowed_call_leaves_it_unknown(world: World) -> None:
     world.gate.words = {"touch x": Gated.ASK}
     model, _ = model_of(world, script("touch x"))

@@ -283,9 +283,13 @@ class World:
         }
         self.log.events.append(Event(ev.USER_CUSTOM_TOOL_RESULT, body))
 
-    def confirm(self, event_id: str, result: str, message: str | None = None) -> None:
+    def confirm(
+        self, event_id: str, result: str, message: str | None = None, *, updated: JsonObject | None = None
+    ) -> None:
         """As a person."""
         said: JsonObject = {} if message is None else {"deny_message": message}
+        if updated is not None:
+            said["updated_input"] = updated
         body: JsonObject = {"tool_use_id": event_id, "result": result, **said}
         self.log.events.append(Event(ev.USER_TOOL_CONFIRMATION, body))
 

@@ -34,7 +34,8 @@ async def update_policy(request: Request, principal: Asking) -> Response:
     body, raw = await read_body(request, PolicyUpdate)
 
     async def work(unit: Unit) -> Changed:
-        return permissions.answer(await unit.set_policy(principal, permissions.stored(body.permissions))), None
+        rules = None if body.permissions is None else permissions.stored(body.permissions)
+        return permissions.answer(await unit.set_policy(principal, rules, permissions.terms(body.approvals))), None
 
     return await change(request, principal, raw, work)
 

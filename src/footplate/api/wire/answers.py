@@ -91,10 +91,35 @@ class Definition(AnswerModel):
     permissions: Permissions | None = None
 
 
+class ApprovalTerms(AnswerModel):
+    expires_after_seconds: int | None
+    outcome: Literal["deny", "allow"]
+    role: str | None
+    two_people: bool
+
+
+class Approval(AnswerModel):
+    id: str
+    type: Literal["approval"]
+    status: Literal["pending", "allowed", "denied", "closed"]
+    session_id: str
+    session_title: str | None
+    turn_id: str
+    name: str | None
+    mcp_server_name: str | None
+    input: dict[str, JsonValue] | None
+    permission: dict[str, JsonValue] | None
+    created_at: datetime
+    expires_at: datetime | None
+    closed_at: datetime | None
+    answered_by: str | None
+
+
 class Policy(AnswerModel):
     type: Literal["policy"]
     layer: Literal["organisation"]
     permissions: Permissions
+    approvals: ApprovalTerms
     updated_by: str | None
     updated_at: datetime | None
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from footplate.api.wire.agents import TurnOverrides, fields_of
 from footplate.api.wire.base import Body, Context, Id, Moment, Parameters, Refused, Text, dumped
 from footplate.api.wire.content import MessageContent, ResultContent
+from footplate.api.wire.permissions import AllowRule
 from footplate.domain import events
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.services import Accepted, Input
@@ -112,15 +113,24 @@ class UserToolConfirmation(Body):
     tool_use_id: Id
     result: Literal["allow", "deny"]
     deny_message: Annotated[Text, StringConstraints(max_length=10_000)] | None = None
+    updated_input: Annotated[
+        dict[str, JsonValue] | None, Field(description="The call is made with this input instead of the model's.")
+    ] = None
+    session_rule: Annotated[
+        AllowRule | None, Field(description="A rule that allows calls like this one for the rest of the session.")
+    ] = None
 
     @model_validator(mode="after")
-    def _only_with_deny(self) -> Self:
+    def _only_with_its_own(self) -> Self:
         if self.deny_message is not None and self.result != "deny":
             raise ValueError("`deny_message` goes with `deny` alone")
+        if self.result != "allow" and (self.updated_input is not None or self.session_rule is not None):
+            raise ValueError("`updated_input` and `session_rule` go with `allow` alone")
         return self
 
     def to_input(self) -> Input:
-        said: JsonObject = {} if self.deny_message is None else {"deny_message": self.deny_message}
+        extras = ("deny_message", "updated_input", "session_rule")
+        said: JsonObject = {name: value for name in extras if (value := getattr(self, name)) is not None}
         body: JsonObject = {"tool_use_id": self.tool_use_id, "result": self.result, **said}
         return Input(type=events.USER_TOOL_CONFIRMATION, body=body)
 

@@ -1,11 +1,11 @@
 """Permission rules on the wire: Claude Code's own lists. One that cannot be read is refused here, with its position."""
 
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
 
-from footplate.api.wire.base import Body, timestamp
+from footplate.api.wire.base import Body, Text, timestamp
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.permissions import Layer, Outcome, Written
 from footplate.gate.errors import InvalidRule
@@ -24,6 +24,9 @@ def _readable(text: str, *, outcome: Outcome) -> str:
     return text
 
 
+AllowRule = Annotated[str, AfterValidator(partial(_readable, outcome=Outcome.ALLOW))]
+
+
 def _rule(outcome: Outcome) -> AfterValidator:
     return AfterValidator(partial(_readable, outcome=outcome))
 
@@ -36,14 +39,28 @@ class Permissions(Body):
     allow: Annotated[list[Annotated[str, _rule(Outcome.ALLOW)]], Field(max_length=MAX_RULES, default_factory=list)]
 
 
-class PolicyUpdate(Body):
-    """The organisation's rules, as a whole."""
+class ApprovalTerms(Body):
+    """Who may answer an ask, and what becomes of one that nobody answers."""
 
-    permissions: Permissions
+    expires_after_seconds: Annotated[int | None, Field(ge=1, le=366 * 86400)] = None
+    outcome: Annotated[Literal["deny", "allow"], Field(description="Of one that expires.")] = "deny"
+    role: Annotated[Text | None, Field(min_length=1, max_length=64)] = None
+    two_people: Annotated[bool, Field(description="Whose message led to the call cannot answer.")] = False
+
+
+class PolicyUpdate(Body):
+    """The organisation's rules, as a whole, and its terms for approvals. What is left out stays as it is."""
+
+    permissions: Permissions | None = None
+    approvals: ApprovalTerms | None = None
 
 
 class SettingsImport(Body):
     settings: Annotated[dict[str, JsonValue], Field(description="The content of a `.claude/settings.json`.")]
+
+
+def terms(approvals: ApprovalTerms | None) -> JsonObject | None:
+    return None if approvals is None else approvals.model_dump()
 
 
 def stored(permissions: Permissions | None) -> JsonObject:
@@ -61,6 +78,7 @@ def answer(policy: Written) -> JsonObject:
         "type": "policy",
         "layer": Layer.ORGANISATION.label,
         "permissions": shown(policy.permissions),
+        "approvals": {**ApprovalTerms().model_dump(), **policy.approvals},
         "updated_by": policy.principal,
         "updated_at": None if policy.updated_at is None else timestamp(policy.updated_at),
     }

@@ -7,7 +7,7 @@ have put its own.
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from footplate import failpoints
@@ -41,6 +41,8 @@ class Allowed:
     """The event that asked."""
     directory: str | None = None
     """Where the CLI would have run it."""
+    edited: JsonObject | None = None
+    """The input with which a person allowed it, if not the model's; in the reference's words."""
 
 
 class Making:
@@ -63,7 +65,8 @@ class Making:
             if self._turn.handover.is_set():
                 raise HandOver
             await failpoints.hit("before_intent")
-            decision = await self._turn.gate.decide(item.call.name, item.call.input, directory=item.directory)
+            given = item.call.input if item.edited is None else item.edited
+            decision = await self._turn.gate.decide(item.call.name, given, directory=item.directory)
             if decision.outcome is Outcome.DENY:
                 added.append(await self._close(item, [ev.text_block(decision.refusal)], is_error=True))
                 continue
@@ -92,7 +95,10 @@ class Making:
         from footplate.harness.native.interrupt import Interrupted, unless_interrupted
 
         try:
-            return await unless_interrupted(self._turn.interrupt, self._run(item))
+            output = await unless_interrupted(self._turn.interrupt, self._run(item))
+            if item.edited is None:
+                return output
+            return replace(output, content=[approvals.told_of_edit(item.edited), *output.content])
         except Interrupted:
             return tools.failed(INTERRUPTED)
 
@@ -104,10 +110,10 @@ class Making:
         turn, call = self._turn, item.call
         if self._servers is not None and self._servers.names.of(call.name):
             turn.log.check()
-            answer = await self._servers.call(call.name, call.input)
+            answer = await self._servers.call(call.name, call.input if item.edited is None else item.edited)
             return tools.ToolOutput(answer.content, is_error=answer.is_error)
         name = tool_names.ours(call.name)
-        given = tool_names.our_input(call.name, call.input)
+        given = tool_names.our_input(call.name, call.input) if item.edited is None else item.edited
         known = INPUTS[name].model_fields if name in INPUTS else {}
         strange = sorted(given.keys() - known.keys() - _HARMLESS)
         if strange:

@@ -129,7 +129,8 @@ class _Closing:
         word, is_own = self._words.get(question.id), kept.body.get("turn_id") == self._turn_id
         if word is not None and approvals.allows(word):
             directory = self._found.approvals.directories.get(call.id)
-            self.allowed.append(Allowed(call, line, transcript.place_of(kept), question, directory))
+            place, edited = transcript.place_of(kept), approvals.edited(word)
+            self.allowed.append(Allowed(call, line, place, question, directory, edited))
         elif word is None and is_own:
             self.pending.append(question.id)
         else:

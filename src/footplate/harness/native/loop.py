@@ -13,7 +13,7 @@ To save a write for each round, the start of the next request travels with the r
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pydantic_ai.messages import ModelResponse, ToolCallPart
@@ -32,7 +32,7 @@ from footplate.domain.turns import Outcome
 from footplate.harness import approvals, endings
 from footplate.harness.leftovers import INTERRUPTED, STOPPED
 from footplate.harness.native import commands, errors, mapping, outcomes, recovery, tools
-from footplate.harness.native.arguments import arguments_of, invalid_arguments
+from footplate.harness.native.arguments import invalid_arguments
 from footplate.harness.native.interrupt import Interrupted, unless_interrupted
 from footplate.harness.native.mapping import Conversation
 from footplate.harness.native.models import AnyModel
@@ -171,7 +171,7 @@ class Loop:
             if output is None:
                 await failpoints.hit("after_intent")
                 try:
-                    output = await unless_interrupted(self.turn.interrupt, self._execute(item.call))
+                    output = await unless_interrupted(self.turn.interrupt, self._execute(item))
                 except Interrupted:
                     return await self._stop(*self._result(use, item.call, tools.failed(INTERRUPTED)), rest, waiting)
             await failpoints.hit("before_result_commit")
@@ -188,7 +188,7 @@ class Loop:
         """The call's event, which is in the log if the call may start. If it may not, the event comes with what the
         model hears instead of a result, and neither is in the log yet. None: it waits for somebody.
         """
-        call, given = item.call, arguments_of(item.call)
+        call, given = item.call, item.given
         decision = None if given is None else await self._decision(call, given)
         if decision is not None and decision.outcome is Gated.DENY:
             return item.allowed or self._use(call, given or {}, decision), tools.failed(decision.refusal)
@@ -227,10 +227,16 @@ class Loop:
         await self._append(events, entries)
         return None
 
-    async def _execute(self, call: ToolCallPart) -> tools.ToolOutput:
-        given = arguments_of(call)
+    async def _execute(self, item: Todo) -> tools.ToolOutput:
+        call, given = item.call, item.given
         if given is None:
             return tools.failed(invalid_arguments(call))
+        output = await self._executed(call, given)
+        if item.edited is None:
+            return output
+        return replace(output, content=[approvals.told_of_edit(item.edited), *output.content])
+
+    async def _executed(self, call: ToolCallPart, given: JsonObject) -> tools.ToolOutput:
         if self.servers is not None and self.servers.names.of(call.tool_name):
             self.turn.log.check()
             answer = await self.servers.call(call.tool_name, given)

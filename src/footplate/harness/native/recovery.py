@@ -14,11 +14,12 @@ from footplate.domain import events as ev
 from footplate.domain import mcp
 from footplate.domain.agents import BUILT_IN_TOOLS
 from footplate.domain.events import Event
-from footplate.domain.json import Json
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports import Entry
 from footplate.harness import approvals
 from footplate.harness.leftovers import LEFT_OPEN, UNANSWERED, UNKNOWN, answer_of, open_spans
 from footplate.harness.native import mapping
+from footplate.harness.native.arguments import arguments_of
 from footplate.harness.native.mapping import Conversation
 
 
@@ -39,6 +40,13 @@ class Todo:
     call: ToolCallPart
     allowed: Event | None = None
     """The event that asked for leave, which a person gave."""
+    edited: JsonObject | None = None
+    """The input with which it was given."""
+
+    @property
+    def given(self) -> JsonObject | None:
+        """None when the model's is no JSON object."""
+        return arguments_of(self.call) if self.edited is None else self.edited
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +104,7 @@ def _settle_calls(
             elif word is None:
                 waiting.append(Waiting(call, asked.id, asked))
             elif approvals.allows(word):
-                unstarted.append(Todo(call, asked))
+                unstarted.append(Todo(call, asked, approvals.edited(word)))
             else:
                 close(call, asked, approvals.denial(word))
         elif use := uses.get(call_id):

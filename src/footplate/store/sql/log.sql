@@ -74,6 +74,15 @@ with head as (
     on conflict (session_id, tree, seq) do update
     set number = excluded.number, files = excluded.files, apart = excluded.apart, left_out = excluded.left_out,
         commits = excluded.commits, bundles = excluded.bundles
+), new_asks as (
+    insert into approvals (organisation, session_id, event_id, seq, turn_id, expires_at)
+    select $2, $1, b.event_id, head.seq - cardinality($5::text[]) + n, $4,
+           now() + (p.approvals ->> 'expires_after_seconds')::float8 * interval '1 second'
+    from head
+    cross join unnest($5::text[], $6::text[], $7::text[], $8::bigint[]) with ordinality as b (event_id, type, body, ref, n)
+    left join policies p on p.organisation = $2
+    where case when b.type in ('agent.tool_use', 'agent.mcp_tool_use') and b.ref = 0
+               then b.body::json ->> 'evaluated_permission' = 'ask' end
 )
 select seq, entries, now() as created_at from head
 

@@ -4,8 +4,11 @@
 select * from policies where organisation = $1
 
 -- name: set_policy
-insert into policies (organisation, permissions, principal) values ($1, $2, $3)
-on conflict (organisation) do update set permissions = $2, principal = $3, updated_at = now()
+-- What is null stays as it is.
+insert into policies (organisation, permissions, approvals, principal)
+values ($1, coalesce($2::jsonb, '{}'), coalesce($3::jsonb, '{}'), $4)
+on conflict (organisation) do update
+set permissions = coalesce($2::jsonb, policies.permissions), approvals = coalesce($3::jsonb, policies.approvals), principal = $4, updated_at = now()
 returning *
 
 -- name: rules

@@ -92,7 +92,7 @@ update sessions set archived_at = coalesce(archived_at, now()), updated_at = now
 -- Its events and entries go by `delete_rows`, what is outside the database after the commit (store/retention_deletions.py).
 with a as (delete from steps where session_id = $1), b as (delete from turns where session_id = $1),
      c as (delete from session_heads where session_id = $1), d as (delete from answers where session_id = $1),
-     e as (delete from imports where session_id = $1)
+     e as (delete from imports where session_id = $1), f as (delete from approvals where session_id = $1)
 delete from sessions where id = $1
 
 -- name: pending_calls
@@ -110,10 +110,6 @@ where t.session_id = $1 and t.id = $2
         and (e.type = 'user.custom_tool_result' and e.body ->> 'custom_tool_use_id' = call.event_id
              or e.type = 'user.tool_confirmation' and e.body ->> 'tool_use_id' = call.event_id))
 order by call.seq
-
--- name: confirmations
-select seq, event_id, type, turn_id, created_at, processed_at, body from events
-where session_id = $1 and type = 'user.tool_confirmation' and ref_seq is null and body ->> 'tool_use_id' = any($2::text[])
 
 -- name: key_principal
 select id, organisation, name, roles from api_keys where secret_hash = $1 and revoked_at is null

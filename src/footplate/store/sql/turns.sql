@@ -94,6 +94,8 @@ with turn as (
 ), step as (
     update steps s set state = case when $6 then 'done' else 'parked' end
     from turn where s.session_id = $1 and s.position = turn.position
+), asks as (
+    update approvals set closed_at = now() where $6 and session_id = $1 and turn_id = $3 and closed_at is null
 )
 update session_heads h
 set status = case when $7 then 'running' else 'idle' end, holder = null,

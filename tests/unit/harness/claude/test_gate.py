@@ -8,7 +8,7 @@ from tests.unit.harness.claude.desk import Desk
 
 from footplate.domain import events as ev
 from footplate.domain.events import Event
-from footplate.domain.json import JsonObject
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.permissions import Outcome as Gated
 from footplate.domain.turns import TurnStatus
 from footplate.testing import ScriptedModel, replies, text, tool
@@ -54,7 +54,7 @@ def results(desk: Desk) -> dict[str, str]:
     return found
 
 
-def confirm(desk: Desk, event_id: str, result: str, **more: str) -> None:
+def confirm(desk: Desk, event_id: str, result: str, **more: Json) -> None:
     body: JsonObject = {"tool_use_id": event_id, "result": result, **more}
     desk.log.events.append(Event(ev.USER_TOOL_CONFIRMATION, body))
 
@@ -136,3 +136,15 @@ async def test_what_cannot_be_made_later_says_so(desk: Desk) -> None:
     confirm(desk, asked.id, "allow")
     assert (await desk.try_it()).text == "Done."
     assert "takes no -i" in results(desk)[asked.id]
+
+
+async def test_a_person_changes_the_input(desk: Desk) -> None:
+    desk.gate.words = {"Bash": Gated.ASK}
+    desk.next_turn("Go. [[script:one]]")
+    await desk.try_it()
+    (asked,) = uses(desk)
+    confirm(desk, asked.id, "allow", updated_input={"command": Y})
+    assert (await desk.try_it()).text == "Done."
+    assert ran(desk) == {"y": 1}
+    assert desk.gate.asked[-1] == ("Bash", {"command": Y})
+    assert Y in results(desk)[asked.id]

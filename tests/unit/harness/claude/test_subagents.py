@@ -16,6 +16,7 @@ from footplate.domain import threads
 from footplate.domain.agents import Subagent
 from footplate.domain.errors import HandOver
 from footplate.domain.events import Event, Position
+from footplate.domain.permissions import Outcome as Gated
 from footplate.domain.turns import TurnStatus
 from footplate.harness.leftovers import UNKNOWN
 from footplate.testing import ScriptedModel, overloaded, replies, text, tool
@@ -85,6 +86,31 @@ async def until_it_ran(desk: Desk, host: str = "host") -> None:
     async with asyncio.timeout(30):
         while not (desk.folder / host / "work" / "ran").exists():  # noqa: ASYNC110 - a tool's own file
             await asyncio.sleep(0.02)
+
+
+async def test_the_gate_stands_before_a_subagents_calls_too(desk: Desk) -> None:
+    """It cannot wait for a person: what would be asked is denied, and the agent hears of it."""
+    for outcome in (Gated.DENY, Gated.ASK):
+        desk.gate.words = {"echo hi": outcome}
+        desk.next_turn("Go. [[script:ask]]")
+        assert (await desk.try_it()).text == "It looked."
+        inside = of(desk, thread_ids(desk)[-1])
+        (use,) = [event for event in inside if event.type == ev.AGENT_TOOL_USE]
+        (result,) = [event for event in inside if event.type == ev.AGENT_TOOL_RESULT]
+        assert use.body["evaluated_permission"] == "deny"
+        assert "Denied by" in texts(result)
+        assert ("cannot wait" in texts(result)) == (outcome is Gated.ASK)
+    by = [agent for agent, asked in zip(desk.gate.agents, desk.gate.asked, strict=True) if asked[0] == "Bash"]
+    assert by == ["scout", "scout"]
+
+
+async def test_who_may_not_be_asked(desk: Desk) -> None:
+    desk.gate.words = {"Agent": Gated.ASK}
+    desk.next_turn("Go. [[script:ask]]")
+    assert (await desk.try_it()).text == "It looked."
+    (use,) = [event for event in desk.told() if event.type == ev.AGENT_TOOL_USE]
+    assert use.body["evaluated_permission"] == "deny"
+    assert thread_ids(desk) == []
 
 
 async def test_what_a_subagent_does_is_a_thread_of_its_own(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""Permission rules of organisations, projects and sessions."""
+"""Permission rules of organisations, projects and sessions, and calls that wait for a person."""
 
 from footplate.store.migrations.script import run_sql
 

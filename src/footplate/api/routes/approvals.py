@@ -1,0 +1,38 @@
+"""`/v1/approvals`: what waits for a person's word, in all sessions. It is answered by `user.tool_confirmation`."""
+
+from fastapi import Request
+from starlette.responses import Response
+
+from footplate.api import cursors
+from footplate.api.auth import Asking
+from footplate.api.openapi import takes
+from footplate.api.replies import listing, reply
+from footplate.api.requests import read_query
+from footplate.api.routing import router_of
+from footplate.api.services import services_of
+from footplate.api.wire import answers, approvals
+from footplate.api.wire.approvals import ListApprovals
+from footplate.api.wire.lists import NoParameters
+from footplate.domain.pages import Page
+
+router = router_of("/v1/approvals", "approvals")
+
+
+@router.get("", response_model=answers.Listing[answers.Approval], openapi_extra=takes(query=ListApprovals))
+async def list_approvals(request: Request, principal: Asking) -> Response:
+    """Who has waited longest comes first. One that is answered is in the list no more."""
+    query = read_query(request, ListApprovals)
+    cursor = cursors.read_row("approvals", query.page, "asc")
+    page = Page(limit=query.limit + 1, order="asc", after=cursor.place if cursor else None)
+    rows = await services_of(request).reads.approvals(principal, page, session_id=query.session_id)
+    kept, around = cursors.cut(
+        "approvals", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="asc", cursor=cursor
+    )
+    return listing([approvals.answer(row) for row in kept], next_page=around.next_page)
+
+
+@router.get("/{approval_id}", response_model=answers.Approval)
+async def retrieve_approval(request: Request, approval_id: str, principal: Asking) -> Response:
+    """By the id of the event that asks; also once it is answered."""
+    read_query(request, NoParameters)
+    return reply(approvals.answer(await services_of(request).reads.approval(principal, approval_id)))

@@ -1,0 +1,32 @@
+"""Calls that wait for a person's word, on the wire. They are answered by an event of their session."""
+
+from footplate.api.wire.base import Id, Parameters, Text, optional_timestamp, timestamp
+from footplate.api.wire.lists import PageSize
+from footplate.domain.approvals import Approval
+from footplate.domain.json import JsonObject
+
+
+class ListApprovals(Parameters):
+    limit: PageSize = 20
+    page: Text | None = None
+    session_id: Id | None = None
+
+
+def answer(approval: Approval) -> JsonObject:
+    body = approval.body
+    return {
+        "id": approval.id,
+        "type": "approval",
+        "status": approval.status,
+        "session_id": approval.session_id,
+        "session_title": approval.title,
+        "turn_id": approval.turn_id,
+        "name": body.get("name"),
+        "mcp_server_name": body.get("mcp_server_name"),
+        "input": body.get("input"),
+        "permission": body.get("permission"),
+        "created_at": timestamp(approval.created_at),
+        "expires_at": optional_timestamp(approval.expires_at),
+        "closed_at": optional_timestamp(approval.closed_at),
+        "answered_by": approval.principal,
+    }

@@ -1,0 +1,74 @@
+"""What the commands for approvals do."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import typer
+
+from footplate.cli import tables
+from footplate.cli.connection import talk
+from footplate.cli.profiles import Server
+from footplate.cli.views import print_json
+from footplate.client import Approval, AsyncFootplate, Event
+
+
+def list_approvals(session: str | None, *, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> list[Approval]:
+        return [approval async for approval in client.approvals.list(limit=100, session_id=session)]
+
+    found = talk(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json([approval.wire() for approval in found])
+    else:
+        tables.approvals(found)
+
+
+def approve(ids: Sequence[str], *, rule: str | None, updated: str | None, as_json: bool, profile: str | None) -> None:
+    changed = None if updated is None else _object(updated)
+    if changed is not None and len(ids) > 1:
+        raise typer.BadParameter("goes with one id", param_hint="--input")
+
+    def allow(client: AsyncFootplate, approval: Approval) -> Awaitable[Event]:
+        return client.approvals.allow(approval, updated_input=changed, session_rule=rule)
+
+    _answer(ids, allow, as_json=as_json, profile=profile)
+
+
+def deny(ids: Sequence[str], *, message: str | None, as_json: bool, profile: str | None) -> None:
+    def refuse(client: AsyncFootplate, approval: Approval) -> Awaitable[Event]:
+        return client.approvals.deny(approval, message)
+
+    _answer(ids, refuse, as_json=as_json, profile=profile)
+
+
+def _answer(
+    ids: Sequence[str],
+    say: Callable[[AsyncFootplate, Approval], Awaitable[Event]],
+    *,
+    as_json: bool,
+    profile: str | None,
+) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> list[Approval]:
+        """Whoever of them is not known is told of before anybody is answered."""
+        found = [await client.approvals.retrieve(event_id) for event_id in ids]
+        for approval in found:
+            await say(client, approval)
+        return [await client.approvals.retrieve(event_id) for event_id in ids]
+
+    answered = talk(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json([approval.wire() for approval in answered])
+    else:
+        for approval in answered:
+            print(f"{approval.id} {approval.status}")
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"is no JSON: {error}", param_hint="--input") from None
+    if not isinstance(found, dict):
+        raise typer.BadParameter("is no JSON object", param_hint="--input")
+    return found

@@ -1,0 +1,38 @@
+"""Calls that wait for a person's word, in all sessions, and the word itself."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from footplate.client.listing import Pages, given
+from footplate.client.models import Approval, Event
+from footplate.client.transport import Transport
+
+
+class Approvals:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self, *, limit: int | None = None, session_id: str | None = None) -> Pages[Approval]:
+        """Who has waited longest comes first."""
+        return Pages(self._transport, "/v1/approvals", Approval, {"limit": limit, "session_id": session_id})
+
+    async def retrieve(self, event_id: str) -> Approval:
+        return Approval.model_validate(await self._transport.get(f"/v1/approvals/{event_id}"))
+
+    async def allow(
+        self,
+        approval: Approval,
+        *,
+        updated_input: Mapping[str, Any] | None = None,
+        session_rule: str | None = None,
+    ) -> Event:
+        """`updated_input`: what it is made with instead. `session_rule`: allows calls like it from here on."""
+        return await self._say(approval, "allow", updated_input=updated_input, session_rule=session_rule)
+
+    async def deny(self, approval: Approval, message: str | None = None) -> Event:
+        return await self._say(approval, "deny", deny_message=message)
+
+    async def _say(self, approval: Approval, result: Literal["allow", "deny"], **more: Any) -> Event:
+        word = {"type": "user.tool_confirmation", "tool_use_id": approval.id, "result": result, **given(**more)}
+        answer = await self._transport.post(f"/v1/sessions/{approval.session_id}/events", {"events": [word]})
+        return Event.model_validate(answer["data"][0])

@@ -1,0 +1,71 @@
+"""Asks and answers: calls that wait for a person's word, who may give it, and what becomes of one that nobody gives."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Protocol
+
+from footplate.domain.errors import Forbidden
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.pages import Page
+from footplate.domain.principals import Principal
+
+CLOCK: Final = "clock"
+"""Whose word it is, of an answer that nobody gave in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    id: str
+    """Of the event that asks."""
+    session_id: str
+    turn_id: str
+    title: str | None
+    """The session's."""
+    body: JsonObject
+    """The event's. Empty once the log has been put away."""
+    created_at: datetime
+    expires_at: datetime | None = None
+    closed_at: datetime | None = None
+    outcome: str | None = None
+    principal: str | None = None
+
+    @property
+    def status(self) -> str:
+        if self.closed_at is None:
+            return "pending"
+        return {"allow": "allowed", "deny": "denied"}.get(self.outcome or "", "closed")
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalPolicy:
+    """What an organisation wants of answers."""
+
+    role: str | None = None
+    """Who answers has it."""
+    two_people: bool = False
+    """Whose message the turn works on does not answer."""
+
+    @classmethod
+    def load(cls, stored: Mapping[str, Json]) -> "ApprovalPolicy":
+        role = stored.get("role")
+        return cls(role if isinstance(role, str) else None, stored.get("two_people") is True)
+
+    def check(self, principal: Principal, asker: str | None) -> None:
+        """Raises `Forbidden`. `asker`: whose message the turn works on."""
+        if self.role is not None and self.role not in principal.roles:
+            raise Forbidden(
+                f"Who answers needs the role {self.role!r}, and this key has it not.",
+                help_text=f"Use another key, or make one: footplate api-keys create --role {self.role} --name …",
+            )
+        if self.two_people and asker in {None, principal.id}:
+            raise Forbidden(
+                "Two people are wanted: whose message led to this call cannot allow or deny it.",
+                help_text="Have somebody else answer, with a key of their own.",
+            )
+
+
+class ApprovalReads(Protocol):
+    async def approval(self, principal: Principal, event_id: str) -> Approval: ...
+    async def approvals(self, principal: Principal, page: Page, *, session_id: str | None = None) -> Sequence[Approval]:
+        """Those that wait."""

@@ -1,0 +1,62 @@
+"""People's words on calls: whether they may be given, where they are noted, and the end of those that nobody gives."""
+
+from typing import Final
+
+import structlog
+
+from footplate.domain import events
+from footplate.domain.approvals import CLOCK, Approval
+from footplate.domain.errors import FootplateError
+from footplate.domain.json import JsonObject
+from footplate.domain.principals import Principal
+from footplate.domain.services import Input
+from footplate.store.database import Database
+from footplate.store.inputs import append_inputs
+from footplate.store.objects import Objects
+from footplate.store.records import Row
+
+log = structlog.get_logger(__name__)
+
+_AT_ONCE: Final = 200
+
+
+def approval(row: Row) -> Approval:
+    return Approval(
+        id=row["id"],
+        session_id=row["session_id"],
+        turn_id=row["turn_id"],
+        title=row["title"],
+        body=row["body"] or {},
+        created_at=row["created_at"],
+        expires_at=row["expires_at"],
+        closed_at=row["closed_at"],
+        outcome=row["outcome"],
+        principal=row["principal"],
+    )
+
+
+class ExpiredAsks:
+    """A chore of the sweep: what nobody answered in time is answered as the organisation said. The answer is an event
+    like any other, so that whoever comes at the same moment is either first or too late.
+    """
+
+    def __init__(self, database: Database, objects: Objects) -> None:
+        self._database = database
+        self._objects = objects
+
+    async def run(self) -> None:
+        for row in await self._database.fetch("due_asks", _AT_ONCE):
+            try:
+                await self._answer(row)
+            except FootplateError as error:  # answered meanwhile, or its session is gone; the others need not wait
+                log.info("not expired", action="approval.not_expired", event=row["event_id"], reason=error.message)
+
+    async def _answer(self, row: Row) -> None:
+        who = Principal(row["organisation"], CLOCK, CLOCK, frozenset())
+        body: JsonObject = {"tool_use_id": row["event_id"], "result": row["outcome"]}
+        if row["outcome"] == "deny":
+            body["deny_message"] = f"nobody answered until {row['expires_at']:%Y-%m-%d %H:%M:%S %Z}."
+        word = Input(type=events.USER_TOOL_CONFIRMATION, body=body)
+        async with self._database.transaction() as connection:
+            await append_inputs(connection, self._objects, who, row["session_id"], [word])
+        log.info("expired", action="approval.expired", session=row["session_id"], event=row["event_id"])

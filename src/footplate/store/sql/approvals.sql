@@ -1,0 +1,32 @@
+-- Calls that wait for a person's word.
+
+-- name: confirmations
+-- What was said of these calls.
+select seq, event_id, type, turn_id, created_at, processed_at, body, object_key from events
+where session_id = $1 and type = 'user.tool_confirmation' and ref_seq is null and body ->> 'tool_use_id' = any($2::text[])
+
+-- name: answer_ask
+update approvals set closed_at = now(), outcome = $3, principal = $4
+where session_id = $1 and event_id = $2 and closed_at is null
+
+-- name: allow_for_session
+-- One more rule of the session's own. The caller holds the head's lock.
+update sessions
+set permissions = jsonb_set(permissions, '{allow}', coalesce(permissions -> 'allow', '[]') || to_jsonb($2::text)), updated_at = now()
+where id = $1 and not coalesce(permissions -> 'allow', '[]') ? $2
+
+-- name: who_asked
+-- Whose message a turn works on.
+select e.principal from turns t join events e on e.session_id = t.session_id and e.event_id = t.input_event_id and e.ref_seq is null
+where t.session_id = $1 and t.id = $2
+
+-- name: approval
+select a.event_id as id, a.*, e.body, s.title
+from approvals a join sessions s on s.id = a.session_id
+left join events e on e.session_id = a.session_id and e.seq = a.seq
+where a.event_id = $1 and a.organisation = $2
+
+-- name: due_asks
+select a.organisation, a.session_id, a.event_id, a.expires_at, coalesce(p.approvals ->> 'outcome', 'deny') as outcome
+from approvals a left join policies p on p.organisation = a.organisation
+where a.closed_at is null and a.expires_at < now() order by a.expires_at limit $1

@@ -1,0 +1,80 @@
+"""Calls that wait for a person's word: listed across sessions, answered by an event."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import httpx2
+from anthropic import AsyncAnthropic
+from tests.unit.api.conftest import Api
+from tests.unit.api.test_agents import refused
+
+from footplate.domain.approvals import Approval
+from footplate.domain.json import JsonObject
+
+
+async def create_session(sdk: AsyncAnthropic) -> str:
+    agent = await sdk.beta.agents.create(name="Coder", model="m")
+    environment = await sdk.beta.environments.create(name="env")
+    return (await sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id)).id
+
+
+async def asks(api: Api, session_id: str, count: int) -> list[Approval]:
+    now = api.world.now()
+    body: JsonObject = {
+        "name": "bash",
+        "input": {"command": "make"},
+        "permission": {"rule": "Bash", "reason": "because"},
+    }
+    made = [
+        Approval(
+            id=f"sevt_{number}",
+            session_id=session_id,
+            turn_id="turn_1",
+            title="A title",
+            body=body,
+            created_at=now + timedelta(seconds=number),
+        )
+        for number in range(count)
+    ]
+    api.world.approvals += made
+    return made
+
+
+async def test_what_waits_is_listed_in_pages(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
+    session_id = await create_session(sdk)
+    made = await asks(api, session_id, 3)
+    first = (await http.get("/v1/approvals", params={"limit": 2})).json()
+    assert [one["id"] for one in first["data"]] == ["sevt_0", "sevt_1"]
+    assert (first["data"][0]["status"], first["data"][0]["input"]) == ("pending", {"command": "make"})
+    second = (await http.get("/v1/approvals", params={"limit": 2, "page": first["next_page"]})).json()
+    assert ([one["id"] for one in second["data"]], second["next_page"]) == (["sevt_2"], None)
+    assert (await http.get("/v1/approvals", params={"session_id": "sesn_none"})).json()["data"] == []
+    api.world.approvals[0] = replace(made[0], closed_at=api.world.now(), outcome="allow", principal="key_1")
+    assert len((await http.get("/v1/approvals")).json()["data"]) == 2
+    one = (await http.get("/v1/approvals/sevt_0")).json()
+    assert (one["status"], one["answered_by"]) == ("allowed", "key_1")
+    assert (await http.get("/v1/approvals/sevt_9")).status_code == httpx2.codes.NOT_FOUND
+
+
+async def test_terms_for_answers(http: httpx2.AsyncClient) -> None:
+    terms = {"expires_after_seconds": 60, "outcome": "allow", "role": "approver", "two_people": True}
+    written = (await http.post("/v1/policies", json={"approvals": terms})).json()
+    assert written["approvals"] == terms
+    kept = (await http.post("/v1/policies", json={"permissions": {"deny": ["Bash"]}})).json()
+    assert (kept["approvals"], kept["permissions"]["deny"]) == (terms, ["Bash"])
+    field, _ = await refused(http, "/v1/policies", {"approvals": {"outcome": "ask"}})
+    assert field == "approvals.outcome"
+
+
+async def test_what_an_answer_may_say(api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic) -> None:
+    session_id = await create_session(sdk)
+    word = {"type": "user.tool_confirmation", "tool_use_id": "sevt_0", "result": "allow"}
+    more = {"updated_input": {"command": "ls"}, "session_rule": "Bash(ls *)"}
+    path = f"/v1/sessions/{session_id}/events"
+    assert (await http.post(path, json={"events": [{**word, **more}]})).status_code == httpx2.codes.OK
+    assert api.world.inputs[-1].body == {"tool_use_id": "sevt_0", "result": "allow", **more}
+    for wrong in ({**word, "deny_message": "no"}, {**word, "result": "deny", "session_rule": "Bash"}):
+        await refused(http, path, {"events": [wrong]})
+    field, message = await refused(http, path, {"events": [{**word, "session_rule": "Bash("}]})
+    assert field.endswith("session_rule")
+    assert "at character" in message
