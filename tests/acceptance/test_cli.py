@@ -159,6 +159,37 @@ async def test_needs_action_is_3(cell: Cell, client: AsyncFootplate) -> None:
     assert 'ask {"question": "Which one?"}  waits for an answer' in done.err
 
 
+async def test_what_waits_for_a_person_is_approved_or_denied(cell: Cell, client: AsyncFootplate) -> None:
+    asking = {"name": "bash", "permission_policy": {"type": "always_ask"}}
+    toolset = {"type": "agent_toolset_20260401", "configs": [asking]}
+    await client.agents.create(name="careful", model="anthropic:scripted", tools=[toolset])
+    for word in (["approve"], ["deny", "--message", "Not today."]):
+        result = await _json(cell, "run", "run", "--agent", "careful", "Say hello")
+        assert (result["exit_code"], len(result["pending"])) == (3, 1)
+        session_id = str(result["session_id"])
+        (waiting,) = await _json(cell, "approvals", "approvals", "--session", session_id)
+        assert (waiting["id"], waiting["name"]) == (result["pending"][0], "bash")
+        listed = await cell.run("approvals")
+        assert waiting["id"] in listed.out
+        assert "footplate approve ID" in listed.err
+        (answered,) = await _json(cell, "approvals", *word, waiting["id"])
+        assert answered["status"] == ("allowed" if word[0] == "approve" else "denied")
+        async with asyncio.timeout(60):
+            while (await client.turns.retrieve(session_id, result["turn_id"])).status != "completed":  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        told = [event.wire() async for event in client.events.list(session_id, types=["agent.tool_result"])]
+        assert len(told) == 1
+        assert ("Not today." in str(told)) == (word[0] == "deny")
+    again = await cell.run("approve", waiting["id"])
+    assert again.code == 1
+    assert "was answered before: deny" in again.err
+
+
+async def test_a_command_is_explained_without_a_server(cell: Cell) -> None:
+    explained = await _json(cell, "policy-explain", "policy", "explain", "ls | env rm x")
+    assert explained["outcome"] == "ask"
+
+
 async def test_timed_out_is_4_and_the_turn_is_stopped(cell: Cell, client: AsyncFootplate) -> None:
     result = await _json(cell, "run", "run", "--timeout", "1", "[[script:slow]]")
     assert (result["exit_code"], result["status"]) == (4, "timed_out")

@@ -49,7 +49,7 @@ class ExpiredAsks:
             try:
                 await self._answer(row)
             except FootplateError as error:  # answered meanwhile, or its session is gone; the others need not wait
-                log.info("not expired", action="approval.not_expired", event=row["event_id"], reason=error.message)
+                log.info("not expired", action="approval.not_expired", ask=row["event_id"], reason=error.message)
 
     async def _answer(self, row: Row) -> None:
         who = Principal(row["organisation"], CLOCK, CLOCK, frozenset())
@@ -59,4 +59,4 @@ class ExpiredAsks:
         word = Input(type=events.USER_TOOL_CONFIRMATION, body=body)
         async with self._database.transaction() as connection:
             await append_inputs(connection, self._objects, who, row["session_id"], [word])
-        log.info("expired", action="approval.expired", session=row["session_id"], event=row["event_id"])
+        log.info("expired", action="approval.expired", session=row["session_id"], ask=row["event_id"])
