@@ -58,6 +58,7 @@ class TurnGate:
         self._session_id = session_id
         self._config = config
         self._environment = environment
+        self._servers = mcp.Names(config.mcp_servers)
         self._layers: Sequence[tuple[Layer, JsonObject]] | None = None
         self._read: dict[str | None, _InForce] = {}
         self._read_at = 0.0
@@ -69,7 +70,8 @@ class TurnGate:
             rules = await self._in_force(agent)
         except InvalidRule as error:
             return Decision(Outcome.DENY, f"A rule that is in force cannot be read. {error.message}")
-        server_s = tool.startswith(mcp.PREFIX)
+        # A server that a trusted repository brings is a program in the environment, and no more than that.
+        server_s = self._servers.of(tool) is not None
         if not rules.policy.rules and not server_s:
             return Decision(Outcome.ALLOW, NO_RULES)
         decision = await self._judged(rules.policy, tool, given, directory)

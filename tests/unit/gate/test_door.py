@@ -10,7 +10,7 @@ from tests.unit.harness.twins import LocalEnvironment
 
 from footplate.domain.agents import ResolvedConfig, resolve
 from footplate.domain.errors import Unavailable
-from footplate.domain.json import JsonObject
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.permissions import Decision, Layer, Outcome
 from footplate.gate import door
 from footplate.gate.door import TurnGate
@@ -89,10 +89,40 @@ async def test_what_toolsets_say_is_no_rule_for_other_tools(place: Place) -> Non
     assert (await place.ask("bash", asking, command="ls")).outcome is Outcome.ASK
     assert (await place.ask("write", asking, file_path="x", content="y")).outcome is Outcome.ALLOW
     server: JsonObject = {"type": "mcp_toolset", "mcp_server_name": "m"}
-    assert (await place.ask("mcp__m__note", _agent(server))).outcome is Outcome.ASK
+    known = {"mcp_servers": [{"name": "m", "url": "https://m.example"}]}
+    assert (await place.ask("mcp__m__note", _agent(server, **known))).outcome is Outcome.ASK
     allowing: JsonObject = {**server, "default_config": {"permission_policy": {"type": "always_allow"}}}
-    assert (await place.ask("mcp__m__note", _agent(allowing))).outcome is Outcome.ALLOW
-    assert (await place.ask("mcp__other__note", _agent(allowing))).outcome is Outcome.ASK
+    assert (await place.ask("mcp__m__note", _agent(allowing, **known))).outcome is Outcome.ALLOW
+
+
+async def test_a_server_that_a_trusted_repository_brings_is_a_program_like_others(place: Place) -> None:
+    agent = _agent({"type": TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]})
+    assert (await place.ask("mcp__brought__note", agent)).outcome is Outcome.ALLOW
+    place.rules.layers = {Layer.PROJECT: {"deny": ["Read(.env)"]}}
+    assert (await place.ask("mcp__brought__note", agent)).outcome is Outcome.ASK
+    place.rules.layers = {Layer.PROJECT: {"deny": ["mcp__brought"]}}
+    assert (await place.ask("mcp__brought__note", agent)).outcome is Outcome.DENY
+
+
+async def test_a_subagent_has_no_more_leave_than_who_asks_it(place: Place) -> None:
+    asking: JsonObject = {"type": TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
+    members: list[JsonObject] = [
+        {"name": "free", "tools": [{"type": TOOLSET}], "permissions": {"allow": ["Bash", "Edit"]}},
+        {"name": "careful", "tools": [asking], "permissions": {"deny": ["WebFetch"]}},
+    ]
+    agent = _agent(
+        {"type": TOOLSET}, permissions={"deny": ["Bash(rm *)"]}, multiagent={"type": "coordinator", "agents": members}
+    )
+
+    async def said(who: str | None, tool: str, **given: Json) -> Outcome:
+        return (await place.gate(agent).decide(tool, given, agent=who)).outcome
+
+    assert await said("free", "bash", command="make") is Outcome.ALLOW
+    assert await said("free", "bash", command="rm x") is Outcome.DENY
+    assert await said("careful", "bash", command="ls") is Outcome.ASK
+    assert await said("careful", "web_fetch", url="https://x.example") is Outcome.DENY
+    assert await said(None, "web_fetch", url="https://x.example") is Outcome.ASK
+    assert await said(None, "Agent", subagent_type="free", prompt="Go.") is Outcome.ALLOW
 
 
 async def test_links_are_followed_where_the_call_would_run(place: Place) -> None:

@@ -114,7 +114,12 @@ class Making:
             return tools.ToolOutput(answer.content, is_error=answer.is_error)
         name = tool_names.ours(call.name)
         given = tool_names.our_input(call.name, call.input) if item.edited is None else item.edited
-        known = INPUTS[name].model_fields if name in INPUTS else {}
+        if name not in INPUTS:
+            return tools.failed(
+                f"A person allowed this call, but it was not made: after a wait, {name} cannot be called. What a rule "
+                "allows is made at once."
+            )
+        known = INPUTS[name].model_fields
         strange = sorted(given.keys() - known.keys() - _HARMLESS)
         if strange:
             return tools.failed(

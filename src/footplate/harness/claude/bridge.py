@@ -56,7 +56,7 @@ class Bridge:
         return served(mcp.plain(name), listed, self._call)
 
     async def _call(self, call_id: str, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
-        if not self._recorder().starts(call_id, name):
+        if not self._recorder().starts(call_id, name, arguments):
             return types.CallToolResult(content=[_text(REFUSED)], is_error=True)
         self._turn.log.check()
         answer = await self._servers.call(name, arguments)

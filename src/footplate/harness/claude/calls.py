@@ -5,6 +5,7 @@ from typing import Final
 
 from footplate.domain import threads
 from footplate.domain.events import Event
+from footplate.domain.json import JsonObject
 from footplate.domain.mcp import Names
 from footplate.harness.claude import mapping
 from footplate.harness.claude.mapping import Call
@@ -25,6 +26,7 @@ class Calls:
         self.running: set[str] = set()
         self._started: set[str] = set()
         """Those that the worker makes itself."""
+        self._judged: dict[str, JsonObject] = {}
         self.turnstile = asyncio.Lock()
 
     def lets(self, call: Call) -> bool:
@@ -35,13 +37,18 @@ class Calls:
     def use(self, call: Call, names: Names) -> Event:
         return threads.inside(mapping.tool_use(call, names), self.thread_id)
 
-    def begin(self, call_id: str, use: Event) -> None:
-        self.uses[call_id] = use
-        self.running.add(call_id)
+    def begin(self, call: Call, use: Event) -> None:
+        """`call`: as it was judged."""
+        self.uses[call.id] = use
+        self.running.add(call.id)
+        self._judged[call.id] = call.input
 
-    def starts(self, call_id: str, name: str) -> bool:
+    def starts(self, call_id: str, name: str, given: JsonObject | None = None) -> bool:
+        """`given`: what it would be made with. Only what was judged is made."""
         asked = self.open.get(call_id)
         if call_id in self._started or call_id not in self.running or asked is None or asked.name != name:
+            return False
+        if given is not None and given != self._judged.get(call_id):
             return False
         self._started.add(call_id)
         return True
@@ -53,4 +60,5 @@ class Calls:
     def end(self, call_id: str) -> None:
         self.open.pop(call_id, None)
         self.uses.pop(call_id, None)
+        self._judged.pop(call_id, None)
         self.running.discard(call_id)

@@ -127,7 +127,7 @@ class Recorder:
                 await failpoints.hit("after_ask")
                 await self.close_calls([call.id])
                 return ASKED
-            calls.begin(call.id, use)
+            calls.begin(call, use)
             if denied:
                 calls.refuse(call.id)
                 return decision.refusal
@@ -135,9 +135,9 @@ class Recorder:
         self._spawn(failpoints.hit_later("in_tool", _TOOL_STARTS))
         return None
 
-    def starts(self, call_id: str, name: str) -> bool:
-        """May this call, which the worker makes itself, be made? Once, and if it was let through."""
-        return self._calls.starts(call_id, name)
+    def starts(self, call_id: str, name: str, given: JsonObject | None = None) -> bool:
+        """May this call, which the worker makes itself, be made? Once, and if it was let through as it is."""
+        return self._calls.starts(call_id, name, given)
 
     async def settle(self, how: Settling = "well") -> None:
         """The CLI does nothing more: what it said and did is in the log when this returns.

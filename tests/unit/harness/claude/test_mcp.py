@@ -11,6 +11,7 @@ from tests.unit.harness.claude.desk import Desk
 from tests.unit.harness.twins import texts
 
 from footplate.domain import events as ev
+from footplate.domain.json import JsonObject
 from footplate.domain.mcp import McpServer
 from footplate.domain.ports import McpAccess
 from footplate.domain.turns import TurnStatus
@@ -129,23 +130,27 @@ async def test_a_server_that_may_not_be_reached_is_told_and_asked_again(desk: De
     assert notes.noted() == ["one"]
 
 
-def _twice(recorder: Recorder, call_id: str, name: str) -> bool:
-    assert STARTS(recorder, call_id, name)
-    return STARTS(recorder, call_id, name)
+def _twice(recorder: Recorder, call_id: str, name: str, given: JsonObject) -> bool:
+    assert STARTS(recorder, call_id, name, given)
+    return STARTS(recorder, call_id, name, given)
 
 
 @pytest.mark.parametrize(
     "asked",
     [
         _twice,
-        lambda recorder, _, name: STARTS(recorder, "toolu_stranger", name),
-        lambda recorder, _, name: STARTS(recorder, "", name),
-        lambda recorder, call_id, _: STARTS(recorder, call_id, "mcp__notes__fail"),
+        lambda recorder, _, name, given: STARTS(recorder, "toolu_stranger", name, given),
+        lambda recorder, _, name, given: STARTS(recorder, "", name, given),
+        lambda recorder, call_id, _, given: STARTS(recorder, call_id, "mcp__notes__fail", given),
+        lambda recorder, call_id, name, given: STARTS(recorder, call_id, name, {**given, "text": "another"}),
     ],
-    ids=["again", "a stranger", "nobody", "another tool"],
+    ids=["again", "a stranger", "nobody", "another tool", "another input"],
 )
 async def test_who_was_not_let_through_gets_nothing_done(
-    desk: Desk, notes: McpProcess, monkeypatch: pytest.MonkeyPatch, asked: Callable[[Recorder, str, str], bool]
+    desk: Desk,
+    notes: McpProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: Callable[[Recorder, str, str, JsonObject], bool],
 ) -> None:
     """The CLI asks for a call by the model's id of it: one that is not in the log, or was made before, is refused."""
     monkeypatch.setattr(Recorder, "starts", asked)
