@@ -180,6 +180,11 @@ async def test_what_waits_for_a_person_is_approved_or_denied(cell: Cell, client:
         told = [event.wire() async for event in client.events.list(session_id, types=["agent.tool_result"])]
         assert len(told) == 1
         assert ("Not today." in str(told)) == (word[0] == "deny")
+    said = await _json(cell, "audit", "audit", "ls", "--session", session_id)
+    assert [(entry["kind"], entry["outcome"]) for entry in said] == [("answer", "deny"), ("decision", "ask")]
+    exported = await cell.run("audit", "export", "--session", session_id)
+    assert [json.loads(line)["id"] for line in exported.out.splitlines()] == [entry["id"] for entry in said[::-1]]
+    assert (await _json(cell, "audit-verify", "audit", "verify"))["faults"] == []
     again = await cell.run("approve", waiting["id"])
     assert again.code == 1
     assert "was answered before: deny" in again.err

@@ -65,6 +65,8 @@ class _Checker:
         await self.good("environment", "environments show", str(room["id"]))
         await self.good("deleted", "environments rm", str(room["id"]))
         await self.good("approvals", "approvals")
+        await self.good("audit", "audit ls")
+        await self.good("audit-verify", "audit verify")
         await self.good("profiles", "config list")
         await self.good("doctor", "doctor")
         await self.good("gc", "gc", "--dry-run")

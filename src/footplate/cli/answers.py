@@ -13,6 +13,8 @@ from pydantic import BaseModel, TypeAdapter
 from footplate.client.models import (
     Agent,
     Approval,
+    AuditEntry,
+    AuditVerification,
     Deleted,
     Diff,
     Environment,
@@ -235,6 +237,8 @@ SCHEMAS: Final[dict[str, Any]] = {
     "project": Project | ErrorAnswer,
     "files": list[File] | ErrorAnswer,
     "file": File | ErrorAnswer,
+    "audit": list[AuditEntry] | ErrorAnswer,
+    "audit-verify": AuditVerification | ErrorAnswer,
     "approvals": list[Approval] | ErrorAnswer,
     "deleted": list[Deleted] | ErrorAnswer,
     "profiles": list[ProfileAnswer] | ErrorAnswer,

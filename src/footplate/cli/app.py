@@ -9,6 +9,7 @@ import typer
 
 from footplate.cli import (
     approvals,
+    audit,
     config,
     differing,
     files,
@@ -88,6 +89,7 @@ app.command(rich_help_panel=SERVERS, short_help="Run turns.")(serving.worker)
 app.command(rich_help_panel=SERVERS, short_help="Bring the database to the schema of this version.")(serving.migrate)
 app.command(rich_help_panel=SERVERS, short_help="Remove what the object store has and nobody needs.")(serving.gc)
 app.add_typer(keys.app, name="api-keys", rich_help_panel=SERVERS)
+app.add_typer(audit.audit, name="audit", rich_help_panel=RESOURCES)
 app.add_typer(policy.app, name="policy", rich_help_panel=OWN)
 app.add_typer(config.app, name="config", rich_help_panel=OWN)
 app.command(rich_help_panel=OWN)(serving.version)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from footplate.cli import output, wording
-from footplate.client import Agent, Approval, Environment, File, Project, Session, Turn
+from footplate.client import Agent, Approval, AuditEntry, Environment, File, Project, Session, Turn
 
 _STATUS = {"running": "green", "rescheduling": "yellow", "failed": "red", "completed": "green"}
 _WIDE = 100
@@ -155,6 +155,24 @@ def approvals(found: Sequence[Approval]) -> None:
     ]
     _print(output.out(), ["ID", "AGE", "SESSION", "TOOL", "INPUT"], rows)
     _say("Answer with `footplate approve ID` or `footplate deny ID`.")
+
+
+def audit(found: Sequence[AuditEntry]) -> None:
+    if not found:
+        _say("Nothing was decided yet.")
+        return
+    rows = [
+        [
+            wording.age(each.created_at),
+            each.kind,
+            each.outcome or "",
+            escape(each.principal or each.layer or ""),
+            escape(each.tool or ""),
+            escape(wording.one_line(json.dumps(each.content, ensure_ascii=False) if each.content else "")),
+        ]
+        for each in found
+    ]
+    _print(output.out(), ["AGE", "KIND", "OUTCOME", "BY", "TOOL", "WHY"], rows)
 
 
 def _gist(given: Mapping[str, Any]) -> str:

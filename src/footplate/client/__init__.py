@@ -25,6 +25,8 @@ from footplate.client.errors import (
 from footplate.client.models import (
     Agent,
     Approval,
+    AuditEntry,
+    AuditVerification,
     Deleted,
     Diff,
     Environment,
@@ -47,6 +49,8 @@ __all__ = [
     "ApiError",
     "Approval",
     "AsyncFootplate",
+    "AuditEntry",
+    "AuditVerification",
     "Busy",
     "ClientError",
     "Conflict",

@@ -5,6 +5,7 @@ from typing import Self
 import httpx2
 
 from footplate.client.approvals import Approvals
+from footplate.client.audit import Audit
 from footplate.client.events import Events
 from footplate.client.files import Files
 from footplate.client.resources import Agents, Environments, Projects, Sessions, Turns, Workspaces
@@ -35,6 +36,7 @@ class AsyncFootplate:
         self.sessions = Sessions(self._transport)
         self.turns = Turns(self._transport)
         self.approvals = Approvals(self._transport)
+        self.audit = Audit(self._transport)
         self.files = Files(self._transport)
         self.events = Events(self._transport)
 

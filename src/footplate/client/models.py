@@ -86,6 +86,33 @@ class Approval(Answer):
     answered_by: str | None = None
 
 
+class AuditEntry(Answer):
+    """What the gate decided on a call, what somebody said of it, or rules that were written."""
+
+    id: str
+    kind: str
+    created_at: datetime
+    session_id: str | None = None
+    turn_id: str | None = None
+    event_id: str | None = None
+    principal: str | None = None
+    outcome: str | None = None
+    tool: str | None = None
+    layer: str | None = None
+    input_hash: str | None = None
+    content: dict[str, Any] | None = None
+    content_hash: str
+
+
+class AuditVerification(Answer):
+    entries: int
+    batches: int
+    unsealed: int
+    head: str
+    """The last batch's hash: who keeps it elsewhere can tell that nothing was cut off at the end."""
+    faults: list[str]
+
+
 class Workspace(Answer):
     id: str
     name: str

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.approvals import ApprovalReads
+from footplate.domain.audit import AuditReads
 from footplate.domain.events import Position
 from footplate.domain.files import FileReads, FileUnit
 from footplate.domain.json import JsonObject
@@ -123,7 +124,7 @@ class EventPage:
     """Of a subagent; None: the primary thread's, which are what the session itself shows."""
 
 
-class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, Protocol):
+class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, Protocol):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
     async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]: ...
     async def agent_versions(

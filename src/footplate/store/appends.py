@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from footplate.domain import audit
 from footplate.domain.errors import Fenced
 from footplate.domain.events import Event, Position, Usage
 from footplate.domain.ports import Entry
@@ -61,6 +62,7 @@ async def append(connection: Connection, objects: Objects, claim: Claim, batch: 
         [orjson.dumps(found.kept.left_out).decode() for found in batch.files],
         [orjson.dumps(dict(found.kept.snapshot.commits)).decode() for found in batch.files],
         [found.kept.snapshot.bundles or "" for found in batch.files],
+        _decisions(batch.events),
     )
     if row is None:
         raise Fenced(f"Another worker holds session {claim.session_id}.")
@@ -69,3 +71,9 @@ async def append(connection: Connection, objects: Objects, claim: Claim, batch: 
         Position(first + n, event, row["created_at"], row["created_at"], claim.turn_id)
         for n, event in enumerate(batch.events)
     ]
+
+
+def _decisions(new_events: Sequence[Event]) -> str:
+    """What the gate said of the calls among them, for the audit trail."""
+    names = ("id", "event", "outcome", "tool", "layer", "input_hash", "content", "content_hash")
+    return orjson.dumps([{name: getattr(one, name) for name in names} for one in audit.decisions(new_events)]).decode()

@@ -10,7 +10,7 @@ from typing import Final
 
 import orjson
 
-from footplate.domain import events
+from footplate.domain import audit, events
 from footplate.domain.approvals import CLOCK, ApprovalPolicy
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.events import Event, Position
@@ -18,6 +18,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
 from footplate.domain.services import Accepted, Input
 from footplate.domain.turns import WhenBusy
+from footplate.store import audit as trail
 from footplate.store.database import SQL, Connection
 from footplate.store.objects import Objects
 from footplate.store.records import Row, position
@@ -107,6 +108,8 @@ async def _note(connection: Connection, principal: Principal, session_id: str, w
     for word in words:
         use_id, result, rule = (word.body.get(name) for name in ("tool_use_id", "result", "session_rule"))
         await connection.execute(SQL["answer_ask"], session_id, use_id, result, principal.id)
+        entry = audit.answer(word)
+        await trail.add(connection, principal.organisation, entry, principal=principal.id, session=session_id)
         if isinstance(rule, str):
             await connection.execute(SQL["allow_for_session"], session_id, rule)
 

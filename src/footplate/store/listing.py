@@ -17,6 +17,7 @@ _FROM: Final = {
     "approvals": "select s.* from (select a.event_id as id, a.*, null::timestamptz as archived_at, e.body, t.title"
     " from approvals a join events e on e.session_id = a.session_id and e.seq = a.seq"
     " join sessions t on t.id = a.session_id where a.closed_at is null) s",
+    "audit": "select s.* from (select a.*, null::timestamptz as archived_at from audit a) s",
     "workspaces": "select s.* from workspaces s",
     "sessions": "select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests,"
     " h.cost_microusd, h.active_seconds from sessions s join session_heads h on h.session_id = s.id",

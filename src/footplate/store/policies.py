@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from footplate.domain import audit
 from footplate.domain.errors import NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.permissions import Layer, PolicyUnit, Written
 from footplate.domain.principals import Principal
+from footplate.store import audit as trail
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.records import Row
 
@@ -39,6 +41,8 @@ class PolicyChanges(PolicyUnit):
             SQL["set_policy"], principal.organisation, permissions, approvals, principal.id
         )
         assert row is not None
+        entry = audit.policy(row["permissions"], row["approvals"])
+        await trail.add(self._connection, principal.organisation, entry, principal=principal.id)
         return written(row)
 
 

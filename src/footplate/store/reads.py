@@ -1,10 +1,12 @@
 """Everything the api reads. The organisation is part of every query: a foreign id is not found."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final, TypeVar
 
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.approvals import Approval
+from footplate.domain.audit import AuditEntry, AuditFilter, Verified
 from footplate.domain.errors import NotFound
 from footplate.domain.events import Position
 from footplate.domain.files import StoredFile
@@ -16,6 +18,7 @@ from footplate.domain.projects import Project, Workspace
 from footplate.domain.services import EventPage, SessionFilter
 from footplate.domain.turns import Session, Turn
 from footplate.store import approvals, files, policies, projects, records
+from footplate.store import audit as trail
 from footplate.store.archives import Archives
 from footplate.store.database import Database
 from footplate.store.lineage import Lineages, Stretch
@@ -70,6 +73,13 @@ class Reads:
     async def approvals(self, principal: Principal, page: Page, *, session_id: str | None = None) -> Sequence[Approval]:
         where = {"s.session_id": session_id} if session_id else {}
         return await self._page(approvals.approval, "approvals", principal, page, where)
+
+    async def audit(self, principal: Principal, page: Page, where: AuditFilter) -> Sequence[AuditEntry]:
+        wanted = {f"s.{name}": value for name, value in asdict(where).items() if value is not None}
+        return await self._page(trail.entry, "audit", principal, page, wanted)
+
+    async def verify_audit(self, principal: Principal) -> Verified:
+        return await trail.verify(self._database, principal.organisation)
 
     async def project(self, principal: Principal, project_id: str) -> Project:
         return await self._one(projects.project, "project", project_id, "project", project_id, principal.organisation)

@@ -32,6 +32,7 @@ from footplate.harness import registry
 from footplate.harness.fetching import Fetcher
 from footplate.proxy.models import ModelProxy
 from footplate.store.approvals import ExpiredAsks
+from footplate.store.audit import Sealing
 from footplate.store.claims import Claims
 from footplate.store.expiry import Expiry
 from footplate.store.files import FileObjects, FileRemovals
@@ -137,7 +138,7 @@ async def run(settings: Settings) -> None:
         deletions = Deletions(database, objects, _Forget(forgetter, settings.data_dir / WORKSPACES))
         retention = Retention(database, objects, settings.retention)
         expiry, removals = Expiry(database, settings.retention_delete), FileRemovals(database, objects)
-        chores = (ExpiredAsks(database, objects), deletions, retention, expiry, removals)
+        chores = (ExpiredAsks(database, objects), Sealing(database), deletions, retention, expiry, removals)
         sweep = SweepActivities(leases, TemporalWaker(client, settings), chores)
         exits.push_async_callback(sweep.aclose)
         keep_what_is_loaded()

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from footplate.domain import events, ids
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.approvals import Approval
+from footplate.domain.audit import AuditEntry, AuditFilter, Verified
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
 from footplate.domain.events import Event, Position, Usage
 from footplate.domain.files import StoredFile
@@ -62,6 +63,7 @@ class World:
     files: FileWorld = field(default_factory=FileWorld)
     policies: dict[str, Written] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
+    audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
     writes: int = 0
 
     def now(self) -> datetime:
@@ -139,6 +141,13 @@ class TwinReads:
         found = [one for one in self._asks(principal) if session_id in {None, one.session_id}]
         after = [one for one in found if page.after is None or (one.created_at, one.id) > page.after]
         return [one for one in after if one.closed_at is None][: page.limit]
+
+    async def audit(self, principal: Principal, page: Page, where: AuditFilter) -> Sequence[AuditEntry]:
+        found = [one for one in self._world.audit.get(principal.organisation, []) if where.kind in {None, one.kind}]
+        return found[: page.limit]
+
+    async def verify_audit(self, principal: Principal) -> Verified:
+        return Verified(len(self._world.audit.get(principal.organisation, [])), 1, 0, "0" * 64, [])
 
     def _asks(self, principal: Principal) -> list[Approval]:
         mine = {one.id for one in self._world.sessions.values() if one.organisation == principal.organisation}

@@ -72,6 +72,7 @@ COMMANDS = [
     *(("files", name) for name in ("ls", "upload", "get", "rm")),
     *(("projects", name) for name in ("ls", "show", "create", "archive")),
     ("policy", "explain"),
+    *(("audit", name) for name in ("ls", "export", "verify")),
     *(("config", name) for name in ("set", "get", "use", "list", "rm")),
 ]
 

@@ -115,6 +115,32 @@ class Approval(AnswerModel):
     answered_by: str | None
 
 
+class AuditEntry(AnswerModel):
+    id: str
+    type: Literal["audit_entry"]
+    kind: Literal["decision", "answer", "policy"]
+    created_at: datetime
+    session_id: str | None
+    turn_id: str | None
+    event_id: str | None
+    principal: str | None
+    outcome: str | None
+    tool: str | None
+    layer: str | None
+    input_hash: str | None
+    content: dict[str, JsonValue] | None
+    content_hash: str
+
+
+class AuditVerification(AnswerModel):
+    type: Literal["audit_verification"]
+    entries: int
+    batches: int
+    unsealed: int
+    head: str
+    faults: list[str]
+
+
 class Policy(AnswerModel):
     type: Literal["policy"]
     layer: Literal["organisation"]

@@ -92,7 +92,8 @@ update sessions set archived_at = coalesce(archived_at, now()), updated_at = now
 -- Its events and entries go by `delete_rows`, what is outside the database after the commit (store/retention_deletions.py).
 with a as (delete from steps where session_id = $1), b as (delete from turns where session_id = $1),
      c as (delete from session_heads where session_id = $1), d as (delete from answers where session_id = $1),
-     e as (delete from imports where session_id = $1), f as (delete from approvals where session_id = $1)
+     e as (delete from imports where session_id = $1), f as (delete from approvals where session_id = $1),
+     g as (update audit set content = null where session = $1 and content is not null)
 delete from sessions where id = $1
 
 -- name: pending_calls

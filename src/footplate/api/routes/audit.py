@@ -1,0 +1,50 @@
+"""`/v1/audit`: what the gate decided, what people said of it, and whether anything of that was changed."""
+
+from datetime import datetime
+
+from fastapi import Request
+from starlette.responses import Response
+
+from footplate.api import cursors
+from footplate.api.auth import Asking
+from footplate.api.openapi import takes
+from footplate.api.replies import listing, reply
+from footplate.api.requests import read_query
+from footplate.api.routing import router_of
+from footplate.api.services import services_of
+from footplate.api.wire import answers, audit
+from footplate.api.wire.audit import ListAudit
+from footplate.api.wire.lists import NoParameters
+from footplate.domain.audit import AuditEntry, AuditFilter
+from footplate.domain.pages import Page
+
+router = router_of("/v1/audit", "audit")
+
+
+@router.get("", response_model=answers.Listing[answers.AuditEntry], openapi_extra=takes(query=ListAudit))
+async def list_audit(request: Request, principal: Asking) -> Response:
+    query = read_query(request, ListAudit)
+    cursor = cursors.read_row("audit", query.page, query.order)
+    page = Page(
+        limit=query.limit + 1,
+        order=query.order,
+        after=cursor.place if cursor else None,
+        created_gte=query.created_at_gte,
+        created_lte=query.created_at_lte,
+    )
+    where = AuditFilter(kind=query.kind, session=query.session_id, outcome=query.outcome, principal=query.answered_by)
+    rows = await services_of(request).reads.audit(principal, page, where)
+    kept, around = cursors.cut("audit", rows, _place, limit=query.limit, order=query.order, cursor=cursor)
+    return listing([audit.answer(row) for row in kept], next_page=around.next_page)
+
+
+@router.get("/verify", response_model=answers.AuditVerification)
+async def verify_audit(request: Request, principal: Asking) -> Response:
+    """All of it is read, and every hash made again. A fault says what is not as it was when it was sealed."""
+    read_query(request, NoParameters)
+    return reply(audit.verified(await services_of(request).reads.verify_audit(principal)))
+
+
+def _place(row: AuditEntry) -> tuple[datetime, str]:
+    assert row.created_at is not None
+    return row.created_at, row.id

@@ -1,0 +1,53 @@
+"""The audit trail on the wire."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from footplate.api.wire.base import Id, Moment, Parameters, Text, timestamp
+from footplate.api.wire.lists import PageSize
+from footplate.domain.audit import AuditEntry, Verified
+from footplate.domain.json import JsonObject
+
+
+class ListAudit(Parameters):
+    limit: PageSize = 20
+    page: Text | None = None
+    order: Literal["asc", "desc"] = "desc"
+    kind: Literal["decision", "answer", "policy"] | None = None
+    session_id: Id | None = None
+    outcome: Literal["allow", "ask", "deny"] | None = None
+    answered_by: Text | None = None
+    created_at_gte: Annotated[Moment | None, Field(alias="created_at[gte]")] = None
+    created_at_lte: Annotated[Moment | None, Field(alias="created_at[lte]")] = None
+
+
+def answer(entry: AuditEntry) -> JsonObject:
+    assert entry.created_at is not None
+    return {
+        "id": entry.id,
+        "type": "audit_entry",
+        "kind": entry.kind,
+        "created_at": timestamp(entry.created_at),
+        "session_id": entry.session,
+        "turn_id": entry.turn,
+        "event_id": entry.event,
+        "principal": entry.principal,
+        "outcome": entry.outcome,
+        "tool": entry.tool,
+        "layer": entry.layer,
+        "input_hash": entry.input_hash,
+        "content": entry.content,
+        "content_hash": entry.content_hash,
+    }
+
+
+def verified(found: Verified) -> JsonObject:
+    return {
+        "type": "audit_verification",
+        "entries": found.entries,
+        "batches": found.batches,
+        "unsealed": found.unsealed,
+        "head": found.head,
+        "faults": [*found.faults],
+    }

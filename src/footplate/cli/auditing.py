@@ -1,0 +1,46 @@
+"""What the commands for the audit trail do."""
+
+import typer
+
+from footplate.cli import output, tables
+from footplate.cli.connection import talk
+from footplate.cli.output import Exit
+from footplate.cli.profiles import Server
+from footplate.cli.views import print_json, print_line
+from footplate.client import AsyncFootplate, AuditEntry
+
+
+def list_entries(kind: str | None, session: str | None, *, limit: int, as_json: bool, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> list[AuditEntry]:
+        found: list[AuditEntry] = []
+        async for entry in client.audit.list(limit=min(limit, 100), kind=kind, session_id=session):
+            found.append(entry)
+            if len(found) == limit:
+                break
+        return found
+
+    found = talk(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json([entry.wire() for entry in found])
+    else:
+        tables.audit(found)
+
+
+def export(kind: str | None, session: str | None, *, profile: str | None) -> None:
+    async def work(client: AsyncFootplate, _server: Server) -> None:
+        async for entry in client.audit.list(limit=100, order="asc", kind=kind, session_id=session):
+            print_line(entry.wire())
+
+    talk(work, profile=profile, as_json=True)
+
+
+def verify(*, as_json: bool, profile: str | None) -> None:
+    found = talk(lambda client, _: client.audit.verify(), profile=profile, as_json=as_json)
+    if as_json:
+        print_json(found.wire())
+    else:
+        print(f"{found.entries} entries in {found.batches} batches, {found.unsealed} not sealed yet")
+        print(f"head {found.head}")
+        for fault in found.faults:
+            output.complain(fault, "Compare with an export that you keep elsewhere; restore from a backup.")
+    raise typer.Exit(Exit.FAILED if found.faults else Exit.DONE)

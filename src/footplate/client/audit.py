@@ -1,0 +1,34 @@
+"""The audit trail: what the gate decided, what people said of it, and whether it was changed."""
+
+from typing import Any
+
+from footplate.client.listing import Pages
+from footplate.client.models import AuditEntry, AuditVerification
+from footplate.client.transport import Transport
+
+
+class Audit:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        order: str | None = None,
+        kind: str | None = None,
+        session_id: str | None = None,
+        outcome: str | None = None,
+    ) -> Pages[AuditEntry]:
+        """Newest first, unless `order` is `asc`."""
+        params: dict[str, Any] = {
+            "limit": limit,
+            "order": order,
+            "kind": kind,
+            "session_id": session_id,
+            "outcome": outcome,
+        }
+        return Pages(self._transport, "/v1/audit", AuditEntry, params)
+
+    async def verify(self) -> AuditVerification:
+        return AuditVerification.model_validate(await self._transport.get("/v1/audit/verify"))

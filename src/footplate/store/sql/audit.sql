@@ -1,0 +1,36 @@
+-- The audit trail.
+
+-- name: add_audit
+insert into audit (id, organisation, kind, session, turn, event, principal, outcome, tool, layer, input_hash, content, content_hash)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+
+-- name: audit_unsealed
+select distinct organisation from audit where batch is null limit $1
+
+-- name: lock_audit
+-- One at a time seals an organisation's entries.
+select pg_advisory_xact_lock(hashtext('audit'), hashtext($1))
+
+-- name: audit_to_seal
+select * from audit where organisation = $1 and batch is null order by number limit $2
+
+-- name: last_batch
+select number, hash from audit_batches where organisation = $1 order by number desc limit 1
+
+-- name: add_batch
+insert into audit_batches (organisation, number, entries, previous, hash) values ($1, $2, $3, $4, $5)
+
+-- name: seal_audit
+update audit set batch = $2 where id = any($1::text[])
+
+-- name: audit_batches
+select * from audit_batches where organisation = $1 order by number
+
+-- name: audit_of_batch
+select * from audit where organisation = $1 and batch = $2 order by number
+
+-- name: audit_strays
+-- Entries that are in no batch that there is.
+select count(*) filter (where a.batch is null) as unsealed, count(*) filter (where a.batch is not null) as lost
+from audit a left join audit_batches b on b.organisation = a.organisation and b.number = a.batch
+where a.organisation = $1 and b.number is null

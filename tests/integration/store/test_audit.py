@@ -1,0 +1,109 @@
+"""The audit trail: entries come with what they tell of, and a change of a sealed one is found."""
+
+import asyncpg
+import pytest
+
+from footplate.domain import audit, events
+from footplate.domain.audit import AuditFilter
+from footplate.domain.pages import Page
+from footplate.domain.permissions import Decision, Layer, Outcome
+from footplate.domain.principals import Principal
+from footplate.domain.turns import Outcome as Ending
+from footplate.domain.turns import TurnStatus
+from footplate.store.audit import Sealing, verify
+
+from .cell import Cell, somebody
+
+DENY = Decision(Outcome.DENY, "because of a secret", "Bash(rm *)", Layer.PROJECT)
+OLDEST = Page(limit=50, order="asc")
+
+
+async def decide(cell: Cell, who: Principal, *commands: str) -> str:
+    """A session in which these were denied."""
+    session_id = await cell.session(who, "Go.")
+    claim = await cell.claim(session_id, who)
+    for command in commands:
+        use = events.tool_use("bash", {"command": command}, call_id=command, decision=DENY)
+        await cell.turns.append(claim, [use])
+    await cell.turns.finish(claim, Ending(status=TurnStatus.COMPLETED))
+    return session_id
+
+
+async def tamper(cell: Cell, statement: str, *values: object) -> None:
+    """As somebody who owns the database, and can pass by its triggers."""
+    async with cell.database.connection() as connection, connection.transaction():
+        await connection.execute("set local session_replication_role = 'replica'")
+        await connection.execute(statement, *values)
+
+
+async def faults(cell: Cell, who: Principal) -> list[str]:
+    return [*(await verify(cell.database, who.organisation)).faults]
+
+
+async def test_decisions_answers_and_policies_are_kept_and_sealed(cell: Cell) -> None:
+    who, sealing = somebody(), Sealing(cell.database)
+    async with cell.units.unit(who, None) as unit:
+        await unit.set_policy(who, {"deny": ["Bash(rm *)"]})
+    session_id = await decide(cell, who, "rm a", "rm b")
+    found = await cell.reads.audit(who, OLDEST, AuditFilter())
+    assert [entry.kind for entry in found] == ["policy", "decision", "decision"]
+    first = found[1]
+    assert (first.outcome, first.tool, first.layer, first.session) == ("deny", "bash", "project", session_id)
+    assert first.content == {"rule": "Bash(rm *)", "reason": "because of a secret"}
+    assert first.input_hash == audit.hashed({"command": "rm a"})
+    assert await cell.reads.audit(somebody(), OLDEST, AuditFilter()) == []
+    assert len(await cell.reads.audit(who, OLDEST, AuditFilter(kind="decision", session=session_id))) == 2
+    assert (await verify(cell.database, who.organisation)).unsealed == 3
+    await sealing.run()
+    await decide(cell, who, "rm c")
+    await sealing.run()
+    await sealing.run()
+    checked = await cell.reads.verify_audit(who)
+    assert (checked.entries, checked.batches, checked.unsealed, checked.faults) == (4, 2, 0, [])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update audit set outcome = 'allow' where id = $1",
+        "update audit set content = '{\"rule\": null}' where id = $1",
+        "update audit set created_at = created_at - interval '1 day' where id = $1",
+        "delete from audit where id = $1",
+        "update audit set batch = batch + 7 where id = $1",
+        "delete from audit_batches where number = (select batch from audit where id = $1)",
+    ],
+)
+async def test_what_was_changed_is_found(cell: Cell, statement: str) -> None:
+    who, sealing = somebody(), Sealing(cell.database)
+    for command in ("rm a", "rm b", "rm c"):
+        await decide(cell, who, command)
+        await sealing.run()
+    assert await faults(cell, who) == []
+    target = (await cell.reads.audit(who, OLDEST, AuditFilter()))[1].id
+    if "audit_batches" not in statement:
+        with pytest.raises(asyncpg.RaiseError, match="never changed"):
+            async with cell.database.connection() as connection:
+                await connection.execute(statement, target)
+    organisation = " and organisation = $2" if "audit_batches" in statement else ""
+    await tamper(cell, statement + organisation, target, *([who.organisation] if organisation else []))
+    assert await faults(cell, who) != []
+
+
+async def test_entries_in_another_order_are_found(cell: Cell) -> None:
+    who = somebody()
+    await decide(cell, who, "rm a", "rm b")
+    await Sealing(cell.database).run()
+    first, second = await cell.reads.audit(who, OLDEST, AuditFilter())
+    for entry, number in ((first, second.number), (second, first.number)):
+        await tamper(cell, "update audit set number = $2 where id = $1", entry.id, number)
+    assert await faults(cell, who) != []
+
+
+async def test_what_is_erased_leaves_the_chain_whole(cell: Cell) -> None:
+    who = somebody()
+    session_id = await decide(cell, who, "rm a")
+    await Sealing(cell.database).run()
+    await cell.delete(who, session_id)
+    (entry,) = await cell.reads.audit(who, OLDEST, AuditFilter())
+    assert (entry.content, entry.outcome) == (None, "deny")
+    assert await faults(cell, who) == []
