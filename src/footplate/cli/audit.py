@@ -45,7 +45,7 @@ def export(kind: OfKind = None, session: OfSession = None, profile: options.Prof
 
 @audit.command("verify")
 def verify(as_json: options.Json = False, profile: options.Profile = None) -> None:
-    """Make every hash again, and say what was changed, removed or reordered since it was sealed. Then it exits with 1."""
+    """Make every hash again, and say what was changed, removed or reordered since it was sealed; exit 1 if anything."""
     from footplate.cli import auditing
 
     auditing.verify(as_json=as_json, profile=profile)

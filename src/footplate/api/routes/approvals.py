@@ -10,7 +10,7 @@ from footplate.api.replies import listing, reply
 from footplate.api.requests import read_query
 from footplate.api.routing import router_of
 from footplate.api.services import services_of
-from footplate.api.wire import answers, approvals
+from footplate.api.wire import answers, approvals, gate_answers
 from footplate.api.wire.approvals import ListApprovals
 from footplate.api.wire.lists import NoParameters
 from footplate.domain.pages import Page
@@ -18,7 +18,7 @@ from footplate.domain.pages import Page
 router = router_of("/v1/approvals", "approvals")
 
 
-@router.get("", response_model=answers.Listing[answers.Approval], openapi_extra=takes(query=ListApprovals))
+@router.get("", response_model=answers.Listing[gate_answers.Approval], openapi_extra=takes(query=ListApprovals))
 async def list_approvals(request: Request, principal: Asking) -> Response:
     """Who has waited longest comes first. One that is answered is in the list no more."""
     query = read_query(request, ListApprovals)
@@ -31,7 +31,7 @@ async def list_approvals(request: Request, principal: Asking) -> Response:
     return listing([approvals.answer(row) for row in kept], next_page=around.next_page)
 
 
-@router.get("/{approval_id}", response_model=answers.Approval)
+@router.get("/{approval_id}", response_model=gate_answers.Approval)
 async def retrieve_approval(request: Request, approval_id: str, principal: Asking) -> Response:
     """By the id of the event that asks; also once it is answered."""
     read_query(request, NoParameters)

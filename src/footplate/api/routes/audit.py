@@ -12,7 +12,7 @@ from footplate.api.replies import listing, reply
 from footplate.api.requests import read_query
 from footplate.api.routing import router_of
 from footplate.api.services import services_of
-from footplate.api.wire import answers, audit
+from footplate.api.wire import answers, audit, gate_answers
 from footplate.api.wire.audit import ListAudit
 from footplate.api.wire.lists import NoParameters
 from footplate.domain.audit import AuditEntry, AuditFilter
@@ -21,7 +21,7 @@ from footplate.domain.pages import Page
 router = router_of("/v1/audit", "audit")
 
 
-@router.get("", response_model=answers.Listing[answers.AuditEntry], openapi_extra=takes(query=ListAudit))
+@router.get("", response_model=answers.Listing[gate_answers.AuditEntry], openapi_extra=takes(query=ListAudit))
 async def list_audit(request: Request, principal: Asking) -> Response:
     query = read_query(request, ListAudit)
     cursor = cursors.read_row("audit", query.page, query.order)
@@ -38,7 +38,7 @@ async def list_audit(request: Request, principal: Asking) -> Response:
     return listing([audit.answer(row) for row in kept], next_page=around.next_page)
 
 
-@router.get("/verify", response_model=answers.AuditVerification)
+@router.get("/verify", response_model=gate_answers.AuditVerification)
 async def verify_audit(request: Request, principal: Asking) -> Response:
     """All of it is read, and every hash made again. A fault says what is not as it was when it was sealed."""
     read_query(request, NoParameters)

@@ -12,7 +12,7 @@ from footplate.api.replies import reply
 from footplate.api.requests import read_body, read_query
 from footplate.api.routing import router_of
 from footplate.api.services import services_of
-from footplate.api.wire import answers, permissions
+from footplate.api.wire import gate_answers, permissions
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.permissions import PolicyUpdate, SettingsImport
 from footplate.domain.permissions import Layer
@@ -22,13 +22,13 @@ from footplate.gate.settings import import_settings
 router = router_of("/v1/policies", "policies")
 
 
-@router.get("", response_model=answers.Policy)
+@router.get("", response_model=gate_answers.Policy)
 async def retrieve_policy(request: Request, principal: Asking) -> Response:
     read_query(request, NoParameters)
     return reply(permissions.answer(await services_of(request).reads.policy(principal)))
 
 
-@router.post("", response_model=answers.Policy, openapi_extra=takes(body=PolicyUpdate))
+@router.post("", response_model=gate_answers.Policy, openapi_extra=takes(body=PolicyUpdate))
 async def update_policy(request: Request, principal: Asking) -> Response:
     """In force for every call from a second later on, also of turns that run."""
     body, raw = await read_body(request, PolicyUpdate)
@@ -40,7 +40,7 @@ async def update_policy(request: Request, principal: Asking) -> Response:
     return await change(request, principal, raw, work)
 
 
-@router.post("/import", response_model=answers.ImportedPermissions, openapi_extra=takes(body=SettingsImport))
+@router.post("/import", response_model=gate_answers.ImportedPermissions, openapi_extra=takes(body=SettingsImport))
 async def import_permissions(request: Request, principal: Asking) -> Response:  # noqa: ARG001 - who asks has a key
     """Nothing is stored: the answer says which rules the file has, and which of it is left out, and why."""
     body, _ = await read_body(request, SettingsImport)

@@ -1,0 +1,73 @@
+"""What the api answers about rules, people's words and the audit trail. For the OpenAPI document and for tests."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import JsonValue
+
+from footplate.api.wire.answers import AnswerModel, Permissions
+
+
+class ApprovalTerms(AnswerModel):
+    expires_after_seconds: int | None
+    outcome: Literal["deny", "allow"]
+    role: str | None
+    two_people: bool
+
+
+class Approval(AnswerModel):
+    id: str
+    type: Literal["approval"]
+    status: Literal["pending", "allowed", "denied", "closed"]
+    session_id: str
+    session_title: str | None
+    turn_id: str
+    name: str | None
+    mcp_server_name: str | None
+    input: dict[str, JsonValue] | None
+    permission: dict[str, JsonValue] | None
+    created_at: datetime
+    expires_at: datetime | None
+    closed_at: datetime | None
+    answered_by: str | None
+
+
+class AuditEntry(AnswerModel):
+    id: str
+    type: Literal["audit_entry"]
+    kind: Literal["decision", "answer", "policy"]
+    created_at: datetime
+    session_id: str | None
+    turn_id: str | None
+    event_id: str | None
+    principal: str | None
+    outcome: str | None
+    tool: str | None
+    layer: str | None
+    input_hash: str | None
+    content: dict[str, JsonValue] | None
+    content_hash: str
+
+
+class AuditVerification(AnswerModel):
+    type: Literal["audit_verification"]
+    entries: int
+    batches: int
+    unsealed: int
+    head: str
+    faults: list[str]
+
+
+class Policy(AnswerModel):
+    type: Literal["policy"]
+    layer: Literal["organisation"]
+    permissions: Permissions
+    approvals: ApprovalTerms
+    updated_by: str | None
+    updated_at: datetime | None
+
+
+class ImportedPermissions(AnswerModel):
+    type: Literal["imported_permissions"]
+    permissions: Permissions
+    notes: list[str]
