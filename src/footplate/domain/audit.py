@@ -77,7 +77,7 @@ def decisions(new_events: Sequence[Event]) -> list[AuditEntry]:
             continue
         permission = event.body.get("permission")
         said: Mapping[str, Json] = permission if isinstance(permission, dict) else {}
-        content: JsonObject = {"rule": said.get("rule"), "reason": said.get("reason")}
+        content: JsonObject = {name: said[name] for name in ("rule", "reason", "hook") if name in said}
         found.append(
             AuditEntry(
                 kind="decision",

@@ -56,18 +56,24 @@ class Decision:
     rule: str | None = None
     """The rule that decided, as it was written; None: the default, or what is built in."""
     layer: Layer | None = None
+    hook: str | None = None
+    """The hook that decided."""
 
     @property
     def told(self) -> JsonObject | None:
         """For an event: on whose word. None where nobody has a rule."""
-        if self.rule is None and self.outcome is Outcome.ALLOW:
+        if self.rule is None and self.hook is None and self.outcome is Outcome.ALLOW:
             return None
-        return {"reason": self.reason, "rule": self.rule, "layer": self.layer.label if self.layer is not None else None}
+        layer = self.layer.label if self.layer is not None else None
+        told: JsonObject = {"reason": self.reason, "rule": self.rule, "layer": layer}
+        return told if self.hook is None else {**told, "hook": self.hook}
 
     @property
     def refusal(self) -> str:
         """For the model whose call was denied."""
         said = f"the rule {self.rule} of the {self.layer.label}" if self.layer is not None else "the gate"
+        if self.hook is not None and self.layer is not None:
+            said = f"a hook of the {self.layer.label} ({self.hook})"
         return f"Denied by {said}: {self.reason} The call had no effect. Do not try to get around this."
 
 

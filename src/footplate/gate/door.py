@@ -15,8 +15,10 @@ from footplate.domain.json import JsonObject
 from footplate.domain.permissions import TOOL_NAMES, Decision, Layer, Outcome, written
 from footplate.domain.ports import Environment, Gate
 from footplate.domain.running import Claim, RuleStore
+from footplate.gate import hooks
 from footplate.gate.calls import decide
 from footplate.gate.errors import InvalidRule
+from footplate.gate.hooks import Hook
 from footplate.gate.places import Place
 from footplate.gate.policy import Placed, Policy
 from footplate.gate.reference import rules_of
@@ -42,6 +44,7 @@ class _InForce:
     policy: Policy
     are_written: bool
     """Somebody wrote rules; what toolsets say of their own tools are none."""
+    hooks: Sequence[Hook] = ()
 
 
 class TurnGate:
@@ -72,6 +75,26 @@ class TurnGate:
             return Decision(Outcome.DENY, f"A rule that is in force cannot be read. {error.message}")
         # A server that a trusted repository brings is a program in the environment, and no more than that.
         server_s = self._servers.of(tool) is not None
+        decision = await self._by_rules(rules, tool, given, directory, server_s=server_s)
+        if decision.outcome is Outcome.DENY or not rules.hooks:
+            return decision
+        return await self._asked_hooks(rules.hooks, decision, tool, given, directory)
+
+    async def _asked_hooks(
+        self, asked: Sequence[Hook], decision: Decision, tool: str, given: JsonObject, directory: str | None
+    ) -> Decision:
+        """A hook's no is a no. Its yes satisfies the default, and its question is one, whatever rules allow."""
+        environment = self._environment
+        where = directory or await environment.directory() or environment.root
+        said = await hooks.ask(asked, environment, tool, given, session_id=self._session_id, directory=where)
+        if said is None or (said.outcome is Outcome.ALLOW and decision.rule is not None):
+            return decision
+        stricter = said.outcome is Outcome.DENY or decision.outcome is Outcome.ALLOW
+        return said if stricter or said.outcome is Outcome.ALLOW else decision
+
+    async def _by_rules(
+        self, rules: _InForce, tool: str, given: JsonObject, directory: str | None, *, server_s: bool
+    ) -> Decision:
         if not rules.policy.rules and not server_s:
             return Decision(Outcome.ALLOW, NO_RULES)
         decision = await self._judged(rules.policy, tool, given, directory)
@@ -133,11 +156,12 @@ def _in_force(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig
         config,
         *(subagent for subagent in config.subagents if subagent.name == agent),
     ]
+    all_layers = [*layers, *((Layer.AGENT, each.permissions) for each in own)]
     rules = [
         Placed(layer, parse_rule(text, outcome))
-        for layer, permissions in (*layers, *((Layer.AGENT, each.permissions) for each in own))
+        for layer, permissions in all_layers
         for outcome, texts in written(permissions).items()
         for text in texts
     ]
     usual = [rule for each in own for rule in rules_of(each.policies)]
-    return _InForce(Policy([*rules, *usual]), are_written=bool(rules))
+    return _InForce(Policy([*rules, *usual]), are_written=bool(rules), hooks=hooks.hooks_of(all_layers))

@@ -26,6 +26,22 @@ async def test_a_rule_that_cannot_be_read_is_refused_with_its_position(http: htt
     assert (await http.get("/v1/policies")).json()["permissions"]["allow"] == []
 
 
+async def test_hooks(http: httpx2.AsyncClient) -> None:
+    hook = {"type": "command", "command": "check", "timeout": 5}
+    hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}
+    written = (await http.post("/v1/policies", json={"permissions": {**RULES, "hooks": hooks}})).json()
+    assert written["permissions"] == {**RULES, "hooks": hooks}
+    agent = await create(http, permissions={"hooks": hooks})
+    assert agent["permissions"]["hooks"] == hooks
+    for wrong, place in (
+        ({"PreToolUse": [{"matcher": "(", "hooks": [hook]}]}, "PreToolUse.0.matcher"),
+        ({"PreToolUse": [{"hooks": [{**hook, "type": "http"}]}]}, "PreToolUse.0.hooks.0.type"),
+        ({"PostToolUse": []}, "PostToolUse"),
+    ):
+        field, _ = await refused(http, "/v1/policies", {"permissions": {"hooks": wrong}})
+        assert field == f"permissions.hooks.{place}"
+
+
 async def test_rules_of_an_agent(http: httpx2.AsyncClient) -> None:
     agent = await create(http, permissions=RULES)
     assert agent["permissions"] == RULES

@@ -67,6 +67,7 @@ class Permissions(AnswerModel):
     deny: list[str] = []
     ask: list[str] = []
     allow: list[str] = []
+    hooks: dict[str, JsonValue] | None = None
 
 
 class Definition(AnswerModel):

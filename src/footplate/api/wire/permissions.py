@@ -8,11 +8,13 @@ from pydantic import AfterValidator, Field, JsonValue
 from footplate.api.wire.base import Body, Text, timestamp
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.permissions import Layer, Outcome, Written
+from footplate.gate import hooks
 from footplate.gate.errors import InvalidRule
 from footplate.gate.rules import parse_rule
 from footplate.gate.settings import Imported
 
 MAX_RULES: Final = 1000
+MAX_HOOKS: Final = 50
 
 
 def _readable(text: str, *, outcome: Outcome) -> str:
@@ -31,12 +33,40 @@ def _rule(outcome: Outcome) -> AfterValidator:
     return AfterValidator(partial(_readable, outcome=outcome))
 
 
+def _matcher(text: str) -> str:
+    try:
+        hooks.matcher_of(text)
+    except InvalidRule as error:
+        raise ValueError(f"at character {error.position}, {error.problem}") from None
+    return text
+
+
+class CommandHook(Body):
+    type: Literal["command"]
+    command: Annotated[Text, Field(min_length=1, max_length=10_000)]
+    timeout: Annotated[int, Field(ge=1, le=int(hooks.LONGEST))] = int(hooks.SECONDS)
+
+
+class HookGroup(Body):
+    matcher: Annotated[
+        Text, Field(max_length=1000, description="Names of tools, as Claude Code has them."), AfterValidator(_matcher)
+    ] = ""
+    hooks: Annotated[list[CommandHook], Field(max_length=MAX_HOOKS)]
+
+
+class Hooks(Body):
+    """In Claude Code's form. Programs that run in the session's environment before each call that they are for."""
+
+    PreToolUse: Annotated[list[HookGroup], Field(max_length=MAX_HOOKS, default_factory=list)]
+
+
 class Permissions(Body):
     """Rules of one layer. `deny` comes before `ask`, and `ask` before `allow`, whichever layer wrote them."""
 
     deny: Annotated[list[Annotated[str, _rule(Outcome.DENY)]], Field(max_length=MAX_RULES, default_factory=list)]
     ask: Annotated[list[Annotated[str, _rule(Outcome.ASK)]], Field(max_length=MAX_RULES, default_factory=list)]
     allow: Annotated[list[Annotated[str, _rule(Outcome.ALLOW)]], Field(max_length=MAX_RULES, default_factory=list)]
+    hooks: Hooks | None = None
 
 
 class ApprovalTerms(Body):
@@ -64,13 +94,13 @@ def terms(approvals: ApprovalTerms | None) -> JsonObject | None:
 
 
 def stored(permissions: Permissions | None) -> JsonObject:
-    return {} if permissions is None else permissions.model_dump()
+    return {} if permissions is None else permissions.model_dump(exclude_none=True)
 
 
 def shown(permissions: JsonObject) -> JsonObject:
-    return {
-        outcome.value: permissions.get(outcome.value) or [] for outcome in (Outcome.DENY, Outcome.ASK, Outcome.ALLOW)
-    }
+    hooked: JsonObject = {"hooks": permissions["hooks"]} if permissions.get("hooks") else {}
+    lists = (Outcome.DENY, Outcome.ASK, Outcome.ALLOW)
+    return {**{outcome.value: permissions.get(outcome.value) or [] for outcome in lists}, **hooked}
 
 
 def answer(policy: Written) -> JsonObject:
