@@ -1,0 +1,158 @@
+"""The audit trail tells when it was changed: an entry changed, removed or reordered is found, and erasure is no change.
+
+Calls are decided on, answered and made; then somebody who owns the database changes the trail behind the server's back,
+one thing at a time, and puts it back.
+"""
+
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import asyncpg
+import httpx2
+
+from bench.prove.clients import TOOLSET, Client, raw_client
+from bench.prove.cluster import open_cluster
+from bench.prove.figure import Figure, require
+from footplate.domain import events
+from footplate.domain.json import Json
+from footplate.stack.leftovers import wait_until
+from footplate.testing import replies, text, tool
+
+_SETTINGS: Final = {"FOOTPLATE_SWEEP_INTERVAL": "1"}
+_PATIENCE: Final = 60.0
+_COLUMNS: Final = (
+    *("kind", "session", "turn", "event", "principal", "outcome", "tool", "layer", "input_hash", "content_hash"),
+    *("id", "organisation"),
+)
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    sessions = 3 if quick else 40
+    async with (
+        open_cluster(environment=_SETTINGS) as cluster,
+        Client(cluster) as client,
+        raw_client(cluster) as http,
+    ):
+        made = await _work(client, http, sessions, cluster.model.install)
+        connection = await asyncpg.connect(cluster.settings.database_url)
+        try:
+            trail = _Trail(connection, http)
+            before = await trail.verified()
+            tried = await trail.tamper(every=quick)
+            await client.sdk.beta.sessions.delete(made[0])
+            after = await trail.verified()
+            erased = await connection.fetchval(
+                "select count(*) from audit where session = $1 and content is not null", made[0]
+            )
+        finally:
+            await connection.close()
+    faults = [f"not found: {what}" for what, found in tried.items() if not found]
+    faults += [f"after a deletion: {fault}" for fault in after["faults"]]
+    if erased:
+        faults.append(f"{erased} entries of a deleted session have their content")
+    told = (
+        f"{before['entries']} entries in {before['batches']} batches; {len(tried)} changes behind the server's back: "
+        "each field, removals, another order; all found, and none where nothing was changed; a session's deletion "
+        "erased what its entries said and left the chain valid"
+    )
+    if faults:
+        told = f"{len(faults)} faults, the first: {faults[0]}"
+    details: dict[str, Json] = {"faults": [*faults], "tried": [*tried]}
+    return Figure(text=told, holds=not faults, details=details)
+
+
+async def _work(client: Client, http: httpx2.AsyncClient, sessions: int, install: Any) -> list[str]:
+    """Sessions with a call that somebody allowed and one that nobody was asked about, and rules that changed."""
+    calls = [tool("bash", {"command": "echo a"}), tool("read", {"file_path": "x"})]
+    await install("asks", replies(calls, [text("Done.")]))
+    asking = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
+    agent = await client.agent(tools=[asking], extra_body={"harness": "native"})
+    made = []
+    for number in range(sessions):
+        rules = {"permissions": {"deny": [f"Bash(never-{number} *)"], "allow": ["Read"]}}
+        (await http.post("/v1/policies", json=rules)).raise_for_status()
+        session_id = await client.session(agent)
+        told = await client.run_turn(session_id, "Go. [[script:asks]]")
+        waiting = told[-1]["stop_reason"]["event_ids"]
+        async with client.stream(session_id) as stream:
+            word = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": waiting[0], "result": "allow"}
+            await client.send(session_id, word)
+            await stream.until_idle()
+        made.append(session_id)
+    return made
+
+
+class _Trail:
+    def __init__(self, connection: Any, http: httpx2.AsyncClient) -> None:
+        self._connection = connection
+        self._http = http
+
+    async def verified(self) -> dict[str, Any]:
+        """Once all of it is sealed."""
+        last: dict[str, Any] = {}
+
+        async def sealed() -> bool:
+            last.update((await self._http.get("/v1/audit/verify")).json())
+            return bool(last["unsealed"] == 0 and last["batches"])
+
+        require(holds=await wait_until(sealed, _PATIENCE), otherwise=f"entries are not sealed: {last}")
+        return last
+
+    async def tamper(self, *, every: bool) -> dict[str, bool]:
+        """What was done, and whether it was found. `every`: only one entry of those that there are."""
+        found: dict[str, bool] = {}
+        before = await self.verified()
+        require(holds=not before["faults"], otherwise="there are faults before anything was changed")
+        rows = [row["id"] for row in await self._connection.fetch("select id from audit order by number")]
+        for target, (what, statement) in itertools.product(rows[:1] if every else rows[::7], _CHANGES.items()):
+            async with self._changed(statement, target) as changed:
+                now = (await self._http.get("/v1/audit/verify")).json()
+                # What is cut off at the end has no fault; whoever kept the head sees that it is another.
+                if changed:
+                    found[f"{what} of {target}"] = bool(now["faults"]) or now["head"] != before["head"]
+            clean = (await self._http.get("/v1/audit/verify")).json()["faults"]
+            require(holds=not clean, otherwise=f"what was put back is a fault: {clean}")
+        return found
+
+    @asynccontextmanager
+    async def _changed(self, statement: str, target: str) -> AsyncIterator[bool]:
+        """Committed, so that the server sees it; the tables are put back afterwards as they were. False: there was
+        nothing to change, such as the order of one entry.
+        """
+        tables = ("audit", "audit_batches")
+        await self._connection.execute("set session_replication_role = 'replica'")
+        for table in tables:
+            await self._connection.execute(f"create temp table kept_{table} as select * from {table}")
+        try:
+            yield not (await self._connection.execute(statement, target)).endswith(" 0")
+        finally:
+            async with self._connection.transaction():
+                for table in tables:
+                    await self._connection.execute(f"delete from {table}")
+                    await self._connection.execute(f"insert into {table} select * from kept_{table}")
+            for table in tables:
+                await self._connection.execute(f"drop table kept_{table}")
+
+
+_BEHIND: Final = {
+    "created_at": "update audit set created_at = created_at + interval '1 second' where id = $1",
+    "content": 'update audit set content = \'{"reason": "another"}\' where id = $1',
+    "removal": "delete from audit where id = $1",
+    "order": """
+        update audit a set number = case when a.id = t.id then o.number else t.number end
+        from audit t, audit o
+        where t.id = $1 and a.id in (t.id, o.id) and o.id = (
+            select id from audit
+            where organisation = t.organisation and batch = t.batch and id <> t.id order by number limit 1)""",
+    "batch": "update audit set batch = batch + 1 where id = $1",
+    "removal of its batch": "delete from audit_batches b using audit a where a.id = $1 and b.number = a.batch",
+    "removal of its batch with all entries": """
+        with gone as (delete from audit where batch = (select batch from audit where id = $1) returning batch)
+        delete from audit_batches where number in (select batch from gone)""",
+}
+_CHANGES: Final = {
+    **{column: f"update audit set {column} = 'x' || coalesce({column}, '') where id = $1" for column in _COLUMNS},
+    **_BEHIND,
+}
