@@ -102,6 +102,11 @@ class Making:
         except Interrupted:
             return tools.failed(INTERRUPTED)
 
+    async def _move(self, directory: str) -> bool:
+        """The command was judged for that place, wherever an earlier one has left the shell."""
+        moved = await self._turn.environment.shell(f"cd -- {shlex.quote(directory)}", timeout=_MOVES_IN)
+        return moved.exit_code == 0
+
     async def _run(self, item: Allowed) -> "ToolOutput":
         from footplate.harness.native import commands, tools
         from footplate.harness.native.tool_inputs import INPUTS
@@ -126,8 +131,11 @@ class Making:
                 f"A person allowed this call, but it was not made: after a wait, {name} takes no {', '.join(strange)}. "
                 "Make the call again without."
             )
-        if name == "bash" and item.directory not in {None, turn.environment.root}:
-            await turn.environment.shell(f"cd {shlex.quote(str(item.directory))}", timeout=_MOVES_IN)
+        if name == "bash" and item.directory is not None and not await self._move(item.directory):
+            return tools.failed(
+                f"A person allowed this call, but it was not made: it was to run in {item.directory}, which cannot be "
+                "entered any more."
+            )
         given = {key: value for key, value in given.items() if key not in _HARMLESS}
         output = await tools.execute(turn.environment, turn.config.tools, name, given, web=Web(self._web))
         return await commands.kept(output, turn.log)

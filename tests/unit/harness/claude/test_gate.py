@@ -22,6 +22,10 @@ SCRIPTS = {
     "read": replies([tool("Bash", {"command": "ls"})], [text("Done.")]),
     "write": replies([tool("Write", {"file_path": "new.txt", "content": "hello"})], [text("Done.")]),
     "grep": replies([tool("Grep", {"pattern": "x", "-i": True})], [text("Done.")]),
+    "moves": replies(
+        [tool("Bash", {"command": "mkdir sub; cd sub"}), tool("Bash", {"command": X}), tool("Bash", {"command": "ls"})],
+        [text("Done.")],
+    ),
     "next": replies([text("Heard.")]),
 }
 
@@ -148,3 +152,17 @@ async def test_a_person_changes_the_input(desk: Desk) -> None:
     assert ran(desk) == {"y": 1}
     assert desk.gate.asked[-1] == ("Bash", {"command": Y})
     assert Y in results(desk)[asked.id]
+
+
+async def test_each_runs_where_it_was_judged(desk: Desk) -> None:
+    desk.gate.words = {"Bash": Gated.ASK}
+    desk.next_turn("Go. [[script:moves]]")
+    await desk.try_it()
+    moves, makes, lists = uses(desk)
+    confirm(desk, moves.id, "allow")
+    confirm(desk, makes.id, "allow")
+    confirm(desk, lists.id, "allow", updated_input={"command": "pwd"})
+    assert (await desk.try_it()).text == "Done."
+    assert ran(desk) == {"x": 1}
+    assert (desk.folder / "host" / "work" / "sub").is_dir()
+    assert results(desk).keys() == {moves.id, makes.id, lists.id}
