@@ -15,6 +15,8 @@ import pytest
 import pytest_asyncio
 from tests.acceptance.cli_cell import Cell
 
+from footplate.cli import local
+from footplate.client import AsyncFootplate
 from footplate.stack.leftovers import wait_until
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -64,6 +66,9 @@ class Terminal:
             self.written += os.read(self._ours, 65536)
         except OSError:  # how Linux says that nobody holds the other end
             asyncio.get_running_loop().remove_reader(self._ours)
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
 
     async def shows(self, text: str) -> bool:
         return text in self.text
@@ -128,3 +133,25 @@ async def test_everything_is_killed_and_the_command_line_goes_on(cell: Cell) -> 
     assert "connection lost" in terminal.text
     assert "Still here." in terminal.lines
     assert any("completed" in line and "2 attempts" in line for line in terminal.lines)
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "ending"), [("y\n", 0, "completed"), ("n\n", 0, "completed"), ("\n", 3, "needs action")]
+)
+async def test_who_sits_at_the_terminal_is_asked(cell: Cell, typed: str, code: int, ending: str) -> None:
+    asking = {"name": "bash", "permission_policy": {"type": "always_ask"}}
+    toolset = {"type": "agent_toolset_20260401", "configs": [asking]}
+    data = cell.home / ".local/share/footplate"
+    running, key = local.find(data), local.key(data)
+    assert running is not None
+    assert key is not None
+    async with AsyncFootplate(running.base_url, key) as client:
+        agent = await client.agents.create(name="careful", model="anthropic:scripted", tools=[toolset])
+    terminal = Terminal(100)
+    watched = asyncio.create_task(terminal.run(cell, "run", "--agent", agent.id, "Say hello"))
+    assert await wait_until(partial(terminal.shows, "Allow it?"), 60)
+    terminal.type(typed)
+    assert await watched == code
+    assert ending in terminal.text
+    assert "waits for a person's word" in terminal.text
+    assert "command: echo hello" in terminal.text

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import typer
 
-from footplate.cli import memory, output, starting, tables
+from footplate.cli import memory, output, prompting, starting, tables
 from footplate.cli.answers import Interrupted, SessionDetail, Started
 from footplate.cli.connection import talk
 from footplate.cli.options import Format
@@ -31,7 +31,7 @@ def run(
             _started(begun.session_id, form)
             return Exit.DONE
         view = _view(form, previews=previews)
-        return (await starting.follow(client, begun, view, limit=timeout)).exit_code
+        return (await starting.follow(client, begun, view, limit=timeout, ask=_asks(form))).exit_code
 
     raise typer.Exit(talk(work, profile=profile, as_json=form is not Format.TEXT))
 
@@ -39,9 +39,13 @@ def run(
 def attach(wanted: str, form: Format, *, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> int:
         session_id = await starting.session_id_of(client, wanted)
-        return (await starting.attach(client, session_id, _view(form, show_input=True))).exit_code
+        return (await starting.attach(client, session_id, _view(form, show_input=True), ask=_asks(form))).exit_code
 
     raise typer.Exit(talk(work, profile=profile, as_json=form is not Format.TEXT))
+
+
+def _asks(form: Format) -> prompting.Asks | None:
+    return prompting.ask if form is Format.TEXT and prompting.can_ask() else None
 
 
 def ls(*, limit: int, statuses: Sequence[str], every: bool, quiet: bool, as_json: bool, profile: str | None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from footplate.cli import attaching, defaults, managing_projects, memory, tooling, wording
 from footplate.cli.answers import RunResult
 from footplate.cli.profiles import Server
+from footplate.cli.prompting import Asks
 from footplate.cli.turns import Follower
 from footplate.cli.views import View
 from footplate.client import AsyncFootplate, ClientError, Conflict, InvalidRequest, NotFound, Session
@@ -71,16 +72,27 @@ async def begin(client: AsyncFootplate, server: Server, request: Request) -> Beg
     return begun
 
 
-async def follow(client: AsyncFootplate, begun: Begun, view: View, *, limit: float | None) -> RunResult:
-    """`limit` in seconds."""
+async def follow(
+    client: AsyncFootplate, begun: Begun, view: View, *, limit: float | None, ask: Asks | None = None
+) -> RunResult:
+    """`limit` in seconds. `ask`: whoever can be asked about calls that wait."""
     result = await Follower(client, begun.session_id, view, limit=limit).follow(
         after=begun.after, input_id=begun.input_id
     )
+    return await _answered(client, result, view, after=begun.after, limit=limit, ask=ask)
+
+
+async def _answered(
+    client: AsyncFootplate, result: RunResult, view: View, *, after: str, limit: float | None, ask: Asks | None
+) -> RunResult:
+    """The turn's end, once nobody has anything more to say to what it asks."""
+    while ask is not None and result.pending and (said := await ask(client, result)) is not None:
+        result = await Follower(client, result.session_id, view, limit=limit).follow(after=after, input_id=said)
     view.finish(result)
     return result
 
 
-async def attach(client: AsyncFootplate, session_id: str, view: View) -> RunResult:
+async def attach(client: AsyncFootplate, session_id: str, view: View, *, ask: Asks | None = None) -> RunResult:
     """The turn that runs or the last that did, from its beginning, until the newest message is dealt with."""
     messages = (await client.events.list(session_id, limit=1, order="desc", types=["user.message"]).page()).data
     if not messages:
@@ -92,8 +104,7 @@ async def attach(client: AsyncFootplate, session_id: str, view: View) -> RunResu
     after = str(turns[0].first_seq - 1) if turns else "0"
     memory.remember(client.base_url, session=session_id)
     result = await Follower(client, session_id, view).follow(after=after, input_id=messages[0].id, show_all=True)
-    view.finish(result)
-    return result
+    return await _answered(client, result, view, after=after, limit=None, ask=ask)
 
 
 async def session_id_of(client: AsyncFootplate, wanted: str) -> str:

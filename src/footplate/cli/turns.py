@@ -143,8 +143,9 @@ async def _quietly(send: Callable[[], Awaitable[Event]]) -> None:
 
 
 def _takes_up(event: Event, input_id: str | None) -> bool:
-    taken = event.type == "user.message" and event.processed_at is not None
-    return taken and input_id in {None, event.id}
+    if input_id is not None and event.id == input_id:
+        return event.processed_at is not None
+    return input_id is None and event.type == "user.message" and event.processed_at is not None
 
 
 def _status(turn: Turn | None) -> str:

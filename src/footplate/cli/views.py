@@ -153,6 +153,10 @@ class TextView:
     def tool_use(self, event: Event) -> None:
         self._calls[str(event.id)] = event
         name = _name(event)
+        if event.wire().get("evaluated_permission") == "ask":
+            what = self._screen.fit(wording.label(name, event.input), len(name) + 28)
+            self._screen.line(f"  [cyan]{escape(name)}[/] {escape(what)}  [yellow]waits for a person's word[/]")
+            return
         self._screen.doing(f"  {name:<{_NAME}} {wording.label(name, event.input)}")
 
     def tool_result(self, event: Event) -> None:
