@@ -194,3 +194,14 @@ async def test_a_deleted_session_waits_for_nobody(cell: Cell) -> None:
     await cell.delete(who, session_id)
     with pytest.raises(NotFound):
         await cell.reads.approval(who, asked.id)
+
+
+async def test_an_archived_session_waits_for_nobody(cell: Cell) -> None:
+    who = somebody()
+    session_id = await cell.session(who, "Go.")
+    asked = use("a")
+    await park(cell, await cell.claim(session_id, who), asked)
+    async with cell.units.unit(who, None) as unit:
+        await unit.archive_session(who, session_id)
+    assert await cell.reads.approvals(who, OLDEST) == []
+    assert (await cell.reads.approval(who, asked.id)).status == "closed"

@@ -86,6 +86,8 @@ where s.id = $1 and s.organisation = $2
 update sessions set title = $2, metadata = $3, agent = $4, permissions = $5, updated_at = now() where id = $1
 
 -- name: archive_session
+-- It takes no more answers.
+with asks as (update approvals set closed_at = now() where session_id = $1 and closed_at is null)
 update sessions set archived_at = coalesce(archived_at, now()), updated_at = now() where id = $1
 
 -- name: delete_session
