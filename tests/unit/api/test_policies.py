@@ -1,5 +1,7 @@
 """Rules on the wire: written as a whole, refused with the position of what is wrong."""
 
+from typing import Any
+
 import httpx2
 from tests.unit.api.test_agents import create, refused
 
@@ -50,13 +52,19 @@ async def test_rules_of_an_agent(http: httpx2.AsyncClient) -> None:
 
 
 async def test_rules_of_a_claude_settings_file(http: httpx2.AsyncClient) -> None:
-    settings = {
+    settings: dict[str, Any] = {
         "permissions": {**RULES, "allow": ["Read(src/**)", "Write(src/**)"], "defaultMode": "acceptEdits"},
         "model": "opus",
     }
     found = (await http.post("/v1/policies/import", json={"settings": settings})).json()
     assert found["permissions"] == RULES
     assert [note.split(":")[0] for note in found["notes"]] == ["permissions.allow[1]", "permissions.defaultMode"]
+    hook = {"type": "command", "command": "check"}
+    groups = [{"matcher": "Bash", "hooks": [hook]}, {"hooks": [{**hook, "type": "prompt"}]}]
+    settings["hooks"] = {"PreToolUse": groups, "Stop": []}
+    hooked = (await http.post("/v1/policies/import", json={"settings": settings})).json()
+    assert hooked["permissions"]["hooks"] == {"PreToolUse": [{"matcher": "Bash", "hooks": [{**hook, "timeout": 60}]}]}
+    assert [note.split(":")[0] for note in hooked["notes"]][2:] == ["hooks.PreToolUse[1]", "hooks.Stop"]
     settings["permissions"] = {"deny": ["Bash("]}
     field, message = await refused(http, "/v1/policies/import", {"settings": settings})
     assert field == "permissions.deny[0]"

@@ -44,4 +44,5 @@ async def update_policy(request: Request, principal: Asking) -> Response:
 async def import_permissions(request: Request, principal: Asking) -> Response:  # noqa: ARG001 - who asks has a key
     """Nothing is stored: the answer says which rules the file has, and which of it is left out, and why."""
     body, _ = await read_body(request, SettingsImport)
-    return reply(permissions.imported(import_settings(json.dumps(body.settings), Layer.ORGANISATION)))
+    found = import_settings(json.dumps(body.settings), Layer.ORGANISATION)
+    return reply(permissions.imported(found, body.settings.get("hooks")))

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue, ValidationError
 
 from footplate.api.wire.base import Body, Text, timestamp
 from footplate.domain.json import Json, JsonObject
@@ -114,8 +114,32 @@ def answer(policy: Written) -> JsonObject:
     }
 
 
-def imported(found: Imported) -> JsonObject:
+def imported(found: Imported, brought: JsonValue) -> JsonObject:
+    """`brought`: the file's hooks, of which those are taken over that are asked here."""
     lists: dict[str, list[Json]] = {"deny": [], "ask": [], "allow": []}
     for placed in found.rules:
         lists[placed.rule.outcome].append(placed.rule.text)
-    return {"type": "imported_permissions", "permissions": {**lists}, "notes": [*found.notes]}
+    groups, notes = _hooks(brought)
+    hooked: JsonObject = {"hooks": {hooks.BEFORE: groups}} if groups else {}
+    return {
+        "type": "imported_permissions",
+        "permissions": {**lists, **hooked},
+        "notes": [*found.notes, *notes],
+    }
+
+
+def _hooks(brought: JsonValue) -> tuple[list[Json], list[str]]:
+    groups: list[Json] = []
+    notes: list[str] = []
+    for event, found in (brought if isinstance(brought, dict) else {}).items():
+        if event != hooks.BEFORE or not isinstance(found, list):
+            notes.append(f"hooks.{event}: not taken over: only commands of {hooks.BEFORE} are asked here")
+            continue
+        for index, group in enumerate(found):
+            try:
+                groups.append(HookGroup.model_validate(group).model_dump())
+            except ValidationError as error:
+                first = error.errors()[0]
+                where = ".".join(str(step) for step in first["loc"])
+                notes.append(f"hooks.{event}[{index}]: not taken over: {where}: {first['msg']}")
+    return groups, notes
