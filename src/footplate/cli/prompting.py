@@ -50,12 +50,13 @@ def can_ask() -> bool:
 async def _word(approval: Approval) -> str | None:
     reason = (approval.permission or {}).get("reason")
     screen = output.err()
-    screen.print(f"[yellow]{escape(str(approval.name))}[/]")
+    screen.print(f"[yellow]{escape(wording.one_line(str(approval.name)))}[/]")
     for line in _shown(approval.input or {}):
         screen.print(f"  {escape(line)}")
     if reason:
         screen.print(f"[dim]{escape(wording.one_line(str(reason)))}[/]")
     screen.print("Allow it? \\[y/n, anything else leaves it for later] ", end="")
+    screen.file.flush()
     typed = (await _line()).strip().lower()
     if typed in _YES:
         return "allow"
@@ -68,7 +69,7 @@ def _shown(given: Mapping[str, Any]) -> Iterator[str]:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         left = len(text) - _MOST_SHOWN
         lines = wording.safe(text[:_MOST_SHOWN]).splitlines() or [""]
-        yield f"{name}: {lines[0]}"
+        yield f"{wording.one_line(name)}: {lines[0]}"
         yield from (f"  {line}" for line in lines[1:])
         if left > 0:
             yield f"  … and {left} characters more, which `footplate approvals --json` has"

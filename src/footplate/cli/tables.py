@@ -148,7 +148,7 @@ def approvals(found: Sequence[Approval]) -> None:
             each.id,
             wording.age(each.created_at),
             each.session_id,
-            escape(f"{each.mcp_server_name}: {each.name}" if each.mcp_server_name else str(each.name)),
+            escape(wording.one_line(f"{each.mcp_server_name or ''} {each.name}")),
             escape(wording.one_line(_gist(each.input or {}))),
         ]
         for each in found
@@ -167,7 +167,7 @@ def audit(found: Sequence[AuditEntry]) -> None:
             each.kind,
             each.outcome or "",
             escape(each.principal or each.layer or ""),
-            escape(each.tool or ""),
+            escape(wording.one_line(each.tool or "")),
             escape(wording.one_line(json.dumps(each.content, ensure_ascii=False) if each.content else "")),
         ]
         for each in found
