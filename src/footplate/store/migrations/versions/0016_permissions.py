@@ -3,7 +3,7 @@
 from footplate.store.migrations.script import run_sql
 
 revision = "0016"
-down_revision = "0014"
+down_revision = "0015"
 
 
 def upgrade() -> None:
