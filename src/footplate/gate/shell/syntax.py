@@ -13,10 +13,15 @@ LONGEST: Final = 10_000
 _LANGUAGE: Final = Language(tree_sitter_bash.language())
 _HIDDEN: Final = re.compile(
     r"[^\t\n\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff\u0370-\u061b\u061d-\u070e\u0710-\u115e\u1161-\u167f\u1681-\u17b3"
-    r"\u17b6-\u180a\u1810-\u1aaf\u1b00-\u1dbf\u1e00-\u1fff\u2030-\u205e\u2070-\u20cf\u2100-\u2fff\u3001-\u3163"
+    r"\u17b6-\u180a\u1810-\u1aaf\u1b00-\u1dbf\u1e00-\u1fff\u2013-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2fff\u3001-\u3163"
     r"\u3165-\ud7ff\uf900-\ufdff\ufe30-\ufefe\uff01-\uff9f\uffa1-\uffdc\uffe0-\uffee\U00010000-\U000dffff]"
 )
 """Control characters, odd spaces, joiners, marks that change direction: what a person does not see as it is."""
+_MASK: Final = bytes(range(0x80)) + b"%" * 0x80
+"""The grammar's scanner looks characters beyond ASCII up in a table that has no place for them, and reads whatever
+memory lies there: what it says of them is chance, and some end the process. So it never sees one. To the shell they
+are letters of a word that cannot be part of a name, and so is this one. Words are read from the text itself.
+"""
 _local: Final = threading.local()
 
 
@@ -37,7 +42,7 @@ def parse(command: str) -> Source:
     if hidden := _HIDDEN.search(command):
         faults.append(f"it contains a character that nobody sees (U+{ord(hidden[0]):04X})")
     text = command.encode("utf-8", "replace")
-    root = _parser().parse(text).root_node
+    root = _parser().parse(text.translate(_MASK)).root_node
     if root.has_error:
         faults.append("it is not a whole command")
     return Source(text, root, tuple(faults))
