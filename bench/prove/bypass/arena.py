@@ -73,7 +73,7 @@ class Arena:
 
     async def run(self, command: str, rules: str) -> Effect:
         """In the tree as it is; a command that takes too long is ended, and what it did until then counts."""
-        before = self._state(rules)
+        before = self.state(rules)
         process = await asyncio.create_subprocess_exec(
             *self._sandboxed(command),
             stdin=asyncio.subprocess.DEVNULL,
@@ -89,8 +89,12 @@ class Arena:
             output, _ = await process.communicate()
         if rules == "paths" and SECRET in output.decode("utf-8", "replace"):
             return Effect("the secret was shown")
-        changed = sorted(name for name, state in (self._state(rules).items() ^ before.items()))
-        return Effect(f"changed: {', '.join(dict.fromkeys(changed))}"[:200] if changed else "")
+        return Effect(self.changes(rules, before))
+
+    def changes(self, rules: str, before: Mapping[str, object]) -> str:
+        """What is another than it was; empty: nothing."""
+        changed = sorted(name for name, state in (self.state(rules).items() ^ before.items()))
+        return f"changed: {', '.join(dict.fromkeys(changed))}"[:200] if changed else ""
 
     def _sandboxed(self, command: str) -> list[str]:
         variables = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", **_GIT}
@@ -101,7 +105,7 @@ class Arena:
             *("--clearenv", *settings, "bash", "--norc", "-c", command),
         ]
 
-    def _state(self, rules: str) -> Mapping[str, object]:
+    def state(self, rules: str) -> Mapping[str, object]:
         """What is watched, by name: kind, mode and content."""
         roots = [self.tree / name for name in _WATCHED.get(rules, (".",))]
         found: dict[str, object] = {}
