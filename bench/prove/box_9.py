@@ -6,16 +6,12 @@ on the first worker that can.
 """
 
 import asyncio
-import os
 import re
-import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Final
-from xml.etree import ElementTree as ET
 
-from bench.prove import backends
+from bench.prove import backends, suite
 from bench.prove.bare_machine import refusals
 from bench.prove.clients import Client, texts
 from bench.prove.cluster import open_cluster
@@ -43,23 +39,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 async def _tests(*, quick: bool) -> Counter[str]:
     """How many tests ran in which backend."""
-    with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
-        report = Path(directory, "report.xml")
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"),
-            f"{_TESTS}/test_environment.py" if quick else _TESTS,
-            cwd=ROOT,
-            env={"PATH": os.environ["PATH"], "HOME": directory, "FOOTPLATE_TESTS_NEED_DOCKER": "1"},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        output = (await process.communicate())[0].decode(errors="replace")
-        require(holds=process.returncode == 0, otherwise=f"the tests failed:\n{output[-3000:]}")
-        cases = list(ET.parse(report).iter("testcase"))
-    skipped = [str(case.get("name")) for case in cases if case.find("skipped") is not None]
-    require(holds=not skipped, otherwise=f"tests were skipped: {skipped}")
-    parameters = [set(re.findall(r"\w+", str(case.get("name")).partition("[")[2])) for case in cases]
+    path = f"{_TESTS}/test_environment.py" if quick else _TESTS
+    names = await suite.ran(path, FOOTPLATE_TESTS_NEED_DOCKER="1")
+    parameters = [set(re.findall(r"\w+", name.partition("[")[2])) for name in names]
     return Counter(name for name in backends.known() for found in parameters if name in found)
 
 

@@ -1,10 +1,12 @@
 """The audit trail tells when it was changed: an entry changed, removed or reordered is found, and erasure is no change.
 
-Calls are decided on, answered and made; then somebody who owns the database changes the trail behind the server's back,
-one thing at a time, and puts it back.
+Calls of both harnesses are decided on, answered and made; then somebody who owns the database changes the trail behind
+the server's back, one thing at a time, and puts it back.
 """
 
+import asyncio
 import itertools
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -13,7 +15,7 @@ import asyncpg
 import httpx2
 
 from bench.prove.clients import TOOLSET, Client, raw_client
-from bench.prove.cluster import open_cluster
+from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.figure import Figure, require
 from footplate.domain import events
 from footplate.domain.json import Json
@@ -22,6 +24,7 @@ from footplate.testing import replies, text, tool
 
 _SETTINGS: Final = {"FOOTPLATE_SWEEP_INTERVAL": "1"}
 _PATIENCE: Final = 60.0
+_TOOLS: Final = {"native": ("bash", "read"), "claude": ("Bash", "Read")}
 _COLUMNS: Final = (
     *("kind", "session", "turn", "event", "principal", "outcome", "tool", "layer", "input_hash", "content_hash"),
     *("id", "organisation"),
@@ -29,18 +32,18 @@ _COLUMNS: Final = (
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    sessions = 3 if quick else 40
+    sessions = 2 if quick else 40
     async with (
         open_cluster(environment=_SETTINGS) as cluster,
         Client(cluster) as client,
         raw_client(cluster) as http,
     ):
-        made = await _work(client, http, sessions, cluster.model.install)
+        made = await _work(client, http, sessions, cluster)
         connection = await asyncpg.connect(cluster.settings.database_url)
         try:
-            trail = _Trail(connection, http)
+            trail = _Trail(connection, http, cluster)
             before = await trail.verified()
-            tried = await trail.tamper(every=quick)
+            tried = await trail.tamper(quick=quick)
             await client.sdk.beta.sessions.delete(made[0])
             after = await trail.verified()
             erased = await connection.fetchval(
@@ -53,28 +56,32 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     if erased:
         faults.append(f"{erased} entries of a deleted session have their content")
     told = (
-        f"{before['entries']} entries in {before['batches']} batches; {len(tried)} changes behind the server's back: "
+        f"{before['entries']} entries of sessions of `native` and `claude` in {before['batches']} batches; "
+        f"{len(tried)} changes behind the server's back: "
         "each field, removals, another order; all found, and none where nothing was changed; a session's deletion "
         "erased what its entries said and left the chain valid"
     )
     if faults:
         told = f"{len(faults)} faults, the first: {faults[0]}"
-    details: dict[str, Json] = {"faults": [*faults], "tried": [*tried]}
+    harnesses: dict[str, Json] = {harness: sessions // len(_TOOLS) for harness in _TOOLS}
+    details: dict[str, Json] = {"faults": [*faults], "tried": [*tried], "harnesses": harnesses}
     return Figure(text=told, holds=not faults, details=details)
 
 
-async def _work(client: Client, http: httpx2.AsyncClient, sessions: int, install: Any) -> list[str]:
+async def _work(client: Client, http: httpx2.AsyncClient, sessions: int, cluster: Cluster) -> list[str]:
     """Sessions with a call that somebody allowed and one that nobody was asked about, and rules that changed."""
-    calls = [tool("bash", {"command": "echo a"}), tool("read", {"file_path": "x"})]
-    await install("asks", replies(calls, [text("Done.")]))
     asking = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
-    agent = await client.agent(tools=[asking], extra_body={"harness": "native"})
+    agents = {}
+    for harness, (command, reading) in _TOOLS.items():
+        calls = [tool(command, {"command": "echo a"}), tool(reading, {"file_path": "x"})]
+        await cluster.model.install(f"asks-{harness}", replies(calls, [text("Done.")]))
+        agents[harness] = await client.agent(tools=[asking], extra_body={"harness": harness})
     made = []
-    for number in range(sessions):
+    for number, harness in zip(range(sessions), itertools.cycle(_TOOLS), strict=False):
         rules = {"permissions": {"deny": [f"Bash(never-{number} *)"], "allow": ["Read"]}}
         (await http.post("/v1/policies", json=rules)).raise_for_status()
-        session_id = await client.session(agent)
-        told = await client.run_turn(session_id, "Go. [[script:asks]]")
+        session_id = await client.session(agents[harness])
+        told = await client.run_turn(session_id, f"Go. [[script:asks-{harness}]]")
         waiting = told[-1]["stop_reason"]["event_ids"]
         async with client.stream(session_id) as stream:
             word = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": waiting[0], "result": "allow"}
@@ -85,9 +92,11 @@ async def _work(client: Client, http: httpx2.AsyncClient, sessions: int, install
 
 
 class _Trail:
-    def __init__(self, connection: Any, http: httpx2.AsyncClient) -> None:
+    def __init__(self, connection: Any, http: httpx2.AsyncClient, cluster: Cluster) -> None:
         self._connection = connection
         self._http = http
+        self._cluster = cluster
+        self._said: set[str] = set()
 
     async def verified(self) -> dict[str, Any]:
         """Once all of it is sealed."""
@@ -100,21 +109,37 @@ class _Trail:
         require(holds=await wait_until(sealed, _PATIENCE), otherwise=f"entries are not sealed: {last}")
         return last
 
-    async def tamper(self, *, every: bool) -> dict[str, bool]:
-        """What was done, and whether it was found. `every`: only one entry of those that there are."""
+    async def tamper(self, *, quick: bool) -> dict[str, bool]:
+        """What was done, and whether it was found. `quick`: only one entry of those that there are."""
         found: dict[str, bool] = {}
         before = await self.verified()
         require(holds=not before["faults"], otherwise="there are faults before anything was changed")
         rows = [row["id"] for row in await self._connection.fetch("select id from audit order by number")]
-        for target, (what, statement) in itertools.product(rows[:1] if every else rows[::7], _CHANGES.items()):
+        for target, (what, statement) in itertools.product(rows[:1] if quick else rows[::7], _CHANGES.items()):
             async with self._changed(statement, target) as changed:
                 now = (await self._http.get("/v1/audit/verify")).json()
                 # What is cut off at the end has no fault; whoever kept the head sees that it is another.
                 if changed:
+                    await self._command(finds=bool(now["faults"]), what=what, quick=quick)
                     found[f"{what} of {target}"] = bool(now["faults"]) or now["head"] != before["head"]
             clean = (await self._http.get("/v1/audit/verify")).json()["faults"]
             require(holds=not clean, otherwise=f"what was put back is a fault: {clean}")
         return found
+
+    async def _command(self, *, finds: bool, what: str, quick: bool) -> None:
+        """`footplate audit verify` says the same; once for each change, and once in a small sample."""
+        if what in self._said or (self._said and quick):
+            return
+        self._said.add(what)
+        at_the_door = {"FOOTPLATE_API_KEY": self._cluster.key, "FOOTPLATE_BASE_URL": self._cluster.base_urls[0]}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "footplate", "audit", "verify"),
+            env={**self._cluster.environment(), **at_the_door},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        printed = (await process.communicate())[0].decode()
+        require(holds=process.returncode == int(finds), otherwise=f"{what}: `footplate audit verify` says {printed}")
 
     @asynccontextmanager
     async def _changed(self, statement: str, target: str) -> AsyncIterator[bool]:
