@@ -4,6 +4,7 @@ Nothing below reads the environment by itself. Providers' own variables (`ANTHRO
 because people already have them set.
 """
 
+import base64
 import ipaddress
 import os
 import re
@@ -23,6 +24,8 @@ _BRAVE: Final = "https://api.search.brave.com/res/v1/web/search"
 _REST: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms]?)")
 _UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_SECRET_BYTES: Final = range(24, 65)
+_ADVICE: Final = 'Make one with: echo "whsec_$(head -c 32 /dev/urandom | base64)"'
 
 
 def default_data_dir() -> Path:
@@ -72,6 +75,14 @@ def _is_network(entry: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_secret(text: str) -> bool:
+    try:
+        key = base64.b64decode(text.removeprefix("whsec_"), validate=True)
+    except ValueError:
+        return False
+    return text.startswith("whsec_") and len(key) in _SECRET_BYTES
 
 
 class Settings(BaseSettings):
@@ -214,6 +225,13 @@ class Settings(BaseSettings):
     """Internal hosts, addresses and networks that agents' MCP servers may be at all the same; with commas between."""
     mcp_call_seconds: float = Field(default=600.0, gt=0)
     """How long one call of an MCP tool may take."""
+    hook_hosts: str = ""
+    """Where hooks may be asked by HTTP, with commas between: `hooks.example.com`, `*.example.org`, `checks:8443`; not
+    set: nowhere. Give it to api and workers alike: the api refuses hooks at other hosts."""
+    hook_secret: SecretStr | None = None
+    """What those requests are signed with: `whsec_` and 24 to 64 bytes in base64, as of Standard Webhooks."""
+    hook_memory: ByteSize = ByteSize(512 << 20)
+    """What the process of a Python hook may have."""
     search_provider: Literal["searxng", "brave"] | None = None
     """Who answers web_search. Give it to api and workers alike: without one the api refuses agents that want it."""
     search_url: str | None = None
@@ -231,6 +249,10 @@ class Settings(BaseSettings):
     @property
     def mcp_allowed(self) -> tuple[str, ...]:
         return tuple(entry.strip() for entry in self.mcp_allow.split(",") if entry.strip())
+
+    @property
+    def hook_network(self) -> Network:
+        return Network.allow([entry for entry in self.hook_hosts.split(",") if entry.strip()])
 
     @property
     def sandbox_readable_paths(self) -> tuple[str, ...]:
@@ -274,6 +296,18 @@ class Settings(BaseSettings):
                         f"FOOTPLATE_{name}_ALLOW has {entry!r}, which is no host name, address or network. "
                         "Write it as in: wiki.internal, 10.1.2.3, 10.1.0.0/16."
                     )
+        return self
+
+    @model_validator(mode="after")
+    def _hooks_can_be_asked(self) -> "Settings":
+        try:
+            hosts = self.hook_network.hosts
+        except ValueError as error:
+            raise ValueError(f"FOOTPLATE_HOOK_HOSTS: {error}") from None
+        if hosts and self.hook_secret is None:
+            raise ValueError(f"FOOTPLATE_HOOK_HOSTS needs FOOTPLATE_HOOK_SECRET. {_ADVICE}")
+        if self.hook_secret is not None and not _is_secret(self.hook_secret.get_secret_value()):
+            raise ValueError(f"FOOTPLATE_HOOK_SECRET cannot be read. {_ADVICE}")
         return self
 
     @model_validator(mode="after")

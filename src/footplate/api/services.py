@@ -1,13 +1,14 @@
 """What the api is given: the ports, and the few settings that change what a request may say."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from starlette.requests import HTTPConnection
 
 from footplate.domain.environments import Backend
 from footplate.domain.files import FileBytes
+from footplate.domain.hooks import HookAccess
 from footplate.domain.leaving import Leaving
 from footplate.domain.services import Diffs, Health, Keys, Notifier, Reads, Tails, Units
 from footplate.domain.transcripts import Transcripts
@@ -42,6 +43,8 @@ class ApiServices:
     """Of an agent that chooses none."""
     prepared: frozenset[str] = frozenset()
     """Harnesses that workers get ready as soon as a session of theirs is created."""
+    hooks: HookAccess = field(default_factory=HookAccess)
+    """Where hooks may be asked by HTTP."""
     search: bool = False
     """There is a provider that answers `web_search`."""
     projects_root: str = "/nonexistent"

@@ -8,13 +8,14 @@ import typer
 from footplate.cli import options
 from footplate.cli.grouping import Grouped
 
-audit = typer.Typer(help="The audit trail: decisions, answers, rules.", no_args_is_help=True, cls=Grouped)
+audit = typer.Typer(help="The audit trail: decisions, answers, rules, hooks.", no_args_is_help=True, cls=Grouped)
 
 
 class Kind(StrEnum):
     DECISION = "decision"
     ANSWER = "answer"
     POLICY = "policy"
+    HOOK = "hook"
 
 
 OfKind = Annotated[Kind | None, typer.Option(help="Only these.")]

@@ -32,7 +32,8 @@ def hashed(value: Json) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
     kind: str
-    """`decision`: the gate's, on a call. `answer`: a person's, or the clock's. `policy`: rules were written."""
+    """`decision`: the gate's, on a call. `answer`: a person's, or the clock's. `policy`: rules were written. `hook`:
+    one was asked."""
     id: str = field(default_factory=lambda: ids.new_id(ID))
     session: str | None = None
     turn: str | None = None
@@ -108,6 +109,19 @@ def answer(word: Event) -> AuditEntry:
         event=str(word.body.get("tool_use_id")),
         outcome=str(word.body.get("result")),
         input_hash=None if changed is None else hashed(changed),
+        content=content,
+        content_hash=hashed(content),
+    )
+
+
+def hook(content: JsonObject, *, outcome: str, tool: str | None, layer: str, given: Json) -> AuditEntry:
+    """One that was asked. `given`: the input of the call that it was asked about."""
+    return AuditEntry(
+        kind="hook",
+        outcome=outcome,
+        tool=tool,
+        layer=layer,
+        input_hash=None if given is None else hashed(given),
         content=content,
         content_hash=hashed(content),
     )

@@ -12,6 +12,7 @@ from typing import Final, Literal, Protocol, runtime_checkable
 from footplate.domain.agents import ResolvedConfig
 from footplate.domain.brought import Brought
 from footplate.domain.events import Event, PreviewType, Usage
+from footplate.domain.hooks import Heard, HookEvent
 from footplate.domain.json import JsonObject
 from footplate.domain.permissions import Decision
 from footplate.domain.turns import Outcome
@@ -204,6 +205,11 @@ class Gate(Protocol):
         `agent`: the name of the subagent that makes the call, whose own rules are in force then too.
 
         Raises `Temporary` when nothing can be said: then nothing is done.
+        """
+
+    async def tell(self, event: HookEvent, fields: JsonObject, *, about: str = "", agent: str | None = None) -> Heard:
+        """At any other moment: hooks for it are asked, and what they did is in the audit trail. `fields`: what Claude
+        Code tells them of it beside what it always tells. `about`: what their matchers are held against.
         """
 
 

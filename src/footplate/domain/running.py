@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from footplate.domain.agents import ResolvedConfig
+from footplate.domain.audit import AuditEntry
 from footplate.domain.brought import Brought
 from footplate.domain.environments import EnvironmentConfig
 from footplate.domain.events import Event, Position, PreviewType, Usage
@@ -120,6 +121,11 @@ class RuleStore(Protocol):
         """As they are now: the organisation's, those of the session's projects, and its own. The agent's come with the
         turn's configuration.
         """
+
+
+class HookRecords(Protocol):
+    async def record(self, organisation: str, session_id: str, turn_id: str, runs: Sequence[AuditEntry]) -> None:
+        """Hooks that ran, in the audit trail. They are there when this returns."""
 
 
 class Gates(Protocol):

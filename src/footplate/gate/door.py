@@ -6,16 +6,18 @@ cannot be read is no rule that allows anything: every call is denied until someb
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from footplate.domain import mcp
 from footplate.domain.agents import ResolvedConfig, Subagent
+from footplate.domain.hooks import FAIL_CLOSED, Heard, HookAccess, HookEvent
 from footplate.domain.json import JsonObject
 from footplate.domain.permissions import TOOL_NAMES, Decision, Layer, Outcome, written
 from footplate.domain.ports import Environment, Gate
-from footplate.domain.running import Claim, RuleStore
+from footplate.domain.running import Claim, HookRecords, RuleStore
 from footplate.gate import hooks
+from footplate.gate.asking import Asker, NoRecords, Scene
 from footplate.gate.calls import decide
 from footplate.gate.errors import InvalidRule
 from footplate.gate.hooks import Hook
@@ -32,11 +34,13 @@ _NOWHERE: Final = "It cannot be told in which directory the command would run."
 
 
 class Gates:
-    def __init__(self, rules: RuleStore) -> None:
+    def __init__(self, rules: RuleStore, records: HookRecords | None = None, access: HookAccess | None = None) -> None:
         self._rules = rules
+        self._asker = Asker(access or HookAccess(), records or NoRecords())
 
     def gate(self, claim: Claim, environment: Environment) -> Gate:
-        return TurnGate(self._rules, claim.organisation, claim.session_id, claim.config, environment)
+        scene = Scene(claim.organisation, claim.session_id, claim.turn_id, environment)
+        return TurnGate(self._rules, scene, claim.config, self._asker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +48,16 @@ class _InForce:
     policy: Policy
     are_written: bool
     """Somebody wrote rules; what toolsets say of their own tools are none."""
-    hooks: Sequence[Hook] = ()
+    hooks: Mapping[HookEvent, Sequence[Hook]] = field(default_factory=dict)
 
 
 class TurnGate:
-    def __init__(
-        self,
-        rules: RuleStore,
-        organisation: str,
-        session_id: str,
-        config: ResolvedConfig,
-        environment: Environment,
-    ) -> None:
+    def __init__(self, rules: RuleStore, scene: Scene, config: ResolvedConfig, asker: Asker) -> None:
         self._rules = rules
-        self._organisation = organisation
-        self._session_id = session_id
+        self._scene = scene
         self._config = config
-        self._environment = environment
+        self._environment = scene.environment
+        self._asker = asker
         self._servers = mcp.Names(config.mcp_servers)
         self._layers: Sequence[tuple[Layer, JsonObject]] | None = None
         self._read: dict[str | None, _InForce] = {}
@@ -76,17 +73,23 @@ class TurnGate:
         # A server that a trusted repository brings is a program in the environment, and no more than that.
         server_s = self._servers.of(tool) is not None
         decision = await self._by_rules(rules, tool, given, directory, server_s=server_s)
-        if decision.outcome is Outcome.DENY or not rules.hooks:
+        asked = rules.hooks.get(HookEvent.BEFORE_TOOL, ())
+        if decision.outcome is Outcome.DENY or not asked:
             return decision
-        return await self._asked_hooks(rules.hooks, decision, tool, given, directory)
+        return await self._asked_hooks(asked, decision, tool, given, directory)
+
+    async def tell(self, event: HookEvent, fields: JsonObject, *, about: str = "", agent: str | None = None) -> Heard:
+        try:
+            asked = (await self._in_force(agent)).hooks.get(event, ())
+        except InvalidRule as error:
+            return Heard(f"A rule that is in force cannot be read. {error.message}" if event in FAIL_CLOSED else None)
+        return await self._asker.tell(self._scene, asked, fields, about=TOOL_NAMES.get(about, about))
 
     async def _asked_hooks(
         self, asked: Sequence[Hook], decision: Decision, tool: str, given: JsonObject, directory: str | None
     ) -> Decision:
         """A hook's no is a no. Its yes satisfies the default, and its question is one, whatever rules allow."""
-        environment = self._environment
-        where = directory or await environment.directory() or environment.root
-        said = await hooks.ask(asked, environment, tool, given, session_id=self._session_id, directory=where)
+        said = await self._asker.judge(self._scene, asked, TOOL_NAMES.get(tool, tool), given, directory=directory)
         if said is None or (said.outcome is Outcome.ALLOW and decision.rule is not None):
             return decision
         stricter = said.outcome is Outcome.DENY or decision.outcome is Outcome.ALLOW
@@ -105,7 +108,7 @@ class TurnGate:
     async def _in_force(self, agent: str | None) -> _InForce:
         now = time.monotonic()
         if self._layers is None or now - self._read_at >= FRESH:
-            layers = await self._rules.rules(self._organisation, self._session_id)
+            layers = await self._rules.rules(self._scene.organisation, self._scene.session_id)
             if layers != self._layers:
                 self._layers, self._read = layers, {}
             self._read_at = now
@@ -164,4 +167,7 @@ def _in_force(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig
         for text in texts
     ]
     usual = [rule for each in own for rule in rules_of(each.policies)]
-    return _InForce(Policy([*rules, *usual]), are_written=bool(rules), hooks=hooks.hooks_of(all_layers))
+    by_event: dict[HookEvent, list[Hook]] = {}
+    for hook in hooks.hooks_of(all_layers):
+        by_event.setdefault(hook.event, []).append(hook)
+    return _InForce(Policy([*rules, *usual]), are_written=bool(rules), hooks=by_event)

@@ -1,50 +1,64 @@
-"""Hooks: programs of the user's own that are asked before a call, in the environment, as Claude Code asks them.
+"""Hooks as they are written: beside the rules of a layer, in Claude Code's form. Pure.
 
-What they read and print is Claude Code's JSON, so that scripts that there are go on working. In one thing they are
-stricter here: a hook that does not come to a word, whatever the reason, has said no.
+There are three kinds. A command runs in the environment. A server is asked by the worker, by HTTP, so only those who
+answer for more than one session may name one. A Python entry point runs beside the worker; the operator installed it.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
+from urllib.parse import urlsplit
 
+from footplate.domain.hooks import HookEvent
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.permissions import TOOL_NAMES, Decision, Layer, Outcome
-from footplate.domain.ports import CommandResult, Environment
+from footplate.domain.permissions import Layer
 from footplate.gate.errors import InvalidRule
 
-BEFORE: Final = "PreToolUse"
 SECONDS: Final = 60.0
 LONGEST: Final = 600.0
-_REFUSES: Final = 2
-"""The exit code that says no, as in Claude Code."""
-_WORDS: Final = {
-    "allow": Outcome.ALLOW,
-    "approve": Outcome.ALLOW,
-    "ask": Outcome.ASK,
-    "deny": Outcome.DENY,
-    "block": Outcome.DENY,
-}
-_MOST_SAID: Final = 2000
+GROUP: Final = "footplate.hooks"
+"""The entry point group of Python hooks."""
 _SHOWN: Final = 80
-_LONGEST_ANSWER: Final = 1 << 20
+_MATCHED: Final = frozenset(HookEvent) - {HookEvent.PROMPT, HookEvent.STOP}
+"""Those of whose hooks the matcher counts: it is held against a tool, a subagent or a reason."""
+
+
+class HookKind(StrEnum):
+    COMMAND = "command"
+    HTTP = "http"
+    PYTHON = "python"
+
+
+WHAT: Final = {HookKind.COMMAND: "command", HookKind.HTTP: "url", HookKind.PYTHON: "name"}
+"""The field that says which one it is."""
+MAY_NAME_HOSTS: Final = frozenset({Layer.ORGANISATION, Layer.PROJECT})
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
+    event: HookEvent
     layer: Layer
     matcher: re.Pattern[str]
-    command: str
+    kind: HookKind
+    what: str
+    """The command, the URL or the name."""
     seconds: float = SECONDS
+    options: JsonObject = field(default_factory=dict)
+    """Of a Python hook."""
 
-    def concerns(self, tool: str) -> bool:
-        return self.matcher.fullmatch(tool) is not None
+    def concerns(self, about: str) -> bool:
+        return self.event not in _MATCHED or self.matcher.fullmatch(about) is not None
 
     @property
     def name(self) -> str:
-        return self.command if len(self.command) <= _SHOWN else f"{self.command[:_SHOWN]}…"
+        """For people and models: what a URL has beside its path may be a secret."""
+        name = self.what
+        if self.kind is HookKind.HTTP:
+            url = urlsplit(self.what)
+            name = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+        return name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
 
 
 def hooks_of(layers: Sequence[tuple[Layer, Mapping[str, Json]]]) -> list[Hook]:
@@ -52,27 +66,40 @@ def hooks_of(layers: Sequence[tuple[Layer, Mapping[str, Json]]]) -> list[Hook]:
     found = []
     for layer, permissions in sorted(layers, key=lambda each: each[0]):
         hooks = permissions.get("hooks")
-        if hooks is not None and (not isinstance(hooks, dict) or hooks.keys() - {BEFORE}):
-            raise InvalidRule(str(hooks), 0, f"hooks are of {BEFORE} alone")
-        groups = hooks.get(BEFORE) if isinstance(hooks, dict) else None
-        for group in groups if isinstance(groups, list) else []:
-            found += _group(layer, group)
+        if hooks is None:
+            continue
+        if not isinstance(hooks, dict) or hooks.keys() - {*HookEvent}:
+            raise InvalidRule(str(hooks), 1, f"hooks are of {', '.join(HookEvent)}")
+        for event, groups in hooks.items():
+            for group in groups if isinstance(groups, list) else []:
+                found += _group(HookEvent(event), layer, group)
     return found
 
 
-def _group(layer: Layer, group: Json) -> list[Hook]:
-    if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
-        raise InvalidRule(str(group), 0, "this is no group of hooks")
-    hooks = group["hooks"]
-    assert isinstance(hooks, list)
-    return [_hook(layer, matcher_of(str(group.get("matcher") or "")), hook) for hook in hooks]
+def _group(event: HookEvent, layer: Layer, group: Json) -> list[Hook]:
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    if not isinstance(group, dict) or not isinstance(hooks, list):
+        raise InvalidRule(str(group), 1, "this is no group of hooks")
+    return [_hook(event, layer, matcher_of(str(group.get("matcher") or "")), hook) for hook in hooks]
 
 
-def _hook(layer: Layer, matcher: re.Pattern[str], hook: Json) -> Hook:
-    if not isinstance(hook, dict) or hook.get("type") != "command" or not isinstance(hook.get("command"), str):
-        raise InvalidRule(str(hook), 0, "this is no hook that can be run")
-    seconds = hook.get("timeout")
-    return Hook(layer, matcher, str(hook["command"]), float(seconds) if isinstance(seconds, int | float) else SECONDS)
+def _hook(event: HookEvent, layer: Layer, matcher: re.Pattern[str], hook: Json) -> Hook:
+    kind = next((each for each in HookKind if isinstance(hook, dict) and hook.get("type") == each), None)
+    what = hook.get(WHAT[kind]) if isinstance(hook, dict) and kind is not None else None
+    if not isinstance(hook, dict) or kind is None or not isinstance(what, str):
+        raise InvalidRule(str(hook), 1, "this is no hook that can be run")
+    if kind is HookKind.HTTP and layer not in MAY_NAME_HOSTS:
+        raise InvalidRule(str(hook), 1, "a hook by HTTP is the organisation's or a project's to name")
+    seconds, options = hook.get("timeout"), hook.get("options")
+    return Hook(
+        event,
+        layer,
+        matcher,
+        kind,
+        what,
+        float(seconds) if isinstance(seconds, int | float) else SECONDS,
+        options if isinstance(options, dict) else {},
+    )
 
 
 def matcher_of(text: str) -> re.Pattern[str]:
@@ -81,86 +108,3 @@ def matcher_of(text: str) -> re.Pattern[str]:
         return re.compile(".*" if text in {"", "*"} else text, re.DOTALL)
     except re.error as error:
         raise InvalidRule(text, error.pos or 0, f"this is no regular expression: {error.msg}") from None
-
-
-async def ask(
-    hooks: Sequence[Hook], environment: Environment, tool: str, given: JsonObject, *, session_id: str, directory: str
-) -> Decision | None:
-    """The strictest word of those that this concerns, one after the other; who says no is the last. None: no word."""
-    name = TOOL_NAMES.get(tool, tool)
-    told = {
-        "session_id": session_id,
-        "transcript_path": "",
-        "cwd": directory,
-        "permission_mode": "default",
-        "hook_event_name": BEFORE,
-        "tool_name": name,
-        "tool_input": given,
-    }
-    strictest: Decision | None = None
-    for hook in hooks:
-        if not hook.concerns(name):
-            continue
-        argv = ["env", f"CLAUDE_PROJECT_DIR={environment.root}", "sh", "-c", hook.command]
-        result = await environment.run(argv, stdin=json.dumps(told).encode(), timeout=hook.seconds)
-        said = read(hook, result)
-        if said is not None and said.outcome is Outcome.DENY:
-            return said
-        if said is not None and (strictest is None or said.outcome is Outcome.ASK):
-            strictest = said
-    return strictest
-
-
-def read(hook: Hook, result: CommandResult) -> Decision | None:
-    """What a hook said. Pure. None: it has no word on this call."""
-    failure = _failure(hook, result)
-    if failure is None:
-        word, reason = _printed(result.stdout)
-        if word is None:
-            return None
-        if word in _WORDS:
-            outcome = _WORDS[word]
-            said = (reason or f"It said {outcome.value}.")[:_MOST_SAID]
-            return Decision(outcome, said, layer=hook.layer, hook=hook.name)
-        failure = f"What it printed is no answer: {word[:40]!r}."
-    return Decision(Outcome.DENY, failure, layer=hook.layer, hook=hook.name)
-
-
-def _failure(hook: Hook, result: CommandResult) -> str | None:
-    """Why it has said no without a word, or with one that is not JSON."""
-    failure: str | None = None
-    if result.timed_out:
-        failure = f"It did not answer within {hook.seconds:g} s."
-    elif result.exit_code is None or result.error:
-        failure = f"It was ended before it answered. {result.error}"
-    elif result.truncated or len(result.stdout) > _LONGEST_ANSWER:
-        failure = "It printed more than an answer can be."
-    elif result.exit_code == _REFUSES:
-        failure = _text(result.stderr) or "It said no, and not why."
-    elif result.exit_code != 0:
-        failure = f"It failed with {result.exit_code}. {_text(result.stderr)}"
-    return None if failure is None else failure.strip()
-
-
-def _printed(printed: bytes) -> tuple[str | None, str]:
-    """Its word and why. Words for people are none, as in Claude Code."""
-    try:
-        text = printed.decode().strip()
-        answer = json.loads(text) if text.startswith("{") else {}
-    except ValueError:
-        return repr(printed[:20]), ""
-    return _word(answer)
-
-
-def _word(answer: Mapping[str, Json]) -> tuple[str | None, str]:
-    if answer.get("continue") is False:
-        return "deny", str(answer.get("stopReason") or "")
-    own = answer.get("hookSpecificOutput")
-    if isinstance(own, dict) and own.get("permissionDecision") is not None:
-        return str(own["permissionDecision"]), str(own.get("permissionDecisionReason") or "")
-    word = answer.get("decision")
-    return (None if word is None else str(word)), str(answer.get("reason") or "")
-
-
-def _text(printed: bytes) -> str:
-    return printed.decode(errors="replace").strip()[:_MOST_SAID]

@@ -4,6 +4,7 @@ The race: an entry with a lower number may be committed after one with a higher.
 it was made, in order, and not a range of numbers.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from footplate.domain import audit
@@ -48,6 +49,18 @@ async def add(
         *(new.id, organisation, new.kind, session, turn, new.event, principal, new.outcome, new.tool, new.layer),
         *(new.input_hash, new.content, new.content_hash),
     )
+
+
+class HookTrail:
+    """What hooks did. A worker that has lost the turn meanwhile says so all the same: they ran."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def record(self, organisation: str, session_id: str, turn_id: str, runs: Sequence[AuditEntry]) -> None:
+        async with self._database.transaction() as connection:
+            for run in runs:
+                await add(connection, organisation, run, session=session_id, turn=turn_id)
 
 
 class Sealing:

@@ -80,6 +80,10 @@ TOOL_CALLS: Final = Counter("footplate_tool_calls", "Calls of tools.", ["tool", 
 TOOL_SECONDS: Final = Histogram(
     "footplate_tool_seconds", "How long a tool ran.", ["tool"], buckets=_SLOW, registry=REGISTRY
 )
+HOOKS: Final = Counter("footplate_hooks", "Hooks that were asked.", ["event", "kind", "outcome"], registry=REGISTRY)
+HOOK_COUNTS: Final = Counter(
+    "footplate_hook_counts", "What Python hooks count, by their own names.", ["name"], registry=REGISTRY
+)
 GUARDIAN_KILLS: Final = Counter(
     "footplate_guardian_kills", "Processes that a guardian had to end.", ["reason"], registry=REGISTRY
 )
@@ -107,6 +111,7 @@ class Names:
 MODELS: Final = Names()
 HARNESSES: Final = Names()
 ACTIONS: Final = Names()
+COUNTED: Final = Names()
 
 
 def tool_label(name: str, *, known: Collection[str]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from footplate.domain.hooks import Heard, HookEvent
 from footplate.domain.json import JsonObject
 from footplate.domain.permissions import Decision, Layer, Outcome
 
@@ -16,6 +17,9 @@ class ScriptedGate:
     asked: list[tuple[str, JsonObject]] = field(default_factory=list)
     agents: list[str | None] = field(default_factory=list)
     """Who made each call; None: the agent itself."""
+    heard: Mapping[HookEvent, Heard] = field(default_factory=dict)
+    """What hooks say at other moments."""
+    told: list[tuple[HookEvent, JsonObject]] = field(default_factory=list)
     failure: Exception | None = None
     """Raised instead of an answer."""
 
@@ -35,3 +39,14 @@ class ScriptedGate:
         if outcome is None:
             return Decision(Outcome.ALLOW, "Nobody said anything.")
         return Decision(outcome, "The script says so.", f"{tool}(…)", Layer.PROJECT)
+
+    async def tell(
+        self,
+        event: HookEvent,
+        fields: JsonObject,
+        *,
+        about: str = "",  # noqa: ARG002 - the port's
+        agent: str | None = None,  # noqa: ARG002 - the port's
+    ) -> Heard:
+        self.told.append((event, fields))
+        return self.heard.get(event, Heard())

@@ -38,7 +38,14 @@ from footplate.telemetry import metrics
 from footplate.trees.leaving import Leaver
 from footplate.trees.reading import DiffReader
 from footplate.wiring.observing import observed
-from footplate.wiring.parts import backend_of, connect_temporal, keep_what_is_loaded, mirrors_of, open_database
+from footplate.wiring.parts import (
+    backend_of,
+    connect_temporal,
+    hook_access,
+    keep_what_is_loaded,
+    mirrors_of,
+    open_database,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -91,6 +98,7 @@ async def run(settings: Settings) -> None:
             prepared=registry.with_programs() if settings.slots else frozenset(),
             search=settings.search_provider is not None,
             backend=backend_of(settings),
+            hooks=hook_access(settings),
             projects_root=settings.projects_place,
             ignore_unknown_fields=settings.ignore_unknown_fields,
         )

@@ -14,6 +14,7 @@ from footplate.config import Settings
 from footplate.domain.addresses import Reach
 from footplate.domain.environments import Backend
 from footplate.domain.errors import Unavailable
+from footplate.domain.hooks import HookAccess
 from footplate.domain.networks import Network
 from footplate.store.database import Database, Plans
 from footplate.trees.mirrors import Mirrors
@@ -35,6 +36,15 @@ def backend_of(settings: Settings) -> Backend:
             setups=own,
         )
     return Backend(name="sandbox", network=settings.network, cuts_network=True, allow_lists=True)
+
+
+def hook_access(settings: Settings) -> HookAccess:
+    secret = settings.hook_secret
+    return HookAccess(
+        hosts=settings.hook_network,
+        secret=secret.get_secret_value() if secret is not None else None,
+        memory=settings.hook_memory,
+    )
 
 
 def mirrors_of(settings: Settings) -> Mirrors:

@@ -32,7 +32,7 @@ from footplate.harness import registry
 from footplate.harness.fetching import Fetcher
 from footplate.proxy.models import ModelProxy
 from footplate.store.approvals import ExpiredAsks
-from footplate.store.audit import Sealing
+from footplate.store.audit import HookTrail, Sealing
 from footplate.store.claims import Claims
 from footplate.store.expiry import Expiry
 from footplate.store.files import FileObjects, FileRemovals
@@ -53,7 +53,7 @@ from footplate.trees.sessions import SessionTrees
 from footplate.wiring.collecting import collecting
 from footplate.wiring.environments import choose_environments
 from footplate.wiring.observing import observed
-from footplate.wiring.parts import connect_temporal, keep_what_is_loaded, mirrors_of, open_database
+from footplate.wiring.parts import connect_temporal, hook_access, keep_what_is_loaded, mirrors_of, open_database
 
 
 async def run(settings: Settings) -> None:
@@ -107,7 +107,7 @@ async def run(settings: Settings) -> None:
                 live=_LiveTurns(await exits.enter_async_context(Live(settings.redis_url))),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
                 environments=chosen.environments,
-                gates=Gates(Rules(database)),
+                gates=Gates(Rules(database), HookTrail(database), hook_access(settings)),
                 trees=trees,
                 writers=WriteLeases(database) if settings.named_directories else None,
                 sources=_Sources(FileObjects(database, objects), Fetcher(services.web, max_bytes=settings.file_bytes)),

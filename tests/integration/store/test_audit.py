@@ -5,12 +5,13 @@ import pytest
 
 from footplate.domain import audit, events
 from footplate.domain.audit import AuditFilter
+from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
 from footplate.domain.permissions import Decision, Layer, Outcome
 from footplate.domain.principals import Principal
 from footplate.domain.turns import Outcome as Ending
 from footplate.domain.turns import TurnStatus
-from footplate.store.audit import Sealing, verify
+from footplate.store.audit import HookTrail, Sealing, verify
 
 from .cell import Cell, somebody
 
@@ -106,4 +107,24 @@ async def test_what_is_erased_leaves_the_chain_whole(cell: Cell) -> None:
     await cell.delete(who, session_id)
     (entry,) = await cell.reads.audit(who, OLDEST, AuditFilter())
     assert (entry.content, entry.outcome) == (None, "deny")
+    assert await faults(cell, who) == []
+
+
+async def test_hooks_that_ran_are_kept_and_sealed(cell: Cell) -> None:
+    who = somebody()
+    session_id = await decide(cell, who)
+    content: JsonObject = {"hook_event": "Stop", "hook": "check", "reason": "more to do"}
+    runs = [
+        audit.hook(content, outcome="deny", tool="Bash", layer="agent", given={"command": "rm a"}),
+        audit.hook(content, outcome="block", tool=None, layer="agent", given=None),
+    ]
+    await HookTrail(cell.database).record(who.organisation, session_id, "turn_1", runs)
+    found = await cell.reads.audit(who, OLDEST, AuditFilter(kind="hook", session=session_id))
+    assert [(one.outcome, one.tool, one.layer, one.turn) for one in found] == [
+        ("deny", "Bash", "agent", "turn_1"),
+        ("block", None, "agent", "turn_1"),
+    ]
+    assert found[0].input_hash == audit.hashed({"command": "rm a"})
+    assert (found[1].input_hash, found[1].content) == (None, content)
+    await Sealing(cell.database).run()
     assert await faults(cell, who) == []

@@ -37,11 +37,31 @@ async def test_hooks(http: httpx2.AsyncClient) -> None:
     assert agent["permissions"]["hooks"] == hooks
     for wrong, place in (
         ({"PreToolUse": [{"matcher": "(", "hooks": [hook]}]}, "PreToolUse.0.matcher"),
-        ({"PreToolUse": [{"hooks": [{**hook, "type": "http"}]}]}, "PreToolUse.0.hooks.0.type"),
-        ({"PostToolUse": []}, "PostToolUse"),
+        ({"PreToolUse": [{"hooks": [{**hook, "type": "prompt"}]}]}, "PreToolUse.0.hooks.0.type"),
+        ({"SessionStart": []}, "SessionStart"),
     ):
         field, _ = await refused(http, "/v1/policies", {"permissions": {"hooks": wrong}})
         assert field == f"permissions.hooks.{place}"
+
+
+async def test_hooks_that_a_worker_asks_itself(http: httpx2.AsyncClient) -> None:
+    python = {"type": "python", "name": "validation", "options": {"schema": {}}, "timeout": 5}
+    hooks = {"PreToolUse": [{"matcher": "", "hooks": [python]}], "Stop": [{"matcher": "", "hooks": [python]}]}
+    agent = await create(http, permissions={"hooks": hooks})
+    assert agent["permissions"]["hooks"] == hooks
+    unknown = {"Stop": [{"hooks": [{"type": "python", "name": "nobody"}]}]}
+    field, message = await refused(http, "/v1/policies", {"permissions": {"hooks": unknown}})
+    assert field.startswith("permissions.hooks.Stop.0.hooks.0")
+    assert "audit" in message
+    far = {"PreToolUse": [{"hooks": [{"type": "http", "url": "https://hooks.example.com/x"}]}]}
+    for path in ("/v1/policies", "/v1/projects"):
+        body = {"permissions": {"hooks": far}, **({"path": "p"} if path.endswith("projects") else {})}
+        field, message = await refused(http, path, body)
+        assert field == "permissions.hooks.PreToolUse.0.hooks.0.url"
+        assert "FOOTPLATE_HOOK_HOSTS" in message
+    field, message = await refused(http, "/v1/agents", {"name": "a", "model": "m", "permissions": {"hooks": far}})
+    assert field == "permissions.hooks"
+    assert "an organisation or a project" in message
 
 
 async def test_rules_of_an_agent(http: httpx2.AsyncClient) -> None:
@@ -61,10 +81,13 @@ async def test_rules_of_a_claude_settings_file(http: httpx2.AsyncClient) -> None
     assert [note.split(":")[0] for note in found["notes"]] == ["permissions.allow[1]", "permissions.defaultMode"]
     hook = {"type": "command", "command": "check"}
     groups = [{"matcher": "Bash", "hooks": [hook]}, {"hooks": [{**hook, "type": "prompt"}]}]
-    settings["hooks"] = {"PreToolUse": groups, "Stop": []}
+    settings["hooks"] = {"PreToolUse": groups, "Stop": [], "SessionStart": []}
     hooked = (await http.post("/v1/policies/import", json={"settings": settings})).json()
     assert hooked["permissions"]["hooks"] == {"PreToolUse": [{"matcher": "Bash", "hooks": [{**hook, "timeout": 60}]}]}
-    assert [note.split(":")[0] for note in hooked["notes"]][2:] == ["hooks.PreToolUse[1]", "hooks.Stop"]
+    assert [note.split(":")[0] for note in hooked["notes"]][2:] == [
+        "hooks.PreToolUse[1].hooks[0]",
+        "hooks.SessionStart",
+    ]
     settings["permissions"] = {"deny": ["Bash("]}
     field, message = await refused(http, "/v1/policies/import", {"settings": settings})
     assert field == "permissions.deny[0]"

@@ -9,10 +9,13 @@ import pytest
 from tests.unit.harness.twins import LocalEnvironment
 
 from footplate.domain.agents import ResolvedConfig, resolve
+from footplate.domain.audit import AuditEntry
 from footplate.domain.errors import Unavailable
+from footplate.domain.hooks import HookAccess
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.permissions import Decision, Layer, Outcome
 from footplate.gate import door
+from footplate.gate.asking import Asker, Scene
 from footplate.gate.door import TurnGate
 
 CONFIG = ResolvedConfig(harness="native", model="m", system="", tools=("bash", "read"))
@@ -37,9 +40,15 @@ class Place:
         self.root = root
         self.rules = Rules()
         self.environment = LocalEnvironment(root)
+        self.access = HookAccess()
+        self.recorded: list[AuditEntry] = []
+
+    async def record(self, _organisation: str, _session_id: str, _turn_id: str, runs: Sequence[AuditEntry]) -> None:
+        self.recorded += runs
 
     def gate(self, config: ResolvedConfig = CONFIG) -> TurnGate:
-        return TurnGate(self.rules, "org", "sesn", config, self.environment)
+        scene = Scene("org", "sesn", "turn", self.environment)
+        return TurnGate(self.rules, scene, config, Asker(self.access, self))
 
     async def ask(self, tool: str, config: ResolvedConfig = CONFIG, **given: Any) -> Decision:
         return await self.gate(config).decide(tool, given)

@@ -98,10 +98,10 @@ async def test_of_several_the_strictest_counts_and_a_no_is_the_last(place: Place
 @pytest.mark.parametrize(
     "hooks",
     [
-        {"PostToolUse": []},
+        {"SessionStart": []},
         {"PreToolUse": [{"matcher": "("}]},
         {"PreToolUse": [{"matcher": "(", "hooks": [{"type": "command", "command": "true"}]}]},
-        {"PreToolUse": [{"hooks": [{"type": "http", "url": "x"}]}]},
+        {"PreToolUse": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]},
         [],
     ],
 )

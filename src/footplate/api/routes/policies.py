@@ -32,6 +32,7 @@ async def retrieve_policy(request: Request, principal: Asking) -> Response:
 async def update_policy(request: Request, principal: Asking) -> Response:
     """In force for every call from a second later on, also of turns that run."""
     body, raw = await read_body(request, PolicyUpdate)
+    permissions.check_hosts(body.permissions, services_of(request).hooks)
 
     async def work(unit: Unit) -> Changed:
         rules = None if body.permissions is None else permissions.stored(body.permissions)

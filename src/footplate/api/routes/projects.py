@@ -25,6 +25,7 @@ router = router_of("/v1/projects", "projects")
 async def create_project(request: Request, principal: Asking) -> Response:
     """Nothing is read, made or fetched yet: that is done by the worker of the first session that needs it."""
     body, raw = await read_body(request, ProjectCreate)
+    permissions.check_hosts(body.permissions, services_of(request).hooks)
     path, url = projects.place_of(body, services_of(request).projects_root, principal.organisation)
     branch = projects.branch_for(body)
 
@@ -68,6 +69,7 @@ async def retrieve_project(request: Request, project_id: str, principal: Asking)
 @router.post("/{project_id}", response_model=answers.Project, openapi_extra=takes(body=ProjectUpdate))
 async def update_project(request: Request, project_id: str, principal: Asking) -> Response:
     body, raw = await read_body(request, ProjectUpdate)
+    permissions.check_hosts(body.permissions, services_of(request).hooks)
     wanted = projects.change_of_project(body)
 
     async def work(unit: Unit) -> Changed:

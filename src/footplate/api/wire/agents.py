@@ -22,7 +22,7 @@ from footplate.api.wire.base import (
 from footplate.api.wire.mcp_servers import McpServers, check_toolsets, normalise_servers
 from footplate.api.wire.multiagent import Multiagent
 from footplate.api.wire.multiagent import check_harness as check_subagents
-from footplate.api.wire.permissions import Permissions
+from footplate.api.wire.permissions import OwnPermissions
 from footplate.api.wire.tools import Tools, normalise_tools
 from footplate.domain.agents import Agent, shown, unless_shown
 from footplate.domain.errors import InvalidRequest
@@ -85,7 +85,7 @@ class AgentCreate(Extras):
     metadata: Metadata = Field(default_factory=dict)
     execution_identity: ExecutionIdentity | None = None
     mcp_servers: McpServers | None = None
-    permissions: Permissions | None = None
+    permissions: OwnPermissions | None = None
     skills: OnlyEmpty = None
     multiagent: Multiagent | None = None
 
@@ -102,7 +102,7 @@ class AgentUpdate(Extras):
     metadata: MetadataPatch | None = None
     execution_identity: ExecutionIdentity | None = None
     mcp_servers: McpServers | None = None
-    permissions: Permissions | None = None
+    permissions: OwnPermissions | None = None
     skills: OnlyEmpty = None
     multiagent: Multiagent | None = None
 

@@ -35,7 +35,7 @@ class Approval(AnswerModel):
 class AuditEntry(AnswerModel):
     id: str
     type: Literal["audit_entry"]
-    kind: Literal["decision", "answer", "policy"]
+    kind: Literal["decision", "answer", "policy", "hook"]
     created_at: datetime
     session_id: str | None
     turn_id: str | None

@@ -3,18 +3,19 @@
 from functools import partial
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, Field, JsonValue
 
 from footplate.api.wire.base import Body, Text, timestamp
+from footplate.api.wire.hooks import Hooks, imported_hooks, of_one_session
+from footplate.api.wire.hooks import check_hosts as check_hook_hosts
+from footplate.domain.hooks import HookAccess
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.permissions import Layer, Outcome, Written
-from footplate.gate import hooks
 from footplate.gate.errors import InvalidRule
 from footplate.gate.rules import parse_rule
 from footplate.gate.settings import Imported
 
 MAX_RULES: Final = 1000
-MAX_HOOKS: Final = 50
 
 
 def _readable(text: str, *, outcome: Outcome) -> str:
@@ -33,33 +34,6 @@ def _rule(outcome: Outcome) -> AfterValidator:
     return AfterValidator(partial(_readable, outcome=outcome))
 
 
-def _matcher(text: str) -> str:
-    try:
-        hooks.matcher_of(text)
-    except InvalidRule as error:
-        raise ValueError(f"at character {error.position}, {error.problem}") from None
-    return text
-
-
-class CommandHook(Body):
-    type: Literal["command"]
-    command: Annotated[Text, Field(min_length=1, max_length=10_000)]
-    timeout: Annotated[int, Field(ge=1, le=int(hooks.LONGEST))] = int(hooks.SECONDS)
-
-
-class HookGroup(Body):
-    matcher: Annotated[
-        Text, Field(max_length=1000, description="Names of tools, as Claude Code has them."), AfterValidator(_matcher)
-    ] = ""
-    hooks: Annotated[list[CommandHook], Field(max_length=MAX_HOOKS)]
-
-
-class Hooks(Body):
-    """In Claude Code's form. Programs that run in the session's environment before each call that they are for."""
-
-    PreToolUse: Annotated[list[HookGroup], Field(max_length=MAX_HOOKS, default_factory=list)]
-
-
 class Permissions(Body):
     """Rules of one layer. `deny` comes before `ask`, and `ask` before `allow`, whichever layer wrote them."""
 
@@ -67,6 +41,12 @@ class Permissions(Body):
     ask: Annotated[list[Annotated[str, _rule(Outcome.ASK)]], Field(max_length=MAX_RULES, default_factory=list)]
     allow: Annotated[list[Annotated[str, _rule(Outcome.ALLOW)]], Field(max_length=MAX_RULES, default_factory=list)]
     hooks: Hooks | None = None
+
+
+class OwnPermissions(Permissions):
+    """Of an agent or a session."""
+
+    hooks: Annotated[Hooks | None, AfterValidator(of_one_session)] = None
 
 
 class ApprovalTerms(Body):
@@ -93,6 +73,11 @@ def terms(approvals: ApprovalTerms | None) -> JsonObject | None:
     return None if approvals is None else approvals.model_dump()
 
 
+def check_hosts(permissions: Permissions | None, access: HookAccess) -> None:
+    if permissions is not None:
+        check_hook_hosts(permissions.hooks, access)
+
+
 def stored(permissions: Permissions | None) -> JsonObject:
     return {} if permissions is None else permissions.model_dump(exclude_none=True)
 
@@ -115,31 +100,14 @@ def answer(policy: Written) -> JsonObject:
 
 
 def imported(found: Imported, brought: JsonValue) -> JsonObject:
-    """`brought`: the file's hooks, of which those are taken over that are asked here."""
+    """`brought`: the file's hooks."""
     lists: dict[str, list[Json]] = {"deny": [], "ask": [], "allow": []}
     for placed in found.rules:
         lists[placed.rule.outcome].append(placed.rule.text)
-    groups, notes = _hooks(brought)
-    hooked: JsonObject = {"hooks": {hooks.BEFORE: groups}} if groups else {}
+    taken, notes = imported_hooks(brought)
+    hooked: JsonObject = {"hooks": taken} if taken else {}
     return {
         "type": "imported_permissions",
         "permissions": {**lists, **hooked},
         "notes": [*found.notes, *notes],
     }
-
-
-def _hooks(brought: JsonValue) -> tuple[list[Json], list[str]]:
-    groups: list[Json] = []
-    notes: list[str] = []
-    for event, found in (brought if isinstance(brought, dict) else {}).items():
-        if event != hooks.BEFORE or not isinstance(found, list):
-            notes.append(f"hooks.{event}: not taken over: only commands of {hooks.BEFORE} are asked here")
-            continue
-        for index, group in enumerate(found):
-            try:
-                groups.append(HookGroup.model_validate(group).model_dump())
-            except ValidationError as error:
-                first = error.errors()[0]
-                where = ".".join(str(step) for step in first["loc"])
-                notes.append(f"hooks.{event}[{index}]: not taken over: {where}: {first['msg']}")
-    return groups, notes

@@ -29,7 +29,7 @@ from footplate.api.wire.events import MAX_INITIAL_EVENTS, UserMessage
 from footplate.api.wire.files import FileResources
 from footplate.api.wire.mcp_servers import McpServers, check_toolsets, normalise_servers
 from footplate.api.wire.multiagent import AgentReference, shape_of
-from footplate.api.wire.permissions import Permissions, stored
+from footplate.api.wire.permissions import OwnPermissions, stored
 from footplate.api.wire.permissions import shown as shown_rules
 from footplate.api.wire.projects import OrderedIds
 from footplate.api.wire.tools import Tools, normalise_tools
@@ -71,7 +71,7 @@ class SessionCreate(Body):
     project_ids: OrderedIds | None = None
     workspace_id: Annotated[Id | None, Field(description="Instead: the projects of a workspace, as it is now.")] = None
     initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS, default_factory=list)]
-    permissions: Permissions | None = None
+    permissions: OwnPermissions | None = None
     resources: FileResources | None = None
     vault_ids: OnlyEmpty = None
     budget: Refused = None
@@ -88,7 +88,7 @@ class SessionUpdate(Body):
     title: Title | None = None
     metadata: MetadataPatch | None = None
     agent: SessionAgentUpdate = KEPT
-    permissions: Permissions | None = None
+    permissions: OwnPermissions | None = None
     vault_ids: OnlyEmpty = None
     budget: Refused = None
 

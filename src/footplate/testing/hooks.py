@@ -1,0 +1,103 @@
+"""Hooks that do all that a bad one does: a server that is asked by HTTP, and a package of Python entry points."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from footplate.domain.json import Json
+
+_HOOKS: Final = """
+import os, signal, sys, time
+
+def hangs(told, options):
+    time.sleep(600)
+
+def crashes(told, options):
+    raise ValueError("out of order")
+
+def exits(told, options):
+    sys.exit(3)
+
+def killed(told, options):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def floods(told, options):
+    return {"reason": "x" * 3_000_000}
+
+def chatters(told, options):
+    while True:
+        print("x" * 65_536)
+
+def eats(told, options):
+    kept = [b"x" * (64 << 20) for _ in range(100)]
+    return {"decision": "approve", "reason": str(len(kept))}
+
+def garbage(told, options):
+    return {"decision": {1, 2}}
+
+def words(told, options):
+    return "yes"
+
+def polite(told, options):
+    print("thinking")
+    return {"decision": "block", "reason": "not %s" % options["what"]}
+
+def silent(told, options):
+    print(sorted(os.environ))
+"""
+
+
+@dataclass
+class HookServer:
+    port: int = 0
+    asked: list[tuple[Mapping[str, str], bytes]] = field(default_factory=list)
+    """The headers and the body of each question."""
+    answer: bytes | None = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+    """None: it never answers."""
+    floods: bool = False
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/check?token=secret"
+
+    def says(self, answer: "Json | bytes", status: str = "200 OK", extra: str = "") -> None:
+        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        self.answer = f"HTTP/1.1 {status}\r\n{extra}content-length: {len(body)}\r\n\r\n".encode() + body
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[1:-2]
+            headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head)}
+            self.asked.append((headers, await reader.readexactly(int(headers["content-length"]))))
+            if self.answer is None:
+                await reader.read()
+            else:
+                writer.write(self.answer)
+            while self.floods:
+                writer.write(b"{" * 65_536)
+                await writer.drain()
+            await writer.drain()
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def open_hook_server() -> AsyncIterator[HookServer]:
+    found = HookServer()
+    async with await asyncio.start_server(found.serve, "127.0.0.1", 0) as server:
+        found.port = server.sockets[0].getsockname()[1]
+        yield found
+
+
+def install_bad_hooks(site: Path) -> None:
+    """As a package that an operator installed; `site` has to be on the path."""
+    about = site / "bad_hooks-1.dist-info"
+    about.mkdir(parents=True)
+    (site / "bad_hooks.py").write_text(_HOOKS)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-hooks\nVersion: 1\n")
+    names = [line.split()[1].partition("(")[0] for line in _HOOKS.splitlines() if line.startswith("def ")]
+    points = "".join(f"{name} = bad_hooks:{name}\n" for name in names)
+    (about / "entry_points.txt").write_text(f"[footplate.hooks]\n{points}")
