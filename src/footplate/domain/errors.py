@@ -12,7 +12,8 @@ FootplateError
 │   ├── Overloaded         of the model's provider
 │   └── Unavailable        a part of our own (database, engine, live stream) does not answer
 ├── Permanent              the turn fails now and is not tried again
-│   └── ModelRefused       the provider rejected the request: credentials, model name, size
+│   ├── ModelRefused       the provider rejected the request: credentials, model name, size
+│   └── PromptBlocked      a hook does not let the prompt through
 ├── HandOver               the worker stops: the turn goes on elsewhere, from the safe point that it is at
 └── Fenced                 another worker holds the session; stop at once and write nothing
 """
@@ -116,6 +117,18 @@ class Permanent(FootplateError):
 class ModelRefused(Permanent):
     code = "model_refused"
     session_error = "model_request_failed_error"
+
+
+class PromptBlocked(Permanent):
+    """A hook does not let the prompt through; the conversation does not have it."""
+
+    code = "prompt_blocked"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"A hook does not let this prompt through: {reason}",
+            help_text="The model has not seen it. Send another, or ask whoever wrote the hook.",
+        )
 
 
 class HandOver(FootplateError):

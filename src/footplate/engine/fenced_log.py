@@ -6,6 +6,7 @@ What a call wrote is in the object store before its result is in the log (`files
 from collections.abc import Sequence
 
 from footplate import failpoints
+from footplate.domain import events as ev
 from footplate.domain.events import Event, PreviewType, Usage
 from footplate.domain.ports import Entry, Preview, Printed
 from footplate.domain.running import LiveTurn, TurnStore
@@ -33,6 +34,8 @@ class FencedLog:
         """How many the conversation has."""
         self.files: TurnFiles | None = None
         """Once the turn has an environment."""
+        self.asked: list[str] = []
+        """Names of the tools of calls that a person is asked about, by this attempt."""
 
     def check(self) -> None:
         self._held.check()
@@ -60,6 +63,7 @@ class FencedLog:
         positions = await self._turns.append(self._claim, events, entries=entries, usage=usage, files=files)
         self._watch.committed(events, usage, at=at)
         self.entries += len(entries)
+        self.asked += [str(event.body.get("name")) for event in events if ev.asks(event)]
         self._conversations.add(self._claim, entries)
         await failpoints.hit("before_publish")
         await self._live.publish(positions)

@@ -42,6 +42,7 @@ from footplate.engine.inputs import NoSources, TurnInputs
 from footplate.engine.kept import KeptHarnesses
 from footplate.engine.leases import HeldTurn, LeaseKeeper
 from footplate.engine.lodging import Lodging, lodge
+from footplate.engine.moments import Moments
 from footplate.engine.observed import TurnWatch
 from footplate.engine.slots import Slots
 from footplate.engine.writing import alone
@@ -245,14 +246,17 @@ class _Turn:
 
         renew(self._held.deadline)  # one that was kept has waited without
         self._log.files = TurnFiles(parts.trees, claim, lodging.environment, each_call=parts.files_of_each_call)
-        context = await self._context(lodging)
+        context, moments = await self._context(lodging)
         task = asyncio.ensure_future(harness.run(context))
         self._held.on_renew = renew
         renew(self._held.deadline)  # which may have moved meanwhile
         self._held.on_lost = task.cancel
         async with self._controls.heeded(self._held):
             with TurnClock(claim, self._controls.interrupt, task, used=self._used) as clock:
-                return clock.judge(await self._result(task, clock))
+                outcome = clock.judge(await self._result(task, clock))
+        if outcome.status is TurnStatus.AWAITING and self._log.asked:
+            await moments.asked(self._log.asked)
+        return outcome
 
     def _keep(self, harness: Kept) -> bool:
         if self._lodging is not None and self._parts.kept.welcome:
@@ -260,7 +264,7 @@ class _Turn:
             self._keeps = True
         return self._keeps
 
-    async def _context(self, lodging: Lodging) -> TurnContext:
+    async def _context(self, lodging: Lodging) -> tuple[TurnContext, Moments]:
         claim = self._claim
         turn_events = await self._parts.turns.turn_events(claim) if claim.attempt > 1 else ()
         self._observed.resumed(turn_events)
@@ -269,7 +273,9 @@ class _Turn:
         inputs = TurnInputs(self._parts.sources, claim.organisation, claim.config, lodging.environment, given)
         told = await inputs.mount(claim, self._parts.turns.last_completed)
         kept, lodging.harness = lodging.harness, None  # the harness's own from here on
-        return TurnContext(
+        gate = self._parts.gates.gate(claim, lodging.environment)
+        moments = Moments(gate, inputs)
+        context = TurnContext(
             organisation=claim.organisation,
             session_id=claim.session_id,
             turn_id=claim.turn_id,
@@ -280,18 +286,19 @@ class _Turn:
             turn_events=turn_events,
             log=self._log,
             environment=lodging.environment,
-            gate=self._parts.gates.gate(claim, lodging.environment),
+            gate=gate,
             interrupt=self._controls.interrupt,
             handover=self._parts.stopping,
             take_steering=self._controls.take_steering,
-            resolve=inputs.resolve,
-            resolve_steering=inputs.resolve_steering,
+            resolve=moments.resolve,
+            resolve_steering=moments.resolve_steering,
             context=claim.context,
             endpoints=lodging.models.endpoints,
             brought=await brought(self._parts.trees, claim),
             kept=kept,
             keep=self._keep,
         )
+        return context, moments
 
     async def _result(self, task: "asyncio.Future[Outcome]", clock: TurnClock) -> Outcome:
         if self._held.lost:

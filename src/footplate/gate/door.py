@@ -83,7 +83,9 @@ class TurnGate:
             asked = (await self._in_force(agent)).hooks.get(event, ())
         except InvalidRule as error:
             return Heard(f"A rule that is in force cannot be read. {error.message}" if event in FAIL_CLOSED else None)
-        return await self._asker.tell(self._scene, asked, fields, about=TOOL_NAMES.get(about, about))
+        name = TOOL_NAMES.get(about, about)
+        tool: JsonObject = {"tool_name": name} if event is HookEvent.AFTER_TOOL else {}
+        return await self._asker.tell(self._scene, asked, {**tool, **fields}, about=name)
 
     async def _asked_hooks(
         self, asked: Sequence[Hook], decision: Decision, tool: str, given: JsonObject, directory: str | None

@@ -17,8 +17,8 @@ class ScriptedGate:
     asked: list[tuple[str, JsonObject]] = field(default_factory=list)
     agents: list[str | None] = field(default_factory=list)
     """Who made each call; None: the agent itself."""
-    heard: Mapping[HookEvent, Heard] = field(default_factory=dict)
-    """What hooks say at other moments."""
+    heard: dict[HookEvent, list[Heard]] = field(default_factory=dict)
+    """What hooks say at other moments, one after the other; then nothing."""
     told: list[tuple[HookEvent, JsonObject]] = field(default_factory=list)
     failure: Exception | None = None
     """Raised instead of an answer."""
@@ -49,4 +49,5 @@ class ScriptedGate:
         agent: str | None = None,  # noqa: ARG002 - the port's
     ) -> Heard:
         self.told.append((event, fields))
-        return self.heard.get(event, Heard())
+        left = self.heard.get(event)
+        return left.pop(0) if left else Heard()

@@ -21,6 +21,7 @@ from footplate.harness import approvals
 from footplate.harness.claude import tool_names, transcript
 from footplate.harness.claude.mapping import Call
 from footplate.harness.claude.transcript import Place
+from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.leftovers import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -91,11 +92,12 @@ class Making:
 
     async def _output(self, item: Allowed) -> "ToolOutput":
         """Loaded when it is needed: it brings a library along that this harness has no other use for."""
-        from footplate.harness.native import tools
-        from footplate.harness.native.interrupt import Interrupted, unless_interrupted
+        from footplate.harness.native import after, tools
 
         try:
             output = await unless_interrupted(self._turn.interrupt, self._run(item))
+            given = item.call.input if item.edited is None else item.edited
+            output = await after.told(self._turn, item.call.name, given, output, item.call.id)
             if item.edited is None:
                 return output
             return replace(output, content=[approvals.told_of_edit(item.edited), *output.content])

@@ -17,6 +17,7 @@ from footplate.domain.ports import Ahead, TurnContext
 from footplate.harness.claude import mapping, options, repository
 from footplate.harness.claude.custom_tools import CustomTools
 from footplate.harness.claude.mapping import Call, Ended
+from footplate.harness.claude.moments import Moments
 from footplate.harness.claude.recorder import Recorder
 from footplate.harness.claude.repository import Given
 from footplate.harness.claude.store import LogStore
@@ -46,6 +47,8 @@ class Connection:
         self.waiting: set[str] = set()
         """Uuids of what was sent and is not done."""
         self.bridge: Bridge | None = None
+        self._turn: TurnContext | None = None
+        self._moments = Moments(lambda: self._turn, self._served)
         self._transport: EnvironmentTransport | None = None
         self._client: sdk.ClaudeSDKClient | None = None
         self._messages: AsyncIterator[sdk.Message] | None = None
@@ -79,6 +82,7 @@ class Connection:
         endpoint = environment.reach(options.endpoint_of(turn.endpoints))
         env = options.variables(config, endpoint, scratch=scratch, root=root, goes_on=goes_on)
         connection = cls(recorder, given)
+        connection._turn = turn if isinstance(turn, TurnContext) else None
         bridge = await connection._bridged(turn, servers)
         made = options.options(
             config,
@@ -88,6 +92,7 @@ class Connection:
             max_turns=max(1, config.max_iterations - (recorder.responses if recorder else 0)),
             asked=connection._asked,
             paused=connection._paused,
+            told=connection._moments.callbacks(),
             store=cast("sdk.SessionStore", LogStore(connection._served)),
             env=env,
             mcp_servers={**(bridge.configs() if bridge is not None else {}), **await connection._custom(config)},
@@ -122,7 +127,7 @@ class Connection:
             recorder.names = servers.names
         if self.recorder is not None:
             recorder.inherit(self.recorder)
-        self.recorder = recorder
+        self.recorder, self._turn = recorder, turn
         self.waiting.clear()
         await turn.environment.write(options.turn_file(turn.environment.scratch), turn.turn_id.encode())
 

@@ -20,6 +20,7 @@ from footplate.harness.claude.recorder import Recorder
 from footplate.harness.claude.recovery import Settlement
 from footplate.harness.claude.repository import Given
 from footplate.harness.claude.transcript import Transcript
+from footplate.harness.stops import Stops
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.servers import Servers
@@ -102,6 +103,7 @@ class _Run:
         """The CLI of the session's last turn, if this one goes on with it."""
         self.used_kept = False
         self._keeps = False
+        self._stops = Stops(turn)
 
     async def run(self) -> Outcome:
         turn, settled = self._turn, self._settled
@@ -115,7 +117,7 @@ class _Run:
             return endings.awaiting(settled.pending)
         steering: Sequence[SteerMessage] = ()
         if settled.way == "answered":
-            steering = await self._steering()
+            steering = await self._steering() or await self._held_up(settled.text, settled.responses)
             if not steering:
                 if settled.events:
                     await turn.log.append(settled.events)
@@ -282,7 +284,15 @@ class _Run:
         if steering and self._recorder.responses < self._turn.config.max_iterations:
             await self._send(connection, steering)
             return None
+        if more := await self._held_up(ended.text, self._recorder.responses):
+            await self._send(connection, more)
+            return None
         return outcomes.answered(ended.text, ended.stop_reason)
+
+    async def _held_up(self, text: str, responses: int) -> list[SteerMessage]:
+        """By hooks that say what is left to do, as long as the turn may go on."""
+        said = await self._stops.held_up(text) if responses < self._turn.config.max_iterations else None
+        return [] if said is None else [said]
 
     async def _interrupted(self, connection: Connection, working: "asyncio.Task[Ended]") -> Outcome:
         """It is asked to stop, which keeps what it said so far; if it does not, it is killed."""
@@ -311,5 +321,6 @@ class _Run:
 
     async def _send(self, connection: Connection, steering: Sequence[SteerMessage]) -> None:
         for item in steering:
-            content = await self._turn.resolve_steering(item.content)
+            ours = item.event_id in self._stops.said
+            content = item.content if ours else await self._turn.resolve_steering(item.content)
             await connection.send(transcript.own_uuid(item.event_id), content)

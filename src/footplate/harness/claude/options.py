@@ -146,12 +146,16 @@ def options(
     max_turns: int,
     asked: sdk.HookCallback,
     paused: sdk.HookCallback,
+    told: Mapping[str, sdk.HookCallback],
     store: sdk.SessionStore,
     env: Mapping[str, str],
     mcp_servers: Mapping[str, sdk.McpSdkServerConfig],
 ) -> sdk.ClaudeAgentOptions:
-    """`resume`: there is a transcript of that name. `asked`: before a call. `paused`: after all calls of an answer."""
-    hooks = {"PreToolUse": [_hook(asked)], "PostToolBatch": [_hook(paused)]}
+    """`resume`: there is a transcript of that name. `asked`: before a call. `paused`: after all calls of an answer.
+    `told`: at other moments, by their names.
+    """
+    heard = {event: [sdk.HookMatcher(hooks=[callback], timeout=HOOK_SECONDS)] for event, callback in told.items()}
+    hooks = {"PreToolUse": [_hook(asked)], "PostToolBatch": [_hook(paused)], **heard}
     made = sdk.ClaudeAgentOptions(
         cli_path=program.path(),
         model=model_of(config.model),

@@ -30,15 +30,16 @@ from footplate.domain.permissions import Outcome as Gated
 from footplate.domain.ports import Entry, SteerMessage, TurnContext
 from footplate.domain.turns import Outcome
 from footplate.harness import approvals, endings
+from footplate.harness.interrupt import Interrupted, unless_interrupted
 from footplate.harness.leftovers import INTERRUPTED, STOPPED
-from footplate.harness.native import commands, errors, mapping, outcomes, recovery, tools
+from footplate.harness.native import after, commands, errors, mapping, outcomes, recovery, tools
 from footplate.harness.native.arguments import invalid_arguments
-from footplate.harness.native.interrupt import Interrupted, unless_interrupted
 from footplate.harness.native.mapping import Conversation
 from footplate.harness.native.models import AnyModel
 from footplate.harness.native.recovery import Todo, Waiting
 from footplate.harness.native.reply import Reply
 from footplate.harness.native.web.access import Web
+from footplate.harness.stops import Stops
 
 if TYPE_CHECKING:
     from footplate.harness.mcp.servers import Servers
@@ -63,6 +64,10 @@ class Loop:
     _responses: int = field(default=0, init=False)
     _inputs: set[str] = field(default_factory=set, init=False)
     """Prompts of this turn that the conversation has."""
+    _stops: Stops = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._stops = Stops(self.turn)
 
     async def run(self) -> Outcome:
         outcome = await self._settle()
@@ -87,7 +92,7 @@ class Loop:
         if found.interrupted:
             return endings.interrupted("")
         if found.answer:
-            return outcomes.answered(found.answer)
+            return await self._finish(found.answer)
         return await self._run_calls(found.unstarted, found.waiting)
 
     async def _next(self, events: Sequence[Event], entries: Sequence[Entry]) -> Outcome | None:
@@ -141,6 +146,9 @@ class Loop:
             steering = await self._steering()
             if steering:
                 return await self._next([], await self._heard(steering))
+            if (more := await self._stops.held_up(response.text or "")) is not None:
+                entry = mapping.prompt(self.turn.turn_id, [*more.content], source=more.event_id)
+                return await self._next([], [entry])
         return outcomes.answered(response)
 
     async def _keep_partial(self, reply: Reply) -> Outcome:
@@ -174,6 +182,9 @@ class Loop:
                     output = await unless_interrupted(self.turn.interrupt, self._execute(item))
                 except Interrupted:
                     return await self._stop(*self._result(use, item.call, tools.failed(INTERRUPTED)), rest, waiting)
+                output = await after.told(
+                    self.turn, item.call.tool_name, item.given or {}, output, item.call.tool_call_id
+                )
             await failpoints.hit("before_result_commit")
             events, entries = self._result(use, item.call, output)
             outcome = await self._commit([*untold, *events], entries, leads_on=not rest and not waiting)

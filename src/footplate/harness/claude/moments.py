@@ -1,0 +1,72 @@
+"""Moments that only the CLI knows of: after its calls, at the end of a subagent, before it compacts the conversation.
+
+Nothing waits to be allowed at any of them. If hooks cannot be asked, the turn fails for a while and is tried again.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import claude_agent_sdk as sdk
+
+from footplate.domain.errors import FootplateError, Temporary
+from footplate.domain.hooks import Heard, HookEvent
+from footplate.domain.json import JsonObject
+from footplate.domain.ports import TurnContext
+from footplate.harness.claude.recorder import Recorder
+
+_AFTER: Final = ("tool_input", "tool_response", "tool_use_id", "duration_ms")
+_STOPPED: Final = ("stop_hook_active", "agent_id", "agent_type", "last_assistant_message")
+_SHORTER: Final = ("trigger", "custom_instructions")
+
+
+class Moments:
+    """Of one CLI."""
+
+    def __init__(self, turn: Callable[[], TurnContext | None], recorder: Callable[[], Recorder]) -> None:
+        self._turn = turn
+        self._recorder = recorder
+
+    def callbacks(self) -> dict[str, sdk.HookCallback]:
+        return {
+            HookEvent.AFTER_TOOL.value: self._after,
+            HookEvent.SUBAGENT_STOP.value: self._stopped,
+            HookEvent.COMPACTION.value: self._shorter,
+        }
+
+    async def _after(
+        self, given: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
+    ) -> sdk.HookJSONOutput:
+        name = str(given.get("tool_name"))
+        if self._recorder().asking.tools.has(name):
+            return {}  # the client has not answered it yet
+        heard = await self._tell(HookEvent.AFTER_TOOL, given, _AFTER, about=name)
+        said: sdk.types.SyncHookJSONOutput = {}
+        if heard.told:
+            context = "\n".join(heard.told)
+            said["hookSpecificOutput"] = {"hookEventName": "PostToolUse", "additionalContext": context}
+        if heard.block is not None:
+            said["decision"], said["reason"] = "block", heard.block
+        return said
+
+    async def _stopped(
+        self, given: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
+    ) -> sdk.HookJSONOutput:
+        await self._tell(HookEvent.SUBAGENT_STOP, given, _STOPPED, about=str(given.get("agent_type") or ""))
+        return {}
+
+    async def _shorter(
+        self, given: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
+    ) -> sdk.HookJSONOutput:
+        await self._tell(HookEvent.COMPACTION, given, _SHORTER, about=str(given.get("trigger") or ""))
+        return {}
+
+    async def _tell(self, event: HookEvent, given: Mapping[str, Any], names: tuple[str, ...], *, about: str) -> Heard:
+        fields: JsonObject = {name: given[name] for name in names if name in given}
+        agent = str(given.get("agent_type") or "") if given.get("agent_id") else None
+        turn = self._turn()
+        try:
+            return await turn.gate.tell(event, fields, about=about, agent=agent) if turn is not None else Heard()
+        except Exception as error:  # noqa: BLE001 - the CLI would go on as if nothing had happened
+            failure = error if isinstance(error, FootplateError) else Temporary(f"A hook failed: {error!r}")
+            self._recorder().fail(failure)
+            return Heard()

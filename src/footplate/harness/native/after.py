@@ -1,0 +1,35 @@
+"""What hooks say of a call that was made, with its result. Also for calls that the worker makes in another harness."""
+
+from dataclasses import replace
+
+from footplate.domain import events as ev
+from footplate.domain.hooks import HookEvent
+from footplate.domain.json import JsonObject
+from footplate.domain.ports import TurnContext
+from footplate.harness.interrupt import Interrupted, unless_interrupted
+from footplate.harness.native.tools import ToolOutput
+
+
+async def told(turn: TurnContext, tool: str, given: JsonObject, output: ToolOutput, call_id: str) -> ToolOutput:
+    """As in Claude Code, of those that succeeded. Who interrupts the turn does not wait for hooks."""
+    if output.is_error or turn.interrupt.is_set():
+        return output
+    fields: JsonObject = {"tool_input": given, "tool_response": _response(output), "tool_use_id": call_id}
+    try:
+        heard = await unless_interrupted(turn.interrupt, turn.gate.tell(HookEvent.AFTER_TOOL, fields, about=tool))
+    except Interrupted:
+        return output
+    said = [*heard.told, *([] if heard.block is None else [f"A hook says of this call: {heard.block}"])]
+    return replace(output, content=[*output.content, *map(ev.text_block, said)]) if said else output
+
+
+def _response(output: ToolOutput) -> JsonObject:
+    """Of a command in Claude Code's form; of the rest, what the model gets."""
+    if output.command is None:
+        return {"content": [*output.content]}
+    streams = {name: _text(output.command.get(name)) for name in ("stdout", "stderr")}
+    return {**streams, "interrupted": False, "isImage": False}
+
+
+def _text(stream: object) -> str:
+    return str(stream.get("text")) if isinstance(stream, dict) else ""
