@@ -107,9 +107,9 @@ class _Run:
             found.append(f"took {took:.0f} s")
         if left := work.lines(self.cluster, session_id):
             found.append(f"the call was made: {left}")
-        trail = await self.http.get("/v1/audit", params={"session_id": session_id, "kind": "hook"})
-        if [entry["outcome"] for entry in trail.json()["data"]] != ["deny"]:
-            found.append(f"the audit trail has {trail.text[:300]}")
+        trail = await _trail(self, session_id)
+        if [entry["outcome"] for entry in trail] != ["deny"]:
+            found.append(f"the audit trail has {str(trail)[:300]}")
         self.faults += [f"{case}: {fault}" for fault in found]
 
 
@@ -122,12 +122,14 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             await run.both("http", way, reason, {"url": run.server.url})
         for way, reason in _chosen("python", _FUNCTIONS, quick=quick).items():
             await run.both("python", way, reason, {"name": way})
-        run.faults += await _still_heard(run)
+        prompts = await _no_prompt(run)
+        run.faults += await _still_heard(run) + await _when_asked(run)
     kinds = ", ".join(f"{kind} {number}" for kind, number in run.kinds.items())
     found = (
         f"{sum(run.cases.values())} calls behind hooks that hang, crash, flood, answer garbage, eat memory or are "
         f"killed (ways: {kinds}), `native` and `claude`: none was made, each was denied within {run.slowest:.1f} s of "
-        f"a turn's beginning (the limit of those that hang is {_SECONDS} s), said why and is in the audit trail"
+        f"a turn's beginning (the limit of those that hang is {_SECONDS} s), said why and is in the audit trail; "
+        f"{prompts} prompts came to no model behind hooks that fail; hooks that say nothing let all through"
     )
     if run.faults:
         found = f"{len(run.faults)} faults, the first: {run.faults[0]}"
@@ -173,23 +175,74 @@ def _judge(told: list[dict[str, Any]], reason: str) -> list[str]:
     return faults
 
 
+async def _set(run: _Run, permissions: Mapping[str, Any]) -> None:
+    (await run.http.post("/v1/policies", json={"permissions": permissions})).raise_for_status()
+
+
+async def _no_prompt(run: _Run) -> int:
+    """A hook that fails before a prompt, of each kind. How many prompts were stopped."""
+    run.server.answer, run.server.floods = _ANSWERS["fails"][0], False
+    hooks = (
+        {"type": "command", "command": "exit 7"},
+        {"type": "http", "url": run.server.url},
+        {"type": "python", "name": "killed"},
+    )
+    stopped = 0
+    for hook in hooks:
+        await _set(run, {"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}})
+        for harness in _HARNESSES:
+            told = await _turn(run, harness)
+            types = [event["type"] for event in told]
+            reasons = [event["error"]["message"] for event in told if event["type"] == events.SESSION_ERROR]
+            if events.AGENT_TOOL_USE in types or events.AGENT_MESSAGE in types or "a hook of the" not in str(reasons):
+                run.faults.append(f"{harness}, {hook['type']}: a prompt passed a hook that failed: {types}, {reasons}")
+            run.cases[harness] += 1
+            stopped += 1
+    return stopped
+
+
+async def _turn(run: _Run, harness: str) -> list[dict[str, Any]]:
+    session_id = await run.client.session(await run.client.agent(extra_body={"harness": harness}))
+    return await run.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
+
+
 async def _still_heard(run: _Run) -> list[str]:
-    """Hooks that say nothing let the call through: the others were denied for what they did."""
+    """Hooks that say nothing let all through: the others were denied for what they did."""
     run.server.says({})
     hooks = [
         {"type": "command", "command": "cat > /dev/null"},
         {"type": "http", "url": run.server.url},
         {"type": "python", "name": "silent"},
     ]
-    group = {"matcher": "Bash", "hooks": hooks}
-    (await run.http.post("/v1/policies", json={"permissions": {"hooks": {"PreToolUse": [group]}}})).raise_for_status()
+    moments = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
+    await _set(run, {"hooks": {moment: [{"hooks": hooks}] for moment in moments}})
     faults = []
     for harness in _HARNESSES:
         session_id = await run.client.session(await run.client.agent(extra_body={"harness": harness}))
         told = await run.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
         made = [event["evaluated_permission"] for event in told if event["type"] == events.AGENT_TOOL_USE]
-        kept = (await run.http.get("/v1/audit", params={"session_id": session_id, "kind": "hook"})).json()["data"]
-        said = [entry["outcome"] for entry in kept]
-        if made != ["allow"] or said != ["none"] * len(hooks) or len(work.lines(run.cluster, session_id)) != 1:
+        said = [(entry["content"]["hook_event"], entry["outcome"]) for entry in await _trail(run, session_id)]
+        expected = [(moment, "none") for moment in moments for _ in hooks]
+        if made != ["allow"] or said != expected or len(work.lines(run.cluster, session_id)) != 1:
             faults.append(f"{harness}, hooks without a word: {made}, {said}")
     return faults
+
+
+async def _when_asked(run: _Run) -> list[str]:
+    """That a person is asked is told, once the turn waits."""
+    notice = [{"matcher": "permission_prompt", "hooks": [{"type": "python", "name": "silent"}]}]
+    await _set(run, {"ask": ["Bash"], "hooks": {"Notification": notice}})
+    faults = []
+    for harness in _HARNESSES:
+        session_id = await run.client.session(await run.client.agent(extra_body={"harness": harness}))
+        await run.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
+        said = [entry["content"]["hook_event"] for entry in await _trail(run, session_id)]
+        if said != ["Notification"]:
+            faults.append(f"{harness}: an ask was told as {said}")
+    return faults
+
+
+async def _trail(run: _Run, session_id: str) -> list[dict[str, Any]]:
+    query: dict[str, str | int] = {"session_id": session_id, "kind": "hook", "order": "asc", "limit": 100}
+    found: list[dict[str, Any]] = (await run.http.get("/v1/audit", params=query)).json()["data"]
+    return found

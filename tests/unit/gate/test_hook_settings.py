@@ -1,0 +1,32 @@
+"""What an operator says of hooks, and what is told when it cannot be so."""
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from footplate.config import Settings
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+def test_hosts_and_a_secret() -> None:
+    settings = Settings(hook_hosts="hooks.example.com, checks:8443", hook_secret=SecretStr(SECRET))
+    assert settings.hook_network.permits("hooks.example.com", 443)
+    assert settings.hook_network.permits("checks", 8443)
+    assert not settings.hook_network.permits("checks", 443)
+    assert not Settings().hook_network.permits("hooks.example.com", 443)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"hook_hosts": "hooks.example.com"}, "needs FOOTPLATE_HOOK_SECRET"),
+        ({"hook_hosts": "https://hooks.example.com", "hook_secret": SECRET}, "is no host"),
+        ({"hook_secret": "secret"}, "FOOTPLATE_HOOK_SECRET cannot be read"),
+        ({"hook_secret": "whsec_c2hvcnQ="}, "FOOTPLATE_HOOK_SECRET cannot be read"),
+    ],
+)
+def test_what_cannot_be_so_is_refused_without_the_secret(given: dict[str, str], said: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Settings(**given)  # type: ignore[arg-type] # texts, as in the environment
+    assert said in str(caught.value)
+    assert given.get("hook_secret", "nothing") not in str(caught.value)
