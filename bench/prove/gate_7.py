@@ -41,7 +41,7 @@ _COMMANDS: Final = {
     "returns no text": ("printf '{\\377'", "no answer"),
     "says what there is not": (f"echo '{_BAD}'", "perhaps"),
     "is killed": ("kill -9 $$", ""),
-    "eats memory": ("tail /dev/zero", "failed with"),
+    "eats memory": ("tail /dev/zero", "memory"),
     "says no": ("echo 'not here' >&2; exit 2", "not here"),
 }
 _ANSWERS: Final[Mapping[str, tuple[bytes | None, str]]] = {
@@ -66,9 +66,9 @@ _FUNCTIONS: Final = {
     "words": "no JSON object",
 }
 _QUICK: Final = {
-    "command": ("hangs", "floods", "returns garbage", "is killed", "eats memory"),
-    "http": ("hangs", "floods", "returns garbage"),
-    "python": ("hangs", "killed", "eats"),
+    "command": ("hangs", "eats memory"),
+    "http": ("returns garbage",),
+    "python": ("killed",),
 }
 _HARNESSES: Final = {"native": "bash", "claude": "Bash"}
 
@@ -122,7 +122,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             await run.both("http", way, reason, {"url": run.server.url})
         for way, reason in _chosen("python", _FUNCTIONS, quick=quick).items():
             await run.both("python", way, reason, {"name": way})
-        prompts = await _no_prompt(run)
+        prompts = await _no_prompt(run, most=1 if quick else None)
         run.faults += await _still_heard(run) + await _when_asked(run)
     kinds = ", ".join(f"{kind} {number}" for kind, number in run.kinds.items())
     found = (
@@ -179,7 +179,7 @@ async def _set(run: _Run, permissions: Mapping[str, Any]) -> None:
     (await run.http.post("/v1/policies", json={"permissions": permissions})).raise_for_status()
 
 
-async def _no_prompt(run: _Run) -> int:
+async def _no_prompt(run: _Run, most: int | None) -> int:
     """A hook that fails before a prompt, of each kind. How many prompts were stopped."""
     run.server.answer, run.server.floods = _ANSWERS["fails"][0], False
     hooks = (
@@ -188,10 +188,10 @@ async def _no_prompt(run: _Run) -> int:
         {"type": "python", "name": "killed"},
     )
     stopped = 0
-    for hook in hooks:
+    for hook in hooks[:most]:
         await _set(run, {"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}})
-        for harness in _HARNESSES:
-            told = await _turn(run, harness)
+        found = await asyncio.gather(*(_turn(run, harness) for harness in _HARNESSES))
+        for harness, told in zip(_HARNESSES, found, strict=True):
             types = [event["type"] for event in told]
             reasons = [event["error"]["message"] for event in told if event["type"] == events.SESSION_ERROR]
             if events.AGENT_TOOL_USE in types or events.AGENT_MESSAGE in types or "a hook of the" not in str(reasons):

@@ -131,7 +131,7 @@ class Asker:
         told: JsonObject = {
             "session_id": scene.session_id,
             "transcript_path": "",
-            "cwd": directory or await environment.directory() or environment.root,
+            "cwd": directory or fields.get("cwd") or await environment.directory() or environment.root,
             "permission_mode": "default",
             "hook_event_name": concerned[0].event.value,
             **fields,

@@ -53,7 +53,7 @@ async def ask(hook: Hook, told: JsonObject, access: HookAccess) -> Word:
     except _TooMuch:
         return Word(failure=TOO_MUCH)
     finally:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
     if code < 0:

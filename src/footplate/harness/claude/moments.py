@@ -61,7 +61,7 @@ class Moments:
         return {}
 
     async def _tell(self, event: HookEvent, given: Mapping[str, Any], names: tuple[str, ...], *, about: str) -> Heard:
-        fields: JsonObject = {name: given[name] for name in names if name in given}
+        fields: JsonObject = {name: given[name] for name in ("cwd", *names) if name in given}
         agent = str(given.get("agent_type") or "") if given.get("agent_id") else None
         turn = self._turn()
         try:
