@@ -1,0 +1,1 @@
+"""Calls that people are asked about, while whoever takes part in them is killed."""
