@@ -12,6 +12,7 @@ import structlog
 from footplate.domain.errors import InvalidRequest, Permanent
 from footplate.domain.ports import Harness, HarnessServices
 from footplate.domain.transcripts import Transcripts
+from footplate.harness import loading
 
 GROUP: Final = "footplate.harnesses"
 PROGRAMS: Final = "footplate.programs"
@@ -63,14 +64,15 @@ class Harnesses:
 
     def _create(self, name: str) -> Harness:
         point = _find(name)
-        try:
-            factory = point.load()
-        except Exception as error:
-            raise Permanent(
-                f"The harness {name!r} ({point.value}) cannot be loaded: {error}",
-                help_text="Install what it needs on every worker.",
-            ) from error
-        harness: Harness = factory(self._services)
+        with loading.ALONE:
+            try:
+                factory = point.load()
+            except Exception as error:
+                raise Permanent(
+                    f"The harness {name!r} ({point.value}) cannot be loaded: {error}",
+                    help_text="Install what it needs on every worker.",
+                ) from error
+            harness: Harness = factory(self._services)
         log.info("harness loaded", action="harness.loaded", harness=name, factory=point.value)
         return harness
 

@@ -1,5 +1,7 @@
 """Harnesses are found by entry point, and only when asked for."""
 
+import subprocess
+import sys
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -33,3 +35,23 @@ def test_a_harness_that_cannot_be_imported_says_so(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(registry, "entry_points", lambda **_: [broken])
     with pytest.raises(Permanent, match="no_such_package"):
         Harnesses(HarnessServices(endpoints={})).get("broken")
+
+
+_AT_ONCE = """
+import asyncio, threading
+from footplate.domain.ports import HarnessServices
+from footplate.harness import loading
+from footplate.harness.registry import Harnesses
+
+other = threading.Thread(target=lambda: asyncio.run(loading.module("footplate.harness.mcp.servers")))
+other.start()
+Harnesses(HarnessServices(endpoints={})).get("claude")
+other.join()
+import footplate.harness.mcp.servers
+"""
+
+
+def test_libraries_that_are_first_needed_at_the_same_time_are_loaded_one_after_the_other() -> None:
+    """In a process of its own, which has loaded neither: side by side they would break each other for good."""
+    done = subprocess.run([sys.executable, "-c", _AT_ONCE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

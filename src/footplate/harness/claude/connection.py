@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import claude_agent_sdk as sdk
@@ -14,6 +13,7 @@ from footplate.domain.agents import ResolvedConfig
 from footplate.domain.errors import FootplateError, Permanent, Temporary
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Ahead, TurnContext
+from footplate.harness import loading
 from footplate.harness.claude import mapping, options, repository
 from footplate.harness.claude.custom_tools import CustomTools
 from footplate.harness.claude.mapping import Call, Ended
@@ -178,7 +178,7 @@ class Connection:
     async def _bridged(self, turn: TurnContext | Ahead, servers: "Servers | None") -> "Bridge | None":
         """Loaded when it is needed: it brings a library along that takes a while. Never ahead of a turn."""
         if servers is not None and isinstance(turn, TurnContext):
-            module = await asyncio.to_thread(import_module, "footplate.harness.claude.bridge")
+            module = await loading.module("footplate.harness.claude.bridge")
             self.bridge = module.Bridge(turn, servers, self._served)
             self._served().names = servers.names
         return self.bridge
@@ -187,7 +187,7 @@ class Connection:
         """The server of the agent's custom tools, if it has any; loaded as the above."""
         if not config.custom_tools:
             return {}
-        module = await asyncio.to_thread(import_module, "footplate.harness.claude.custom_server")
+        module = await loading.module("footplate.harness.claude.custom_server")
         return cast("dict[str, sdk.McpSdkServerConfig]", module.configs(CustomTools(config), self._served))
 
     def _heard(self, frame: Frame) -> None:
