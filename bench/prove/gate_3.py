@@ -26,14 +26,18 @@ from bench.prove.mcp_server.process import McpProcess
 from footplate.domain.json import Json
 
 _SETTINGS: Final = {
+    # Long enough that no turn is lost by load alone: what is cut off here, somebody cut.
+    "FOOTPLATE_LEASE": "5",
+    "FOOTPLATE_HEARTBEAT_TIMEOUT": "8",
     "FOOTPLATE_MAX_FAILURES": "1000",
     "FOOTPLATE_KEPT_SESSIONS": "0",
     "FOOTPLATE_MCP_ALLOW": "127.0.0.1",
+    "FOOTPLATE_SUBAGENT_HOLD": "600",
 }
 _WANTED: Final = 300
 _QUICK: Final = (
     (Moment("after", "worker", "after_intent"), (Shape("native", "parallel"), Shape("claude", "single"))),
-    (Moment("waiting", "api"), (Shape("native", "mcp"), Shape("claude", "reads"))),
+    (Moment("waiting", "api"), (Shape("native", "mcp"), Shape("claude", "reads"), Shape("claude", "subagent"))),
 )
 
 

@@ -1,8 +1,9 @@
 """An ask may be answered after ten days: it is still there, and its call is made once, or never.
 
-Sessions of both harnesses park; every process of ours is killed; all that the database says of time is put back by ten
-days; the processes start anew, with retention that archives, releases and deletes what nobody has touched for days.
-Once it has deleted a session that waits for nothing, the others are answered. What has a term has ended by then.
+Sessions of both harnesses park; every process is stopped, databases and Temporal too; all that the database says of
+time is put back by ten days; the processes start anew, with retention that archives, releases and deletes what nobody
+has touched for days. Once it has deleted a session that waits for nothing, the others are answered. What has a term has
+ended by then.
 """
 
 import itertools
@@ -76,14 +77,15 @@ class _Trial:
         words = [await self._answer(session_id, asked) for session_id, asked in parked]
         said = [word for each in words for word in each.values()]
         told = (
-            f"{len(parked)} sessions (`native` and `claude`) with {len(said)} asks, ten days and the death of every "
+            f"{len(parked)} sessions (`native` and `claude`) with {len(said)} asks, ten days and the end of every "
             f"process later: {said.count('allow')} allowed calls ran once each, {said.count('deny')} denied never; "
             f"retention, which deleted a session that waited for nothing, left them alone; {len(ended)} asks with "
             "a term were denied by it, and the sessions went on"
         )
         if self._faults:
             told = f"{len(self._faults)} faults, the first: {self._faults[0]}"
-        details: dict[str, Json] = {"faults": [*self._faults]}
+        each = len(parked) // len(_HARNESSES)
+        details: dict[str, Json] = {"faults": [*self._faults], "harnesses": dict.fromkeys(_HARNESSES, each)}
         return Figure(text=told, holds=not self._faults, details=details)
 
     async def _agents(self) -> dict[str, str]:
@@ -105,10 +107,11 @@ class _Trial:
         return session_id, reason["event_ids"]
 
     async def _ten_days(self) -> None:
-        """Pass, while nothing runs."""
+        """Pass, while nothing of ours runs."""
         for number in range(len(self._cluster.workers)):
             await self._cluster.kill_worker(number)
         await self._cluster.kill_api(0)
+        await self._servers_anew()
         connection = await asyncpg.connect(self._cluster.settings.database_url)
         try:
             await connection.execute("set session_replication_role = 'replica'")
@@ -126,6 +129,14 @@ class _Trial:
         await self._cluster.restart_api(0)
         for number in range(len(self._cluster.workers)):
             await self._cluster.restart_worker(number)
+
+    async def _servers_anew(self) -> None:
+        stack = self._cluster.stack
+        servers = [part for part in (stack.postgres, stack.redis, stack.temporal) if part is not None]
+        for part in reversed(servers):
+            await part.stop()
+        for part in servers:
+            await part.start()
 
     async def _swept(self, done: str) -> None:
         async def deleted() -> bool:

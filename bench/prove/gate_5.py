@@ -1,4 +1,4 @@
-"""A session that waits for a person costs rows, and nothing of a worker: no process, no place, no memory.
+"""A session that waits for a person costs rows, and nothing else: no process, no place on a worker, no memory.
 
 Sessions of both harnesses park, each with a call that a person is asked about, on a worker that has room for two turns
 at a time. Then another turn runs at once, and some of those that waited are answered and go on.
@@ -19,8 +19,9 @@ from footplate.environments.reaper import leases
 from footplate.stack.leftovers import wait_until
 from footplate.testing import replies, text, tool
 
+_ROOM: Final = 2
 _SETTINGS: Final = {
-    "FOOTPLATE_MAX_TURNS": "2",
+    "FOOTPLATE_MAX_TURNS": str(_ROOM),
     "FOOTPLATE_KEPT_SESSIONS": "0",
     "FOOTPLATE_SLOTS": "0",
     "FOOTPLATE_LINGER": "2",
@@ -28,6 +29,7 @@ _SETTINGS: Final = {
 _MOST: Final = 1.10
 _MIB: Final = 1 << 20
 _ANSWERED: Final = 10
+_STEP: Final = 100
 _PATIENCE: Final = 120.0
 _SETTLES_WITHIN: Final = 60.0
 _HARNESSES: Final = {"native": "bash", "claude": "Bash"}
@@ -38,12 +40,10 @@ class _Size:
     first: int
     """Sessions after which the worker is looked at for the first time."""
     all: int
-    claude: int
-    """Every so many one is of Claude Code, which takes a second to start."""
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    size = _Size(first=2, all=4, claude=2) if quick else _Size(first=50, all=1000, claude=10)
+    size = _Size(first=2, all=4) if quick else _Size(first=50, all=1000)
     async with (
         open_cluster(environment=_SETTINGS) as cluster,
         Client(cluster) as client,
@@ -54,30 +54,48 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             await cluster.model.install(harness, replies([tool(name, {"command": "echo x >> lines"})], [text("Done.")]))
             asking = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
             agents[harness] = await client.agent(tools=[asking], extra_body={"harness": harness})
-        parked = [await _park(client, agents, number, size) for number in range(size.first)]
+        parked = await _park_all(client, agents, size.first)
         early = await _look(cluster)
-        for number in range(size.first, size.all):
-            parked.append(await _park(client, agents, number, size))
-            if number % 100 == 99:
-                print(f"  {number + 1} sessions wait", flush=True)
+        while len(parked) < size.all:
+            parked += await _park_all(client, agents, min(_STEP, size.all - len(parked)))
+            print(f"  {len(parked)} sessions wait", flush=True)
         late = await _look(cluster)
         await cluster.model.install("plain", replies([text("At once.")]))
         await client.run_turn(await client.session(), "Go. [[script:plain]]", patience=_PATIENCE)
         step = max(1, len(parked) // _ANSWERED)
         answered = [await _answer(client, http, session_id) for session_id in parked[::step]]
-    growth = late.rss / early.rss
+    growth = {name: late.rss[name] / early.rss[name] for name in early.rss}
+    memory = ", ".join(
+        f"the {name} has {early.rss[name] / _MIB:.0f} MiB with {size.first} of them and "
+        f"{late.rss[name] / _MIB:.0f} with all ({growth[name]:.3f})"
+        for name in growth
+    )
     return Figure(
-        text=f"{size.all} sessions wait, `native` and `claude`: the worker has {early.rss / _MIB:.0f} MiB with "
-        f"{size.first} of them and {late.rss / _MIB:.0f} with all: {growth:.3f} (at most {_MOST:.2f}); processes "
-        f"{early.processes} and {late.processes}, leases {early.leases} and {late.leases}; with room for 2 turns "
-        f"another one ran at once, and {len(answered)} that were answered went on",
-        holds=late.processes <= early.processes and not late.leases and (growth <= _MOST or quick),
-        details={"growth": growth, "early": early.rss, "late": late.rss},
+        text=f"{size.all} sessions wait, half of them of `native` and half of `claude`: {memory}, at most {_MOST:.2f}; "
+        f"processes {early.processes} and {late.processes}, leases {early.leases} and {late.leases}; with room for "
+        f"{_ROOM} turns another one ran at once, and {len(answered)} that were answered went on",
+        holds=late.processes <= early.processes and not late.leases and (max(growth.values()) <= _MOST or quick),
+        details={
+            "growth": {**growth},
+            "early": {**early.rss},
+            "late": {**late.rss},
+            "harnesses": dict.fromkeys(_HARNESSES, size.all // len(_HARNESSES)),
+        },
     )
 
 
-async def _park(client: Client, agents: dict[str, str], number: int, size: _Size) -> str:
-    harness = "claude" if number % size.claude == size.claude - 1 else "native"
+async def _park_all(client: Client, agents: dict[str, str], number: int) -> list[str]:
+    """As many at a time as the worker has room for, of both harnesses in turn."""
+    room = asyncio.Semaphore(_ROOM)
+
+    async def one(harness: str) -> str:
+        async with room:
+            return await _park(client, agents, harness)
+
+    return [*await asyncio.gather(*(one([*_HARNESSES][index % len(_HARNESSES)]) for index in range(number)))]
+
+
+async def _park(client: Client, agents: dict[str, str], harness: str) -> str:
     session_id = await client.session(agents[harness])
     told = await client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=_PATIENCE)
     reason = told[-1]["stop_reason"]["type"]
@@ -98,15 +116,13 @@ async def _answer(client: Client, http: httpx2.AsyncClient, session_id: str) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    rss: int
+    rss: dict[str, int]
+    """Of worker and api."""
     processes: int
     leases: int
 
 
 async def _look(cluster: Cluster) -> _Seen:
-    pid = cluster.workers[0].pid
-    assert pid is not None
-    worker = psutil.Process(pid)
     held = cluster.directory / "data" / leases.DIRECTORY
 
     def count() -> int:
@@ -117,4 +133,11 @@ async def _look(cluster: Cluster) -> _Seen:
 
     await wait_until(calm, _SETTLES_WITHIN)
     await asyncio.sleep(3)  # open workflows of sessions that wait end by themselves
-    return _Seen(worker.memory_info().rss, len(worker.children(recursive=True)), count())
+    programs = {"worker": _process(cluster.workers[0].pid), "api": _process(cluster.apis[0].pid)}
+    rss = {name: process.memory_info().rss for name, process in programs.items()}
+    return _Seen(rss, len(cluster.alive()), count())
+
+
+def _process(pid: int | None) -> psutil.Process:
+    assert pid is not None
+    return psutil.Process(pid)

@@ -160,6 +160,9 @@ class Settings(BaseSettings):
     kept_sessions: int = Field(default=4, ge=0)
     """Sessions whose harness a worker keeps connected after a turn, to begin the next one sooner. One with Claude Code
     takes some 200 MB; native has nothing to keep."""
+    subagent_hold: float = Field(default=120.0, ge=0, le=3000)
+    """Seconds for which a call of a subagent of Claude Code waits for a person, in its process; it cannot be put away.
+    Then it is denied. 0: at once."""
     kept_seconds: float = 300.0
     """How long one stays connected, and its conversation in memory, while nothing is asked of it."""
     slots: int = Field(default=2, ge=0)

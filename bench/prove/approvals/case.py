@@ -59,7 +59,6 @@ class Case:
         self.session_id = ""
         self._words: dict[str, str] = {}
         """What was said of each ask, and counts."""
-        self._refused = 0
 
     async def ask(self) -> None:
         """Until it waits for a person. A worker that is lost between an answer of the model and its first ask leaves
@@ -85,8 +84,11 @@ class Case:
         asked = await self._open()
         self._scene.chance.shuffle(asked)
         for event_id in asked:
-            self._words[event_id] = self._scene.chance.choice(["allow", "allow", "deny"])
-            await self._say(event_id, self._words[event_id])
+            await self._answer(event_id)
+
+    async def _answer(self, event_id: str) -> None:
+        self._words[event_id] = self._scene.chance.choice(["allow", "allow", "deny"])
+        await self._say(event_id, self._words[event_id])
 
     async def end(self, pipe: Pipe | None) -> None:
         """The session goes on to its end, and each call is judged."""
@@ -129,6 +131,10 @@ class Case:
         return idle and await self._reason() in {"requires_action", "end_turn"}
 
     async def _ended(self) -> bool:
+        """A turn that was lost and begins anew may ask anew."""
+        for event_id in await self._open():
+            if event_id not in self._words:
+                await self._answer(event_id)
         idle = await self._scene.database.fetchval(_STATUS, self.session_id) == "idle"
         return idle and await self._reason() == "end_turn"
 

@@ -13,6 +13,9 @@ from footplate.domain.principals import Principal
 CLOCK: Final = "clock"
 """Whose word it is, of an answer that nobody gave in time."""
 
+TURN: Final = "turn"
+"""Whose word it is, of an ask that could not wait any longer for a person: what held it gave up, or was lost."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:

@@ -72,6 +72,18 @@ class TurnLog(Protocol):
         """Open a preview; the finished event is appended later under the preview's id."""
 
 
+class Answers(Protocol):
+    """People's words on calls that a running turn holds, because what made them cannot be put away and go on later."""
+
+    async def given(self, event_id: str) -> Event | None:
+        """What was said of the call that this event asks about."""
+
+    async def close(self, event_id: str, reason: str) -> Event:
+        """The word that stands: a person's, if there is one; else a denial for this reason, and later words are refused
+        with it. Raises `Fenced`.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
     """O6: what a command did."""
@@ -288,6 +300,10 @@ class TurnContext:
     """The same for a message that joins the turn. The work that goes on must not fail with it: in the place of a part
     that cannot be had, or is not taken, stands what the model is told of it. Commit what is at hand before: it waits
     for URLs."""
+    left: Sequence[Event] = ()
+    """What was asked and said about calls of the turn before, if this one came instead of the rest of the answers."""
+    answers: Answers | None = None
+    """None: nobody can be heard while the turn runs."""
     brought: Brought = field(default_factory=Brought)
     """What the repository brings for its agents, as far as its project is trusted; of the session's base commit."""
 
@@ -363,6 +379,8 @@ class HarnessServices:
     starts: int = 1
     """How many programs of its own a harness may be starting at once."""
     mcp: McpAccess = field(default_factory=McpAccess)
+    hold: float = 0.0
+    """Seconds for which a call waits for a person inside a turn that cannot be put away meanwhile. 0: not at all."""
 
 
 HarnessFactory = Callable[[HarnessServices], Harness]

@@ -66,6 +66,17 @@ def idle(thread_id: str, name: str, used: Usage) -> Event:
     return Event(IDLE, {**body, "usage": _dumped(used)})
 
 
+def waiting(thread_id: str, name: str, event_ids: Sequence[str]) -> Event:
+    """For a person's word on these calls. It goes on as soon as it has it, or gives up."""
+    reason: JsonObject = {"type": "requires_action", "event_ids": [*event_ids]}
+    return Event(IDLE, {THREAD_ID: thread_id, "agent_name": name, "stop_reason": reason})
+
+
+def _waits(event: Event) -> bool:
+    reason = event.body.get("stop_reason")
+    return isinstance(reason, dict) and reason.get("type") == "requires_action"
+
+
 def sent(text: str, thread_id: str, name: str | None) -> Event:
     """`name`: None for the primary thread's agent."""
     body: JsonObject = {"content": [ev.text_block(text)], "to_session_thread_id": thread_id}
@@ -85,7 +96,7 @@ def left_open(turn_events: Sequence[Event]) -> list[Event]:
         thread_id = str(event.body.get(THREAD_ID))
         if event.type == RUNNING:
             names[thread_id] = str(event.body.get("agent_name"))
-        elif event.type == IDLE:
+        elif event.type == IDLE and not _waits(event):
             names.pop(thread_id, None)
         elif event.type == ev.MODEL_REQUEST_END:
             counted = _loaded(event.body.get("model_usage"))
@@ -126,6 +137,8 @@ def _changed(thread: Thread, event: Event, moment: datetime) -> Thread:
     changed = replace(thread, updated_at=moment, active_seconds=round(thread.active_seconds + spent, 3))
     if event.type != IDLE:
         return replace(changed, works=True)
+    if _waits(event):
+        return replace(changed, works=False)
     return replace(changed, works=False, usage=_loaded(event.body.get("usage")))
 
 

@@ -32,6 +32,7 @@ from footplate.domain.running import (
 )
 from footplate.domain.snapshots import TreeSnapshot
 from footplate.domain.turns import Outcome, TurnStatus
+from footplate.engine.answers import HeldAnswers
 from footplate.engine.bases import brought, decided
 from footplate.engine.clock import TurnClock
 from footplate.engine.controls import Controls
@@ -284,12 +285,14 @@ class _Turn:
             content=[*claim.content, *told],
             history=await self._parts.conversations.load(claim),
             turn_events=turn_events,
+            left=await self._parts.turns.left(claim) if claim.superseded or claim.attempt > 1 else (),
             log=self._log,
             environment=lodging.environment,
             gate=gate,
             interrupt=self._controls.interrupt,
             handover=self._parts.stopping,
             take_steering=self._controls.take_steering,
+            answers=HeldAnswers(self._parts.turns, claim, self._live),
             resolve=moments.resolve,
             resolve_steering=moments.resolve_steering,
             context=claim.context,

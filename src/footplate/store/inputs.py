@@ -120,8 +120,10 @@ def _again(item: Input, given: dict[str, Position]) -> Position | None:
         return None
     if found.event.body == item.body:
         return found
+    why = found.event.body.get("deny_message")
     raise Conflict(
-        f"The call {item.body['tool_use_id']!r} was answered before: {found.event.body['result']}.",
+        f"The call {item.body['tool_use_id']!r} was answered before: {found.event.body['result']}"
+        f"{f' ({why})' if why else '.'}",
         help_text="The first answer counts. Send a message to say what should happen now.",
     )
 

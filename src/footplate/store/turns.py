@@ -13,7 +13,8 @@ from typing import Protocol
 
 import asyncpg
 
-from footplate.domain import events, ids
+from footplate.domain import audit, events, ids
+from footplate.domain.approvals import TURN
 from footplate.domain.errors import Fenced, Unavailable
 from footplate.domain.events import Event, Position, Usage
 from footplate.domain.json import JsonObject
@@ -22,6 +23,7 @@ from footplate.domain.projects import Base
 from footplate.domain.running import Claim
 from footplate.domain.snapshots import TreeSnapshot
 from footplate.domain.turns import Outcome, TurnStatus
+from footplate.store import audit as trail
 from footplate.store.appends import Batch, append
 from footplate.store.archives import Archives
 from footplate.store.archives_format import Line
@@ -145,6 +147,10 @@ class Turns:
         rows = await self._database.fetch("turn_positions", claim.session_id, claim.first_seq)
         return [Event(row["type"], await self._body(row["body"], row["object_key"]), row["event_id"]) for row in rows]
 
+    async def left(self, claim: Claim) -> Sequence[Event]:
+        rows = await self._database.fetch("left_answers", claim.session_id, claim.first_seq)
+        return [Event(row["type"], await self._body(row["body"], row["object_key"]), row["event_id"]) for row in rows]
+
     async def last_completed(self, claim: Claim) -> datetime | None:
         row = await self._database.fetchrow("last_completed", claim.session_id)
         found: datetime | None = row["started_at"] if row is not None else None
@@ -179,6 +185,45 @@ class Turns:
             SteerMessage(row["event_id"], content_of(await self._body(row["body"], row["object_key"]))) for row in rows
         ]
         return messages, positions
+
+    async def answer(self, claim: Claim, event_id: str) -> Event | None:
+        return await self._said(None, claim, event_id)
+
+    async def close_ask(self, claim: Claim, event_id: str, reason: str) -> tuple[Event, Sequence[Position]]:
+        """Under the head's lock, as a person's word: whoever comes second finds the first."""
+        body: JsonObject = {"tool_use_id": event_id, "result": "deny", "deny_message": reason}
+        word = Event(events.USER_TOOL_CONFIRMATION, body)
+        stands = word
+
+        async def commit(connection: Connection) -> Sequence[Position]:
+            nonlocal stands
+            async with connection.transaction():
+                if await connection.fetchval(SQL["lock_epoch"], claim.session_id, claim.epoch) is None:
+                    raise Fenced(f"Another worker holds session {claim.session_id}.")
+                stands = await self._said(connection, claim, event_id) or word
+                if stands.id != word.id:
+                    return ()
+                positions = await append(connection, self._objects, claim, Batch([word]))
+                await connection.execute(SQL["answer_ask"], claim.session_id, event_id, "deny", TURN)
+                entry = audit.answer(word)
+                await trail.add(
+                    connection, claim.organisation, entry, principal=TURN, session=claim.session_id, turn=claim.turn_id
+                )
+                return positions
+
+        positions = await self._patiently(commit, claim, [word])
+        return stands, positions
+
+    async def _said(self, connection: Connection | None, claim: Claim, event_id: str) -> Event | None:
+        given = claim.session_id, [event_id]
+        rows = await (
+            self._database.fetch("confirmations", *given)
+            if connection is None
+            else connection.fetch(SQL["confirmations"], *given)
+        )
+        for row in rows:
+            return Event(row["type"], await self._body(row["body"], row["object_key"]), row["event_id"])
+        return None
 
     async def take_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]:
         """Is the turn asked to stop? Also when an earlier try took the interrupt up and was lost before it stopped."""

@@ -81,7 +81,9 @@ async def run(settings: Settings) -> None:
         turns = Turns(database, objects)
         client = await connect_temporal(settings)
         models = await exits.enter_async_context(ModelProxy(_endpoints(settings)))
-        services = HarnessServices(models.endpoints, _web(settings), settings.starts, _mcp(settings))
+        services = HarnessServices(
+            models.endpoints, _web(settings), settings.starts, _mcp(settings), settings.subagent_hold
+        )
         harnesses = registry.Harnesses(services)
         harnesses.get(settings.default_harness)
         claims = Claims(database, objects, default_harness=settings.default_harness)

@@ -27,7 +27,7 @@ from footplate.domain.ports import (
     SteerMessage,
     TurnContext,
 )
-from footplate.domain.turns import Outcome
+from footplate.domain.turns import Outcome, TurnStatus
 from footplate.environments import files
 from footplate.harness.native import mapping
 from footplate.harness.native.harness import NativeHarness
@@ -242,6 +242,8 @@ class World:
     gate: ScriptedGate = field(default_factory=ScriptedGate)
     attempt: int = 0
     first_event: int = 0
+    parked: bool = False
+    left: Sequence[Event] = ()
 
     def context(self) -> TurnContext:
         self.attempt += 1
@@ -259,6 +261,7 @@ class World:
             content=self.content,
             history=list(self.log.entries),
             turn_events=list(self.log.events[self.first_event :]),
+            left=self.left,
             log=self.log,
             environment=self.environment,
             gate=self.gate,
@@ -268,9 +271,12 @@ class World:
         )
 
     async def run(self, model: AnyModel) -> Outcome:
-        return await NativeHarness(lambda _: model, self.web).run(self.context())
+        outcome = await NativeHarness(lambda _: model, self.web).run(self.context())
+        self.parked = outcome.status is TurnStatus.AWAITING
+        return outcome
 
     def next_turn(self, turn_id: str, text: str) -> None:
+        self.left = self.log.events[self.first_event :] if self.parked else ()
         self.turn_id, self.content = turn_id, [ev.text_block(text)]
         self.attempt, self.first_event = 0, len(self.log.events)
         self.interrupt = asyncio.Event()

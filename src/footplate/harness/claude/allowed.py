@@ -17,7 +17,7 @@ from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.permissions import Outcome
 from footplate.domain.ports import Entry, TurnContext, WebAccess
-from footplate.harness import approvals
+from footplate.harness import approvals, loading
 from footplate.harness.claude import tool_names, transcript
 from footplate.harness.claude.mapping import Call
 from footplate.harness.claude.transcript import Place
@@ -38,6 +38,8 @@ class Allowed:
     line: JsonObject
     """Where the CLI wrote the call down."""
     place: Place
+    turn_id: str
+    """Of the turn that the call belongs to: a later one that has not begun may begin anew, without its own lines."""
     use: Event
     """The event that asked."""
     directory: str | None = None
@@ -71,7 +73,7 @@ class Making:
             if decision.outcome is Outcome.DENY:
                 added.append(await self._close(item, [ev.text_block(decision.refusal)], is_error=True))
                 continue
-            mark = approvals.started(self._turn.turn_id, item.call.id, item.use)
+            mark = approvals.started(item.turn_id, item.call.id, item.use)
             await self._turn.log.append(entries=[mark])
             added.append(mark)
             await failpoints.hit("after_intent")
@@ -86,13 +88,14 @@ class Making:
     ) -> Entry:
         event = ev.result_of(item.use, content, is_error=is_error, call_id=item.call.id, command=command)
         line = transcript.closing_line(item.call, item.line, [*content], timestamp=self._timestamp, is_error=is_error)
-        entry = transcript.entry(self._turn.turn_id, item.place, line)
+        entry = transcript.entry(item.turn_id, item.place, line)
         await self._turn.log.append([event], entries=[entry])
         return entry
 
     async def _output(self, item: Allowed) -> "ToolOutput":
         """Loaded when it is needed: it brings a library along that this harness has no other use for."""
-        from footplate.harness.native import after, tools
+        with loading.ALONE:
+            from footplate.harness.native import after, tools
 
         try:
             output = await unless_interrupted(self._turn.interrupt, self._run(item))
@@ -110,9 +113,10 @@ class Making:
         return moved.exit_code == 0
 
     async def _run(self, item: Allowed) -> "ToolOutput":
-        from footplate.harness.native import commands, tools
-        from footplate.harness.native.tool_inputs import INPUTS
-        from footplate.harness.native.web.access import Web
+        with loading.ALONE:
+            from footplate.harness.native import commands, tools
+            from footplate.harness.native.tool_inputs import INPUTS
+            from footplate.harness.native.web.access import Web
 
         turn, call = self._turn, item.call
         if self._servers is not None and self._servers.names.of(call.name):

@@ -22,15 +22,13 @@ from footplate.domain.ports import Entry, TurnContext
 from footplate.harness import approvals
 from footplate.harness.claude import mapping, subagents, transcript
 from footplate.harness.claude.calls import DELEGATING
+from footplate.harness.claude.calls import Calls as ThreadCalls
 from footplate.harness.claude.custom_tools import CustomTools
+from footplate.harness.claude.holding import NO_WAIT, Holding
 from footplate.harness.claude.mapping import Answered, Call
 
 ASKED: Final = "A person was asked whether this call may be made, and has not answered yet."
 """What the CLI is told; nobody else hears it."""
-_NO_WAIT: Final = (
-    "A person would have to allow it, and a subagent cannot wait for one: what it may not do itself is done by the "
-    "agent that asked it, which can."
-)
 
 
 class Calls(Protocol):
@@ -45,8 +43,9 @@ class Calls(Protocol):
 
 
 class Asking:
-    def __init__(self, turn: TurnContext) -> None:
+    def __init__(self, turn: TurnContext, hold: float = 0.0) -> None:
         self._turn = turn
+        self.holding = Holding(turn, hold)
         self.tools = CustomTools(turn.config)
         self.over = asyncio.Event()
         """Nothing is left to do but to wait for the client."""
@@ -69,22 +68,22 @@ class Asking:
 
     async def judged(self, call: Call, directory: str | None, agent: str | None = None) -> Decision:
         """The gate's word, on what the CLI would do. Custom tools go by their own names. `agent`: the subagent that
-        makes the call. Its work ends with the process, and cannot begin after a wait: where a person would be asked,
-        neither it nor the call that asks for it is let through.
+        makes the call. Its work ends with the process, and cannot begin after a wait: where a person is asked, it and
+        the call that asks for it are held for a while, or not let through.
         """
         name = self.tools.own(call.name)
         decision = await self._turn.gate.decide(name, call.input, directory=directory, agent=agent)
-        if decision.outcome is Outcome.ASK and (agent is not None or call.name in DELEGATING):
-            return replace(decision, outcome=Outcome.DENY, reason=f"{decision.reason} {_NO_WAIT}")
+        if decision.outcome is Outcome.ASK and _held(call, agent) and not self.holding.possible:
+            return replace(decision, outcome=Outcome.DENY, reason=f"{decision.reason} {NO_WAIT}")
         return decision
 
     def use(
-        self, call: Call, thread_id: str | None, names: Names, decision: Decision, directory: str | None
+        self, call: Call, calls: ThreadCalls, names: Names, decision: Decision, directory: str | None
     ) -> tuple[Event, list[Entry]]:
-        """The call as the model said it: the CLI fills in what it left out. With a mark, if a person is asked."""
+        """The call as the model said it: the CLI fills in what it left out. With a mark, if the turn parks for it."""
         own = replace(call, name=self.tools.own(call.name)) if self.tools.has(call.name) else call
-        use = threads.inside(mapping.tool_use(own, names, decision), thread_id)
-        if not ev.asks(use):
+        use = threads.inside(mapping.tool_use(own, names, decision), calls.thread_id)
+        if not ev.asks(use) or _held(call, calls.agent):
             return use, []
         self._asked[call.id] = use
         return use, [approvals.asked(self._turn.turn_id, call.id, use, directory=directory)]
@@ -130,3 +129,8 @@ class Asking:
     def refused(self, call: Call, names: Names) -> Event:
         """A call that nobody was asked for, by its own name."""
         return mapping.tool_use(replace(call, name=self.tools.own(call.name)), names)
+
+
+def _held(call: Call, agent: str | None) -> bool:
+    """Would it wait in the process, and not in the log?"""
+    return agent is not None or call.name in DELEGATING

@@ -11,7 +11,7 @@ from footplate.domain.ports import Ahead, Entry, McpAccess, SteerMessage, TurnCo
 from footplate.domain.projects import Trust
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.harness import endings, mcp
-from footplate.harness.claude import options, outcomes, recovery, repository, transcript
+from footplate.harness.claude import holding, options, outcomes, recovery, repository, transcript
 from footplate.harness.claude.allowed import Making
 from footplate.harness.claude.connection import Connection
 from footplate.harness.claude.custom_tools import CustomTools
@@ -33,14 +33,17 @@ _LISTENS_EVERY: Final = 0.1
 
 
 class ClaudeHarness:
-    def __init__(self, access: McpAccess | None = None, web: WebAccess | None = None, *, starts: int = 1) -> None:
+    def __init__(
+        self, access: McpAccess | None = None, web: WebAccess | None = None, *, starts: int = 1, hold: float = 0.0
+    ) -> None:
         """`access`: to MCP servers. `web`: of calls that the worker makes itself. `starts`: how many CLIs may be
         starting at once. Each takes a processor for a second: more of them at a time would be no sooner there, and slow
-        what runs.
+        what runs. `hold`: seconds for which a subagent's call waits for a person.
         """
         self._access = access or McpAccess()
         self._web = web or WebAccess()
         self._starts = asyncio.Semaphore(starts)
+        self._hold = hold
 
     async def prepare(self, ahead: Ahead) -> Connection | None:
         """A CLI that waits for the session's first prompt. A conversation in which something is open is settled by its
@@ -64,8 +67,8 @@ class ClaudeHarness:
         found = Transcript(turn.history)
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         custom = CustomTools(turn.config)
-        settled = recovery.settle(turn.turn_id, found, turn.turn_events, timestamp=now, custom=custom)
-        recorder = Recorder(turn, found, settled.responses)
+        settled = recovery.settle(turn.turn_id, found, turn.turn_events, timestamp=now, custom=custom, left=turn.left)
+        recorder = Recorder(turn, found, settled.responses, hold=self._hold)
         servers = await mcp.servers_of(turn.config, self._access)
         making = Making(turn, servers, self._web, timestamp=now)
         run = _Run(turn, found, settled, recorder, making, self._starts, servers)
@@ -107,6 +110,9 @@ class _Run:
 
     async def run(self) -> Outcome:
         turn, settled = self._turn, self._settled
+        for use in settled.lost:
+            assert turn.answers is not None
+            await turn.answers.close(use.id, holding.LOST)
         if settled.way == "interrupted" or turn.interrupt.is_set():
             marks = [] if settled.way == "interrupted" else [transcript.mark_interrupted(turn.turn_id)]
             await turn.log.append(settled.events, entries=[*settled.entries, *marks])
@@ -144,7 +150,7 @@ class _Run:
         return await self._work_and_settle(steering)
 
     def _fits(self, kept: Connection) -> bool:
-        return kept.alive and kept.given == self._given and self._settled.way == "prompt"
+        return kept.alive and kept.given == self._given and self._settled.way == "prompt" and not self._settled.allowed
 
     async def close_servers(self) -> None:
         if self._servers is not None:

@@ -17,13 +17,13 @@ from footplate.domain.errors import FootplateError, Temporary
 from footplate.domain.events import Event, Usage
 from footplate.domain.json import JsonObject
 from footplate.domain.mcp import Names
-from footplate.domain.permissions import Outcome
 from footplate.domain.ports import Entry, TurnContext
 from footplate.harness.claude import leaving, mapping, transcript
 from footplate.harness.claude.answer import Answer, Answers
-from footplate.harness.claude.asking import ASKED, Asking
+from footplate.harness.claude.asking import Asking
 from footplate.harness.claude.batch import Batch
 from footplate.harness.claude.calls import Calls
+from footplate.harness.claude.letting import Letting
 from footplate.harness.claude.mapping import Answered, Call, Compacted, Fact, Said
 from footplate.harness.claude.subagents import Subagent, Subagents
 from footplate.harness.claude.transcript import Place, Transcript
@@ -32,13 +32,13 @@ log = structlog.get_logger(__name__)
 
 _PATIENCE: Final = 5.0
 """Seconds in which the transcript has to follow what the CLI said."""
-_TOOL_STARTS: Final = 0.05
 
 Settling: TypeAlias = Literal["well", "interrupted", "lost"]
 
 
 class Recorder:
-    def __init__(self, turn: TurnContext, found: Transcript, responses: int) -> None:
+    def __init__(self, turn: TurnContext, found: Transcript, responses: int, *, hold: float = 0.0) -> None:
+        """`hold`: seconds for which a subagent's call waits for a person."""
         self._turn = turn
         self._kept = [*turn.history]
         self._named = (found.session_id, found.version)
@@ -54,7 +54,8 @@ class Recorder:
         self._calls = Calls()
         self._subagents = Subagents(turn)
         self.names = Names(turn.config.mcp_servers)
-        self.asking = Asking(turn)
+        self.asking = Asking(turn, hold)
+        self._letting = Letting(turn, self, self.asking, self._subagents)
         self._refusing = False
         self._leaving = self._left = False
         """The worker stops; the turn has reached the point from which another worker goes on."""
@@ -90,7 +91,7 @@ class Recorder:
                 log.info("message not known", action="claude.unknown_message", kind=kind)
             case _:
                 if self._answers.hear(fact) and self._held:
-                    self._spawn(self._catch_up())
+                    self.spawn(self._catch_up())
 
     async def mirrored(self, place: Place, lines: Sequence[Mapping[str, Any]]) -> None:
         """Lines of the transcript, in order. What they complete is durable when this returns."""
@@ -106,34 +107,8 @@ class Recorder:
             raise
 
     async def intend(self, call: Call, agent_id: str | None = None, *, directory: str | None = None) -> str | None:
-        """Returns when the call may start: all that led to it is in the log, and so is the call. Or why it may not.
-        `agent_id`: of the subagent that makes it. Threads have their own order: one works while its call runs.
-        """
-        await self._until(lambda: self._calls_of(agent_id) is not None, "who asked a subagent")
-        calls = self._calls_of(agent_id)
-        assert calls is not None
-        async with calls.turnstile:
-            await self._until(lambda: call.id in calls.open, "an answer with a call")
-            await self._until(lambda: calls.lets(call), None)
-            await failpoints.hit("before_intent")
-            decision = await self.asking.judged(call, directory, calls.agent)
-            denied, asked = decision.outcome is Outcome.DENY, calls.open[call.id]
-            if not denied and self.asking.expect(asked):
-                calls.running.add(call.id)
-                return None
-            use, marks = self.asking.use(asked, calls.thread_id, self.names, decision, directory)
-            await self._turn.log.append([use, *([] if denied else self._subagents.begin(asked))], entries=marks)
-            if marks:
-                await failpoints.hit("after_ask")
-                await self.close_calls([call.id])
-                return ASKED
-            calls.begin(call, use)
-            if denied:
-                calls.refuse(call.id)
-                return decision.refusal
-            await failpoints.hit("after_intent")
-        self._spawn(failpoints.hit_later("in_tool", _TOOL_STARTS))
-        return None
+        """Returns when the call may start: all that led to it is in the log, and so is the call. Or why it may not."""
+        return await self._letting.intend(call, agent_id, directory)
 
     def starts(self, call_id: str, name: str, given: JsonObject | None = None) -> bool:
         """May this call, which the worker makes itself, be made? Once, and if it was let through as it is."""
@@ -145,6 +120,7 @@ class Recorder:
         A part of an answer is of use only where a person stopped it: `lost` leaves it out, or a restart would take it
         for the whole.
         """
+        await self.asking.holding.end(for_good=how != "well")
         async with self._writing:
             while (batch := self._gather(all_of_it=how != "lost")).goes_on:
                 await self._write(batch)
@@ -168,7 +144,7 @@ class Recorder:
         """Returns at a safe point: no call is open, no answer half stored, and nothing more is taken."""
         self._leaving = True
         while not self._left:
-            await self._until(lambda: self._left or not (self._calls.open or self._answers.owed), None)
+            await self.until(lambda: self._left or not (self._calls.open or self._answers.owed), None)
             async with self._writing:
                 await self._commit()
                 self._leave_after(Batch())
@@ -223,7 +199,7 @@ class Recorder:
         if not (place.subpath and self._subagents.hold(place.subpath, kept)):
             self._held.append(kept)
 
-    def _calls_of(self, agent_id: str | None) -> Calls | None:
+    def calls_of(self, agent_id: str | None) -> Calls | None:
         """None for a subagent that nobody is known to have asked."""
         return self._calls if agent_id is None else self._subagents.calls_of(agent_id)
 
@@ -278,7 +254,7 @@ class Recorder:
         """A subagent's last words are not there yet; they come first, unless they do not come at all."""
         waits = self._subagents.speaking([result.call_id for result in fact.results])
         for subagent in waits:
-            self._spawn(self._give_up(subagent))
+            self.spawn(self._give_up(subagent))
         return bool(waits)
 
     async def _write(self, batch: Batch) -> None:
@@ -303,7 +279,7 @@ class Recorder:
             self._changed.notify_all()
 
     async def calls_closed(self) -> None:
-        await self._until(lambda: not self._calls.open, "the results of calls")
+        await self.until(lambda: not self._calls.open, "the results of calls")
 
     def _is_complete(self, message_id: str, facts: Sequence[Fact]) -> bool:
         """All of it was said, and all that was said is here; or the conversation has gone on since."""
@@ -358,7 +334,7 @@ class Recorder:
         request, self._request = self._request, None
         return ev.model_request_end(request.id, used or Usage(), is_error=is_error)
 
-    async def _until(self, reached: Callable[[], bool], what: str | None) -> None:
+    async def until(self, reached: Callable[[], bool], what: str | None) -> None:
         """`what`: what the transcript owes us by now; None for what takes as long as it takes."""
         waited = False
         while not reached():
@@ -379,7 +355,7 @@ class Recorder:
             self.failed.set_exception(error)
             self.failed.exception()  # nobody has to be waiting
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -19,6 +19,7 @@ from footplate.harness import approvals
 from footplate.harness.claude import transcript
 from footplate.harness.claude.allowed import Allowed
 from footplate.harness.claude.custom_tools import CustomTools
+from footplate.harness.claude.holding import LOST
 from footplate.harness.claude.mapping import Answered, Call, Said
 from footplate.harness.claude.transcript import Transcript
 from footplate.harness.leftovers import LEFT_OPEN, STOPPED, UNANSWERED, UNKNOWN, answer_of, open_spans
@@ -48,12 +49,20 @@ class Settlement:
     """Ids of the events that somebody has to answer."""
     allowed: tuple[Allowed, ...] = ()
     """Calls to be made before anything else."""
+    lost: tuple[Event, ...] = ()
+    """Asks that a lost process held, and that nobody has answered."""
 
 
 def settle(
-    turn_id: str, found: Transcript, turn_events: Sequence[Event], *, timestamp: str, custom: CustomTools
+    turn_id: str,
+    found: Transcript,
+    turn_events: Sequence[Event],
+    *,
+    timestamp: str,
+    custom: CustomTools,
+    left: Sequence[Event] = (),
 ) -> Settlement:
-    """`timestamp`: for lines of ours."""
+    """`timestamp`: for lines of ours. `left`: what was said of the turn whose place this one took."""
     spans = open_spans(turn_events)
     lines = found.of_turn(turn_id)
     facts = [transcript.fact_of(line) for line in lines]
@@ -61,27 +70,28 @@ def settle(
     if found.interrupted(turn_id):
         return Settlement(way="interrupted", events=spans, responses=responses)
     begun = transcript.own_uuid(turn_id) in found.inputs
-    closing = _Closing(turn_id, found, turn_events, timestamp=timestamp, custom=custom, begun=begun)
+    closing = _Closing(turn_id, found, turn_events, left, timestamp=timestamp, custom=custom, begun=begun)
     for call, line in found.open_calls():
         closing.close(call, line)
     events = (*spans, *closing.inside(), *threads.left_open(turn_events), *closing.events)
-    entries = closing.entries
+    entries, lost = closing.entries, tuple(closing.lost)
     if closing.pending or closing.allowed:
         return Settlement(
-            way="waiting" if closing.pending else "continue",
+            way="waiting" if closing.pending else "continue" if begun else "prompt",
             events=events,
             entries=tuple(entries),
             responses=responses,
             pending=tuple(closing.pending),
             allowed=tuple(closing.allowed),
+            lost=lost,
         )
     if not begun or _unheard(lines, responses):
         # What the lost attempt wrote down beside the prompt is left out: the CLI writes it anew.
-        return Settlement(way="prompt", events=events, entries=tuple(entries))
+        return Settlement(way="prompt", events=events, entries=tuple(entries), lost=lost)
     said = [fact for fact in facts if isinstance(fact, Said | Answered)]
     if not entries and said and isinstance(last := said[-1], Said) and _ends_here(found, turn_id):
         return Settlement(way="answered", events=events, text=_text(said, last), responses=responses)
-    return Settlement(way="continue", events=events, entries=tuple(entries), responses=responses)
+    return Settlement(way="continue", events=events, entries=tuple(entries), responses=responses, lost=lost)
 
 
 class _Closing:
@@ -92,6 +102,7 @@ class _Closing:
         turn_id: str,
         found: Transcript,
         turn_events: Sequence[Event],
+        left: Sequence[Event],
         *,
         timestamp: str,
         custom: CustomTools,
@@ -105,11 +116,14 @@ class _Closing:
         self._uses = {str(event.body.get("call_id")): event for event in turn_events if event.type in ev.TOOL_USES}
         self._results = {str(event.body.get("call_id")) for event in turn_events if event.type in ev.TOOL_RESULTS}
         self._asks, self._answers = _asked(turn_events)
-        self._words = approvals.answers(turn_events)
+        # Of an earlier turn, and so only of use before this one begins: then each of its calls has a result.
+        self._asks_left, self._answers_left = _asked(left)
+        self._words = approvals.answers([*left, *turn_events])
         self.events: list[Event] = []
         self.entries: list[Entry] = []
         self.pending: list[str] = []
         self.allowed: list[Allowed] = []
+        self.lost: list[Event] = []
 
     def close(self, call: Call, line: JsonObject) -> None:
         kept, ledger = _kept(self._found, call), self._found.approvals
@@ -117,12 +131,26 @@ class _Closing:
         if question is not None and call.id not in ledger.started:
             self._judged(call, line, kept, question)
         elif (ask := self._asks.get(call.id)) is not None:
-            self._answered(call, line, kept, ask)
+            self._answered(call, line, kept, self._answers.get(ask.id), ask)
+        elif (asked := self._asks_left.get(call.id)) is not None and asked.id in self._answers_left:
+            self._answered(call, line, kept, self._answers_left[asked.id], asked)
         else:
             custom = not self._begun and self._custom.had(call.name)
             use = question or self._uses.get(call.id)
-            text = _unanswered(self._found, kept) if custom else _why(use, begun=self._begun)
+            text = _unanswered(self._found, kept) if custom else self._why(call.id, use)
             self._end(call, line, kept, text, use)
+
+    def _why(self, call_id: str, use: Event | None) -> str:
+        """There is no result."""
+        if call_id in self._found.approvals.started:
+            return UNKNOWN
+        if use is None or not ev.asks(use):
+            return _why(use, begun=self._begun)
+        word = self._words.get(use.id)
+        if word is None:
+            self.lost.append(use)
+            return f"Denied: {LOST} It had no effect."
+        return NOT_STARTED if approvals.allows(word) else approvals.denial(word)
 
     def _judged(self, call: Call, line: JsonObject, kept: Entry, question: Event) -> None:
         """By a person, or not yet; a turn that is over waits for nobody."""
@@ -130,15 +158,16 @@ class _Closing:
         if word is not None and approvals.allows(word):
             directory = self._found.approvals.directories.get(call.id)
             place, edited = transcript.place_of(kept), approvals.edited(word)
-            self.allowed.append(Allowed(call, line, place, question, directory, edited))
+            turn_id = str(kept.body.get("turn_id", ""))
+            self.allowed.append(Allowed(call, line, place, turn_id, question, directory, edited))
         elif word is None and is_own:
             self.pending.append(question.id)
         else:
             text = approvals.denial(word) if word is not None else _unallowed(self._found, kept)
             self._end(call, line, kept, text, question)
 
-    def _answered(self, call: Call, line: JsonObject, kept: Entry, ask: Event) -> None:
-        if (answer := self._answers.get(ask.id)) is None:
+    def _answered(self, call: Call, line: JsonObject, kept: Entry, answer: Event | None, ask: Event) -> None:
+        if answer is None:
             self.pending.append(ask.id)
             return
         content, is_error = answer_of(answer)
@@ -153,7 +182,7 @@ class _Closing:
         """Of calls that subagents were making. Who asked for one hears of it by the call that began its work."""
         left = {call_id: use for call_id, use in self._uses.items() if call_id not in self._results}
         return [
-            threads.beside(use, ev.result_of(use, [ev.text_block(_why(use, begun=True))], is_error=True, call_id=name))
+            threads.beside(use, ev.result_of(use, [ev.text_block(self._why(name, use))], is_error=True, call_id=name))
             for name, use in left.items()
             if threads.THREAD_ID in use.body
         ]

@@ -13,6 +13,7 @@ from footplate.domain import events as ev
 from footplate.domain.events import Event, Usage
 from footplate.domain.mcp import Names
 from footplate.domain.ports import Entry, TurnContext
+from footplate.harness import approvals
 from footplate.harness.claude import mapping, transcript
 from footplate.harness.claude.batch import Batch
 from footplate.harness.claude.calls import DELEGATING, Calls
@@ -152,7 +153,8 @@ class Subagent:
         done = {call_id for _, call_id in batch.answered}
         for call_id, use in self.calls.uses.items():
             if call_id not in done:
-                left = ev.result_of(use, [ev.text_block(LEFT_OPEN)], is_error=True, call_id=call_id)
+                why = LEFT_OPEN if call_id in self.calls.running else approvals.STOPPED
+                left = ev.result_of(use, [ev.text_block(why)], is_error=True, call_id=call_id)
                 batch.events += self._inside(left)
                 batch.answered.append((self.calls, call_id))
         if self._request is not None:

@@ -80,12 +80,18 @@ class Loop:
         own = self.conversation.of_turn(self.turn.turn_id)
         self._responses = sum(line.kind == mapping.RESPONSE for line in own)
         self._inputs = {line.input for line in own if line.input}
-        found = recovery.settle(self.turn.turn_id, self.conversation, self.turn.turn_events)
+        found = recovery.settle(self.turn.turn_id, self.conversation, self.turn.turn_events, self.turn.left)
         events = [*found.events, *self.told]
         entries = [*found.entries]
         if found.needs_prompt:
+            if found.unstarted:  # what was allowed before the new message came
+                await self._append(events, entries)
+                events, entries = [], []
+                if (ended := await self._run_calls(found.unstarted, leads_on=False)) is not None:
+                    return ended
             content = await self.turn.resolve(self.turn.content)
             entries.append(mapping.prompt(self.turn.turn_id, [*content]))
+            return await self._next(events, entries)
         if not (found.answer or found.interrupted or found.unstarted or found.waiting):
             return await self._next(events, entries)
         await self._append(events, entries)
@@ -161,8 +167,12 @@ class Loop:
         )
         return endings.interrupted(partial.text or "" if partial else "")
 
-    async def _run_calls(self, todo: Sequence[Todo], asked: Sequence[Waiting] = ()) -> Outcome | None:
-        """One after the other; what only somebody outside can answer is asked, and waited for when the rest is done."""
+    async def _run_calls(
+        self, todo: Sequence[Todo], asked: Sequence[Waiting] = (), *, leads_on: bool = True
+    ) -> Outcome | None:
+        """One after the other; what only somebody outside can answer is asked, and waited for when the rest is done.
+        `leads_on`: the model hears of the results next.
+        """
         waiting = [*asked]
         for index, item in enumerate(todo):
             rest = todo[index + 1 :]
@@ -187,7 +197,7 @@ class Loop:
                 )
             await failpoints.hit("before_result_commit")
             events, entries = self._result(use, item.call, output)
-            outcome = await self._commit([*untold, *events], entries, leads_on=not rest and not waiting)
+            outcome = await self._commit([*untold, *events], entries, leads_on=leads_on and not rest and not waiting)
             await failpoints.hit("after_result_commit")
             if not rest and not waiting:
                 return outcome

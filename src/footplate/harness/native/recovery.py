@@ -61,12 +61,14 @@ class Settlement:
     interrupted: bool = False
 
 
-def settle(turn_id: str, conversation: Conversation, turn_events: Sequence[Event]) -> Settlement:
+def settle(
+    turn_id: str, conversation: Conversation, turn_events: Sequence[Event], left: Sequence[Event] = ()
+) -> Settlement:
+    """`left`: what was said of the turn whose place this one took."""
     lines = conversation.of_turn(turn_id)
     spans = open_spans(turn_events)
     if not any(line.input == mapping.PROMPT for line in lines):
-        events, entries = _abandoned(turn_id, conversation)
-        return Settlement(events=(*spans, *events), entries=entries, needs_prompt=True)
+        return _abandoned(turn_id, conversation, left, spans)
     last = lines[-1]
     if last.interrupted:
         return Settlement(events=spans, interrupted=True)
@@ -81,10 +83,7 @@ def _settle_calls(
     ledger, words = conversation.approvals, approvals.answers(turn_events)
     since = _since_last_response(turn_events)
     uses = {str(event.body.get("call_id")): event for event in since if event.type in ev.TOOL_USES}
-    asks = {str(event.body.get("call_id")): event for event in since if event.type == ev.AGENT_CUSTOM_TOOL_USE}
-    answers = {
-        str(event.body.get("custom_tool_use_id")): event for event in since if event.type == ev.USER_CUSTOM_TOOL_RESULT
-    }
+    asks, answers = _questions(since)
     events: list[Event] = [*spans]
     entries: list[Entry] = []
     unstarted: list[Todo] = []
@@ -118,23 +117,47 @@ def _settle_calls(
     return Settlement(events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), waiting=tuple(waiting))
 
 
-def _abandoned(turn_id: str, conversation: Conversation) -> tuple[tuple[Event, ...], tuple[Entry, ...]]:
-    """Results for what an earlier turn left without one: no model takes a call that has none (K9)."""
-    events: list[Event] = []
+def _abandoned(turn_id: str, conversation: Conversation, left: Sequence[Event], spans: tuple[Event, ...]) -> Settlement:
+    """Results for what an earlier turn left without one: no model takes a call that has none (K9). What was said of
+    them before the new message came counts; the rest is denied, or was not answered.
+    """
+    events: list[Event] = [*spans]
     entries: list[Entry] = []
-    ledger = conversation.approvals
+    unstarted: list[Todo] = []
+    ledger, words = conversation.approvals, approvals.answers(left)
+    asks, answers = _questions(left)
     for call in conversation.open_calls():
-        asked = None if call.tool_call_id in ledger.started else ledger.asked.get(call.tool_call_id)
-        blocks: list[Json] = [ev.text_block(approvals.SUPERSEDED if asked is not None else _why_abandoned(call))]
+        call_id = call.tool_call_id
+        asked, ask = ledger.asked.get(call_id), asks.get(call_id)
+        word = words.get(asked.id) if asked is not None else None
+        if asked is None and ask is not None and ask.id in answers:
+            entries.append(_answered(turn_id, call, answers[ask.id]))
+            continue
+        if word is not None and approvals.allows(word) and call_id not in ledger.started:
+            unstarted.append(Todo(call, asked, approvals.edited(word)))
+            continue
+        denied = approvals.SUPERSEDED if word is None else approvals.denial(word)
+        why = UNKNOWN if call_id in ledger.started else denied
+        blocks: list[Json] = [ev.text_block(_why_abandoned(call) if asked is None else why)]
         if asked is not None:
-            events.append(ev.result_of(asked, blocks, is_error=True, call_id=call.tool_call_id))
+            events.append(ev.result_of(asked, blocks, is_error=True, call_id=call_id))
         entries.append(mapping.tool_return(turn_id, call, blocks, is_error=True))
-    return tuple(events), tuple(entries)
+    return Settlement(events=tuple(events), entries=tuple(entries), unstarted=tuple(unstarted), needs_prompt=True)
 
 
 def _why_abandoned(call: ToolCallPart) -> str:
     ours = call.tool_name in BUILT_IN_TOOLS or call.tool_name.startswith(mcp.PREFIX)
     return LEFT_OPEN if ours else UNANSWERED
+
+
+def _questions(told: Sequence[Event]) -> tuple[dict[str, Event], dict[str, Event]]:
+    """What the client was asked, by call, and what it answered, by question."""
+    asks = [event for event in told if event.type == ev.AGENT_CUSTOM_TOOL_USE]
+    answers = [event for event in told if event.type == ev.USER_CUSTOM_TOOL_RESULT]
+    return (
+        {str(event.body.get("call_id")): event for event in asks},
+        {str(event.body.get("custom_tool_use_id")): event for event in answers},
+    )
 
 
 def _since_last_response(turn_events: Sequence[Event]) -> Sequence[Event]:

@@ -169,6 +169,15 @@ select coalesce(body ->> 'custom_tool_use_id', body ->> 'tool_use_id') as id
 from events
 where session_id = $1 and seq >= $2 and type in ('user.custom_tool_result', 'user.tool_confirmation') and ref_seq is null
 
+-- name: left_answers
+-- What was asked and said in the turn before the one that begins at $2, if that one took its place.
+select e.event_id, e.type, e.body, e.object_key
+from (select t.first_seq, t.result from turns t where t.session_id = $1 and t.first_seq < $2 order by t.first_seq desc limit 1) t
+join events e on e.session_id = $1 and e.seq >= t.first_seq and e.seq < $2 and e.ref_seq is null
+where t.result ->> 'superseded' = 'true'
+  and e.type in ('agent.custom_tool_use', 'user.custom_tool_result', 'user.tool_confirmation')
+order by e.seq
+
 -- name: turn
 select t.* from turns t where t.session_id = $1 and t.organisation = $2 and t.id = $3
 

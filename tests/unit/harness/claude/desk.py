@@ -12,10 +12,10 @@ from footplate.domain import events as ev
 from footplate.domain.agents import CustomTool, ResolvedConfig, Subagent
 from footplate.domain.brought import Brought
 from footplate.domain.events import Event
-from footplate.domain.json import JsonObject
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.mcp import McpServer
 from footplate.domain.ports import Ahead, Endpoint, Kept, SteerMessage, TurnContext
-from footplate.domain.turns import Outcome
+from footplate.domain.turns import Outcome, TurnStatus
 from footplate.environments.guarded import GuardedEnvironment
 from footplate.environments.guardian import clock
 from footplate.environments.unsandboxed import UnsandboxedEnvironment
@@ -27,6 +27,23 @@ from footplate.testing.scripts import Script
 TOOLS = ("bash", "read", "write", "edit", "glob", "grep")
 CONFIG = ResolvedConfig(harness="claude", model="claude-sonnet-4-5", system="Be brief.", tools=TOOLS)
 ASK = CustomTool(name="ask", description="Ask the person.", input_schema={"type": "object"})
+
+
+@dataclass
+class MemoryAnswers:
+    """As the store's, of a log in memory."""
+
+    log: MemoryLog
+
+    async def given(self, event_id: str) -> Event | None:
+        said = (event for event in self.log.events if event.type == ev.USER_TOOL_CONFIRMATION)
+        return next((event for event in said if event.body["tool_use_id"] == event_id), None)
+
+    async def close(self, event_id: str, reason: str) -> Event:
+        if (word := await self.given(event_id)) is None:
+            body: JsonObject = {"tool_use_id": event_id, "result": "deny", "deny_message": reason}
+            self.log.events.append(word := Event(ev.USER_TOOL_CONFIRMATION, body))
+        return word
 
 
 @dataclass
@@ -43,6 +60,8 @@ class Desk:
     number: int = 0
     attempt: int = 0
     first_event: int = 0
+    parked: bool = False
+    left: Sequence[Event] = ()
     content: Sequence[JsonObject] = ()
     environment: GuardedEnvironment | None = None
     brought: Brought = field(default_factory=Brought)
@@ -83,6 +102,7 @@ class Desk:
 
     def next_turn(self, text: str) -> None:
         self.number += 1
+        self.left = self.log.events[self.first_event :] if self.parked else ()
         self.attempt, self.first_event = 0, len(self.log.events)
         self.content = [ev.text_block(text)]
         self.interrupt = asyncio.Event()
@@ -95,7 +115,9 @@ class Desk:
         """One attempt of the turn."""
         self.environment = self.environment or self.open(host)
         try:
-            return await self.harness.run(self.context(self.environment))
+            outcome = await self.harness.run(self.context(self.environment))
+            self.parked = outcome.status is TurnStatus.AWAITING
+            return outcome
         finally:
             if self.kept is None:
                 await self.close()
@@ -130,6 +152,7 @@ class Desk:
             content=self.content,
             history=list(self.log.entries),
             turn_events=list(self.log.events[self.first_event :]),
+            left=self.left,
             log=self.log,
             environment=environment,
             gate=self.gate,
@@ -140,7 +163,13 @@ class Desk:
             keep=keep,
             endpoints={"anthropic": Endpoint("a-token", self.model.url)},
             brought=self.brought,
+            answers=MemoryAnswers(self.log),
         )
+
+    def confirm(self, event_id: str, result: str, **more: Json) -> None:
+        """As a person."""
+        body: JsonObject = {"tool_use_id": event_id, "result": result, **more}
+        self.log.events.append(Event(ev.USER_TOOL_CONFIRMATION, body))
 
     def answer(self, event_id: str, *content: JsonObject, is_error: bool = False) -> None:
         """As the client."""

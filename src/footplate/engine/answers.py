@@ -1,0 +1,21 @@
+"""People's words on calls that a running turn holds."""
+
+from footplate.domain.events import Event
+from footplate.domain.running import Claim, LiveTurn, TurnStore
+
+
+class HeldAnswers:
+    """Of one turn."""
+
+    def __init__(self, turns: TurnStore, claim: Claim, live: LiveTurn) -> None:
+        self._turns = turns
+        self._claim = claim
+        self._live = live
+
+    async def given(self, event_id: str) -> Event | None:
+        return await self._turns.answer(self._claim, event_id)
+
+    async def close(self, event_id: str, reason: str) -> Event:
+        word, positions = await self._turns.close_ask(self._claim, event_id, reason)
+        await self._live.publish(positions)
+        return word

@@ -1,0 +1,119 @@
+"""How a call of the CLI is let through: judged, in the log before it starts, one after the other in each thread."""
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Final, Protocol
+
+from footplate import failpoints
+from footplate.domain import events as ev
+from footplate.domain import threads
+from footplate.domain.events import Event
+from footplate.domain.mcp import Names
+from footplate.domain.permissions import Outcome
+from footplate.domain.ports import TurnContext
+from footplate.harness import approvals
+from footplate.harness.claude import holding
+from footplate.harness.claude.asking import ASKED, Asking
+from footplate.harness.claude.calls import Calls
+from footplate.harness.claude.mapping import Call
+from footplate.harness.claude.subagents import Subagents
+
+_TOOL_STARTS: Final = 0.05
+_EDITED: Final = (
+    "A person would allow this call with another input. A subagent's call is made as it is, or not at all: make it "
+    "again, with {given}."
+)
+
+
+class Rest(Protocol):
+    """What has to be known of the turn. The recorder is."""
+
+    names: Names
+
+    def calls_of(self, agent_id: str | None) -> Calls | None: ...
+    async def until(self, reached: Callable[[], bool], what: str | None) -> None: ...
+    async def close_calls(self, call_ids: Sequence[str] = ()) -> None: ...
+    def spawn(self, work: Coroutine[None, None, None]) -> None: ...
+
+
+class Letting:
+    def __init__(self, turn: TurnContext, rest: Rest, asking: Asking, subagents: Subagents) -> None:
+        self._turn = turn
+        self._rest = rest
+        self._asking = asking
+        self._subagents = subagents
+
+    async def intend(self, call: Call, agent_id: str | None, directory: str | None) -> str | None:
+        """Returns when the call may start: all that led to it is in the log, and so is the call. Or why it may not.
+        `agent_id`: of the subagent that makes it. Threads have their own order: one works while its call runs.
+        """
+        rest = self._rest
+        await rest.until(lambda: rest.calls_of(agent_id) is not None, "who asked a subagent")
+        calls = rest.calls_of(agent_id)
+        assert calls is not None
+        async with calls.turnstile:
+            await rest.until(lambda: call.id in calls.open, "an answer with a call")
+            await rest.until(lambda: calls.lets(call), None)
+            await failpoints.hit("before_intent")
+            decision = await self._asking.judged(call, directory, calls.agent)
+            denied, asked = decision.outcome is Outcome.DENY, calls.open[call.id]
+            if not denied and self._asking.expect(asked):
+                calls.running.add(call.id)
+                return None
+            use, marks = self._asking.use(asked, calls, rest.names, decision, directory)
+            held = ev.asks(use) and not marks
+            begun = [] if denied or held else self._subagents.begin(asked)
+            await self._turn.log.append([use, *begun, *(_waiting(calls, use) if held else [])], entries=marks)
+            if marks:
+                await failpoints.hit("after_ask")
+                await rest.close_calls([call.id])
+                return ASKED
+            if held:
+                calls.uses[call.id] = use
+            else:
+                calls.begin(call, use)
+            if denied:
+                calls.refuse(call.id)
+                return decision.refusal
+            if not held:
+                await failpoints.hit("after_intent")
+        if held:
+            await failpoints.hit("after_ask")
+            return await self._held(call, asked, calls, use, directory)
+        rest.spawn(failpoints.hit_later("in_tool", _TOOL_STARTS))
+        return None
+
+    async def _held(self, call: Call, asked: Call, calls: Calls, use: Event, directory: str | None) -> str | None:
+        """Until a person has said a word, while other calls of the thread go on. Rules may have changed meanwhile."""
+        word = await self._asking.holding.word(use)
+        async with calls.turnstile:
+            await self._rest.until(lambda: calls.lets(call), None)
+            await failpoints.hit("before_intent")
+            refusal = await self._refusal(call, calls, word, directory)
+            if call.id not in calls.open:
+                return holding.LOST  # the turn has ended, and has said what became of it
+            goes_on = [threads.running(calls.thread_id, calls.agent or "")] if calls.thread_id else []
+            if refusal is not None:
+                await self._turn.log.append(goes_on)
+                calls.begin(call, use)
+                calls.refuse(call.id)
+                return refusal
+            mark = approvals.started(self._turn.turn_id, call.id, use)
+            await self._turn.log.append([*goes_on, *self._subagents.begin(asked)], entries=[mark])
+            calls.begin(call, use)
+            await failpoints.hit("after_intent")
+        self._rest.spawn(failpoints.hit_later("in_tool", _TOOL_STARTS))
+        return None
+
+    async def _refusal(self, call: Call, calls: Calls, word: Event, directory: str | None) -> str | None:
+        """Why a call that waited is not made, if it is not."""
+        if not approvals.allows(word):
+            return approvals.denial(word)
+        if (edited := approvals.edited(word)) is not None:
+            return _EDITED.format(given=edited)
+        decision = await self._asking.judged(call, directory, calls.agent)
+        return decision.refusal if decision.outcome is Outcome.DENY else None
+
+
+def _waiting(calls: Calls, use: Event) -> list[Event]:
+    """A thread that waits says so; the session itself still works."""
+    return [threads.waiting(calls.thread_id, calls.agent or "", [use.id])] if calls.thread_id else []
