@@ -27,7 +27,11 @@ HARNESSES: Final = ("native", "claude")
 AGENT, SUBAGENT, FORK = "agent", "subagent", "fork"
 _AT_ONCE: Final = 15
 _BASH: Final = {"native": "bash", "claude": "Bash"}
-_SETTINGS: Final = {"FOOTPLATE_ENVIRONMENT": "unsandboxed", "FOOTPLATE_NAMED_DIRECTORIES": "true"}
+_SETTINGS: Final = {
+    "FOOTPLATE_ENVIRONMENT": "unsandboxed",
+    "FOOTPLATE_NAMED_DIRECTORIES": "true",
+    "FOOTPLATE_SUBAGENT_HOLD": "0",
+}
 _PATIENCE: Final = 120.0
 _HELPER: Final = "helper"
 
