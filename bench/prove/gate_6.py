@@ -11,7 +11,6 @@ from bench.prove.bypass import corpus, sessions
 from bench.prove.bypass.sessions import FORK, SUBAGENT, Found
 from bench.prove.figure import Figure
 from footplate.domain.json import Json
-from footplate.domain.permissions import Outcome
 
 _WAYS: Final = (("claude", SUBAGENT), ("native", FORK), ("claude", FORK))
 
@@ -27,15 +26,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 def _figure(found: Found, groups: int) -> Figure:
-    for harness, who in _WAYS:
-        if allowed := found.said[f"{harness} {who} {Outcome.ALLOW.value}"]:
-            found.faults.append(f"{harness}, {who}: {allowed} calls of the corpus were allowed")
     told = "; ".join(
         f"{found.calls[f'{harness} {who}']} calls of a {who} of `{harness}`: "
-        f"{found.said[f'{harness} {who} deny']} denied, {found.said[f'{harness} {who} ask']} asked"
+        f"{found.said[f'{harness} {who} deny']} denied, {found.said[f'{harness} {who} ask']} asked, "
+        f"{found.said[f'{harness} {who} allow']} allowed"
         for harness, who in _WAYS
     )
-    text = f"{groups} groups of attacks; {told}; 0 allowed, 0 forbidden effects"
+    text = f"{groups} groups of attacks; {told}; 0 forbidden effects"
     if found.faults:
         text = f"{len(found.faults)} faults, the first: {found.faults[0]}"
     harnesses: dict[str, Json] = {

@@ -1,7 +1,8 @@
 """The corpus as calls of a scripted model, in sessions of a running server: of an agent, a subagent, or in a fork.
 
 Commands run in the arena's tree itself, without a sandbox, so that nothing but the gate is in their way. A message has
-several calls; what is asked about is denied by the next one. What no call may do is looked for once all have ended.
+several calls; what is asked about is denied by the next one. What no call may do is looked for once all have ended. A
+command that finds its way by `~` finds another home here than in the arena, and may be harmless and allowed.
 """
 
 import itertools

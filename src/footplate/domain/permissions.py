@@ -77,6 +77,12 @@ class Decision:
         return f"Denied by {said}: {self.reason} The call had no effect. Do not try to get around this."
 
 
+NOT_JUDGED: Final = Decision(
+    Outcome.DENY, "It was not put to the gate: there is no such tool, or its input is not one that the tool takes."
+)
+"""Of a call that a harness refuses by itself."""
+
+
 def written(permissions: Mapping[str, Json]) -> dict[Outcome, list[str]]:
     """A layer's rules as they are stored."""
     return {outcome: _texts(permissions.get(outcome)) for outcome in Outcome if permissions.get(outcome)}

@@ -17,7 +17,7 @@ from footplate.domain.errors import FootplateError
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject
 from footplate.domain.mcp import Names
-from footplate.domain.permissions import Decision, Outcome
+from footplate.domain.permissions import NOT_JUDGED, Decision, Outcome
 from footplate.domain.ports import Entry, TurnContext
 from footplate.harness import approvals
 from footplate.harness.claude import mapping, subagents, transcript
@@ -128,7 +128,7 @@ class Asking:
 
     def refused(self, call: Call, names: Names) -> Event:
         """A call that nobody was asked for, by its own name."""
-        return mapping.tool_use(replace(call, name=self.tools.own(call.name)), names)
+        return mapping.tool_use(replace(call, name=self.tools.own(call.name)), names, NOT_JUDGED)
 
 
 def _held(call: Call, agent: str | None) -> bool:

@@ -25,7 +25,7 @@ from footplate.domain import events as ev
 from footplate.domain.errors import HandOver
 from footplate.domain.events import Event, Usage
 from footplate.domain.json import Json, JsonObject
-from footplate.domain.permissions import Decision
+from footplate.domain.permissions import NOT_JUDGED, Decision
 from footplate.domain.permissions import Outcome as Gated
 from footplate.domain.ports import Entry, SteerMessage, TurnContext
 from footplate.domain.turns import Outcome
@@ -221,7 +221,7 @@ class Loop:
             await self._append([ask])
             waiting.append(Waiting(call, ask.id))
             return None
-        use = self._use(call, given or {}, decision)
+        use = self._use(call, given or {}, decision or NOT_JUDGED)
         if ev.asks(use):
             await self._append([use], [approvals.asked(self.turn.turn_id, call.tool_call_id, use)])
             await failpoints.hit("after_ask")
@@ -305,7 +305,7 @@ class Loop:
             await self.turn.log.append(events, entries=entries, usage=usage)
             self.conversation.add(entries)
 
-    def _use(self, call: ToolCallPart, given: JsonObject, decision: Decision | None) -> Event:
+    def _use(self, call: ToolCallPart, given: JsonObject, decision: Decision) -> Event:
         ref = self.servers.names.of(call.tool_name) if self.servers is not None else None
         if ref is not None:
             return ev.mcp_tool_use(*ref, given, call_id=call.tool_call_id, decision=decision)
