@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _LIFECYCLE: Final = "command_lifecycle"
+_STARTED: Final = "started"
+_RESULT: Final = "result"
 _OVER: Final = frozenset({"completed", "cancelled"})
 _REFUSED: Final = "Footplate has not let this call through: its turn is over or was lost."
 _NOT_A_SUBAGENTS: Final = "A subagent has no custom tools: say in your answer what there is to ask."
@@ -46,6 +48,8 @@ class Connection:
         """What it has of the repository, for as long as it runs."""
         self.waiting: set[str] = set()
         """Uuids of what was sent and is not done."""
+        self._taken_up: set[str] = set()
+        """Of those, what the CLI works on."""
         self.bridge: Bridge | None = None
         self._turn: TurnContext | None = None
         self._moments = Moments(lambda: self._turn, self._served)
@@ -129,6 +133,7 @@ class Connection:
             recorder.inherit(self.recorder)
         self.recorder, self._turn = recorder, turn
         self.waiting.clear()
+        self._taken_up.clear()
         await turn.environment.write(options.turn_file(turn.environment.scratch), turn.turn_id.encode())
 
     async def rest(self, turn: TurnContext) -> None:
@@ -193,9 +198,16 @@ class Connection:
     def _heard(self, frame: Frame) -> None:
         kind = frame.get("type")
         if kind == _LIFECYCLE:
+            uuid = str(frame.get("command_uuid"))
             if frame.get("state") in _OVER:
-                self.waiting.discard(str(frame.get("command_uuid")))
+                self.waiting.discard(uuid)
+            elif frame.get("state") == _STARTED:
+                self._taken_up.add(uuid)
             return
+        if kind == _RESULT:
+            # It says so of each a moment later, when somebody may already wait for another result, which never comes.
+            self.waiting -= self._taken_up
+            self._taken_up.clear()
         if kind in _PROTOCOL:
             return
         try:
