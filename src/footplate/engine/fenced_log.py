@@ -34,8 +34,8 @@ class FencedLog:
         """How many the conversation has."""
         self.files: TurnFiles | None = None
         """Once the turn has an environment."""
-        self.asked: list[str] = []
-        """Names of the tools of calls that a person is asked about, by this attempt."""
+        self.asked: dict[str, str] = {}
+        """The tools of calls that a person was asked about by this attempt, by the event that asked."""
 
     def check(self) -> None:
         self._held.check()
@@ -63,7 +63,7 @@ class FencedLog:
         positions = await self._turns.append(self._claim, events, entries=entries, usage=usage, files=files)
         self._watch.committed(events, usage, at=at)
         self.entries += len(entries)
-        self.asked += [str(event.body.get("name")) for event in events if ev.asks(event)]
+        self.asked |= {event.id: str(event.body.get("name")) for event in events if ev.asks(event)}
         self._conversations.add(self._claim, entries)
         await failpoints.hit("before_publish")
         await self._live.publish(positions)

@@ -255,8 +255,8 @@ class _Turn:
         async with self._controls.heeded(self._held):
             with TurnClock(claim, self._controls.interrupt, task, used=self._used) as clock:
                 outcome = clock.judge(await self._result(task, clock))
-        if outcome.status is TurnStatus.AWAITING and self._log.asked:
-            await moments.asked(self._log.asked)
+        if tools := [self._log.asked[event_id] for event_id in outcome.pending if event_id in self._log.asked]:
+            await moments.asked(tools)
         return outcome
 
     def _keep(self, harness: Kept) -> bool:

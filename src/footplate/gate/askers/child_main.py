@@ -12,7 +12,8 @@ from footplate.gate.hooks import GROUP
 
 def main() -> int:
     limits = json.loads(sys.argv[1])
-    resource.setrlimit(resource.RLIMIT_AS, (limits["memory"], limits["memory"]))
+    if sys.platform == "linux":  # elsewhere it is not kept to, or not taken at all
+        resource.setrlimit(resource.RLIMIT_AS, (limits["memory"], limits["memory"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.alarm(limits["seconds"])  # also when the worker that asked is gone
     answers = os.fdopen(os.dup(1), "w")
