@@ -37,6 +37,8 @@ class Scene:
     session_id: str
     turn_id: str
     environment: Environment
+    context: JsonObject = field(default_factory=dict)
+    """What the caller gave the session and this input (F6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,7 @@ class Asker:
             "cwd": directory or fields.get("cwd") or await environment.directory() or environment.root,
             "permission_mode": "default",
             "hook_event_name": concerned[0].event.value,
+            **({"context": scene.context} if scene.context else {}),
             **fields,
         }
         asked_in = _Round(told)

@@ -39,7 +39,7 @@ class Gates:
         self._asker = Asker(access or HookAccess(), records or NoRecords())
 
     def gate(self, claim: Claim, environment: Environment) -> Gate:
-        scene = Scene(claim.organisation, claim.session_id, claim.turn_id, environment)
+        scene = Scene(claim.organisation, claim.session_id, claim.turn_id, environment, claim.context)
         return TurnGate(self._rules, scene, claim.config, self._asker)
 
 

@@ -20,6 +20,7 @@ SECONDS: Final = 60.0
 LONGEST: Final = 600.0
 GROUP: Final = "footplate.hooks"
 """The entry point group of Python hooks."""
+_NAMES: Final = re.compile(r"[A-Za-z0-9_|, ]+")
 _SHOWN: Final = 80
 _MATCHED: Final = frozenset(HookEvent) - {HookEvent.PROMPT, HookEvent.STOP}
 """Those of whose hooks the matcher counts: it is held against a tool, a subagent or a reason."""
@@ -49,7 +50,7 @@ class Hook:
     """Of a Python hook."""
 
     def concerns(self, about: str) -> bool:
-        return self.event not in _MATCHED or self.matcher.fullmatch(about) is not None
+        return self.event not in _MATCHED or self.matcher.search(about) is not None
 
     @property
     def name(self) -> str:
@@ -103,8 +104,14 @@ def _hook(event: HookEvent, layer: Layer, matcher: re.Pattern[str], hook: Json) 
 
 
 def matcher_of(text: str) -> re.Pattern[str]:
-    """Names of tools as Claude Code has them; nothing and `*` are all. Raises `InvalidRule`."""
+    """As Claude Code reads it: nothing and `*` are all, names alone are these names, and the rest is an expression that
+    may be found anywhere in a name. Raises `InvalidRule`.
+    """
+    if text in {"", "*"}:
+        return re.compile("")
+    if _NAMES.fullmatch(text):
+        return re.compile(rf"\A(?:{'|'.join(name.strip() for name in re.split('[|,]', text))})\Z")
     try:
-        return re.compile(".*" if text in {"", "*"} else text, re.DOTALL)
+        return re.compile(text)
     except re.error as error:
         raise InvalidRule(text, error.pos or 0, f"this is no regular expression: {error.msg}") from None

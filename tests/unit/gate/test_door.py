@@ -41,13 +41,14 @@ class Place:
         self.rules = Rules()
         self.environment = LocalEnvironment(root)
         self.access = HookAccess()
+        self.context: JsonObject = {}
         self.recorded: list[AuditEntry] = []
 
     async def record(self, _organisation: str, _session_id: str, _turn_id: str, runs: Sequence[AuditEntry]) -> None:
         self.recorded += runs
 
     def gate(self, config: ResolvedConfig = CONFIG) -> TurnGate:
-        scene = Scene("org", "sesn", "turn", self.environment)
+        scene = Scene("org", "sesn", "turn", self.environment, self.context)
         return TurnGate(self.rules, scene, config, Asker(self.access, self))
 
     async def ask(self, tool: str, config: ResolvedConfig = CONFIG, **given: Any) -> Decision:

@@ -90,3 +90,10 @@ async def test_a_subagents_own_hooks_are_its_own(place: Place) -> None:
     gate = place.gate(config)
     assert (await gate.tell(HookEvent.AFTER_TOOL, {}, about="Bash")).block is None
     assert (await gate.tell(HookEvent.AFTER_TOOL, {}, about="Bash", agent="scout")).block == "not yet"
+
+
+async def test_hooks_are_told_of_the_context_that_a_session_was_given(place: Place) -> None:
+    """F6."""
+    place.context = {"ticket": "F-6"}
+    await tell(place, HookEvent.STOP, "cat > told.json")
+    assert json.loads((place.root / "told.json").read_text())["context"] == {"ticket": "F-6"}

@@ -109,3 +109,23 @@ async def test_hooks_that_cannot_be_read_close_the_gate(place: Place, hooks: Any
     place.rules.layers = {Layer.PROJECT: {"hooks": hooks}}
     said = await place.ask("bash", command="ls")
     assert (said.outcome, said.hook) == (Outcome.DENY, None)
+
+
+@pytest.mark.parametrize(
+    ("matcher", "asked_about"),
+    [
+        ("", True),
+        ("*", True),
+        ("Bash", True),
+        ("Write|Bash", True),
+        ("Write, Bash", True),
+        ("Ba", False),
+        ("Write", False),
+        ("^Ba", True),
+        ("as.$", True),
+        (".*Edit", False),
+    ],
+)
+async def test_matchers_are_read_as_claude_code_reads_them(place: Place, matcher: str, asked_about: bool) -> None:  # noqa: FBT001 - a table
+    said = await asked(place, "exit 2", matcher=matcher)
+    assert (said.outcome is Outcome.DENY) is asked_about
