@@ -76,9 +76,9 @@ def _file(policy: Policy, name: str, given: Mapping[str, Json], place: Place, di
     restricted = any(policy.paths(kind, outcome) for kind in (READ, EDIT) for outcome in (Outcome.DENY, Outcome.ASK))
     if restricted and (found is None or found.real is None):
         return Decision(Outcome.ASK, "It is not clear which file this is.")
-    for each in names:
-        if (placed := policy.whole(each, Outcome.ALLOW)) is not None:
-            return placed.says(f"{placed.rule.text} allows every such call.")
+    # As in Claude Code: a bare Edit that allows is for that tool alone, and not for Write.
+    if (placed := policy.whole(name, Outcome.ALLOW)) is not None:
+        return placed.says(f"{placed.rule.text} allows every such call.")
     if found is None:
         return Decision(Outcome.ASK, "It is not clear which file this is.")
     return _one_file(policy, tool, found, place)

@@ -70,7 +70,8 @@ def judge(policy: Policy, command: str, place: Place, *, directory: str | None =
 def _parts(policy: Policy, command: str, place: Place, directory: str) -> Iterator[Part]:
     read = script.read(command)
     reaches = [(simple, reach(simple)) for simple in read.commands]
-    files = Files(policy, place, _directories([found for _, found in reaches], place, directory))
+    values = tuple(each.value for each in read.assignments if each.value.known)
+    files = Files(policy, place, _directories([found for _, found in reaches], place, directory), values)
     moved = files.directories is None or any(each != place.root for each in files.directories)
     judging = _Judging(policy, files, whole=policy.whole(BASH, Outcome.ALLOW))
     for simple, found in reaches:

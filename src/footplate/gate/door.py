@@ -4,9 +4,10 @@ Rules are read anew while a turn runs: what is forbidden at noon is forbidden to
 cannot be read is no rule that allows anything: every call is denied until somebody mends it.
 """
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from footplate.domain import mcp
@@ -16,12 +17,12 @@ from footplate.domain.json import JsonObject
 from footplate.domain.permissions import TOOL_NAMES, Decision, Layer, Outcome, written
 from footplate.domain.ports import Environment, Gate
 from footplate.domain.running import Claim, HookRecords, RuleStore
-from footplate.gate import hooks
+from footplate.gate import hooks, searching
 from footplate.gate.asking import Asker, NoRecords, Scene
 from footplate.gate.calls import decide
 from footplate.gate.errors import InvalidRule
 from footplate.gate.hooks import Hook
-from footplate.gate.places import Place
+from footplate.gate.places import Place, Target
 from footplate.gate.policy import Placed, Policy
 from footplate.gate.reference import rules_of
 from footplate.gate.rules import BASH, parse_rule
@@ -44,11 +45,18 @@ class Gates:
 
 
 @dataclass(frozen=True, slots=True)
-class _InForce:
+class InForce:
     policy: Policy
     are_written: bool
     """Somebody wrote rules; what toolsets say of their own tools are none."""
     hooks: Mapping[HookEvent, Sequence[Hook]] = field(default_factory=dict)
+
+    def settled(self, decision: Decision, *, server_s: bool) -> Decision:
+        """Where nobody wrote rules nobody is asked, but for what an MCP server does (`server_s`)."""
+        by_default = decision.outcome is Outcome.ASK and decision.rule is None and not self.are_written
+        if not server_s and (by_default or not self.policy.rules):
+            return Decision(Outcome.ALLOW, NO_RULES)
+        return decision
 
 
 class TurnGate:
@@ -60,7 +68,7 @@ class TurnGate:
         self._asker = asker
         self._servers = mcp.Names(config.mcp_servers)
         self._layers: Sequence[tuple[Layer, JsonObject]] | None = None
-        self._read: dict[str | None, _InForce] = {}
+        self._read: dict[str | None, InForce] = {}
         self._read_at = 0.0
 
     async def decide(
@@ -98,16 +106,13 @@ class TurnGate:
         return said if stricter or said.outcome is Outcome.ALLOW else decision
 
     async def _by_rules(
-        self, rules: _InForce, tool: str, given: JsonObject, directory: str | None, *, server_s: bool
+        self, rules: InForce, tool: str, given: JsonObject, directory: str | None, *, server_s: bool
     ) -> Decision:
         if not rules.policy.rules and not server_s:
             return Decision(Outcome.ALLOW, NO_RULES)
-        decision = await self._judged(rules.policy, tool, given, directory)
-        if decision.outcome is Outcome.ASK and decision.rule is None and not rules.are_written and not server_s:
-            return Decision(Outcome.ALLOW, NO_RULES)
-        return decision
+        return rules.settled(await self._judged(rules.policy, tool, given, directory), server_s=server_s)
 
-    async def _in_force(self, agent: str | None) -> _InForce:
+    async def _in_force(self, agent: str | None) -> InForce:
         now = time.monotonic()
         if self._layers is None or now - self._read_at >= FRESH:
             layers = await self._rules.rules(self._scene.organisation, self._scene.session_id)
@@ -115,7 +120,7 @@ class TurnGate:
                 self._layers, self._read = layers, {}
             self._read_at = now
         if agent not in self._read:
-            self._read[agent] = _in_force(self._layers, self._config, agent)
+            self._read[agent] = in_force(self._layers, self._config, agent)
         return self._read[agent]
 
     async def _judged(self, policy: Policy, tool: str, given: JsonObject, directory: str | None) -> Decision:
@@ -135,7 +140,26 @@ class TurnGate:
             paths = sorted(links.unknown)
             links.learn(dict(zip(paths, await environment.real(paths), strict=True)))
             decision = decide(policy, tool, given, place, directory=directory)
+        if decision.outcome is Outcome.ALLOW:
+            return await self._shown(policy, tool, given, place, directory) or decision
         return decision
+
+    async def _shown(
+        self, policy: Policy, tool: str, given: JsonObject, place: Place, directory: str | None
+    ) -> Decision | None:
+        """What a search would show that rules forbid."""
+        search = searching.search_of(policy, tool, given, place, directory)
+        if search is None:
+            return None
+        try:
+            (real,) = await self._environment.real([search.below.path])
+            files = await self._environment.list_files(real or search.below.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None  # the file itself was judged, or there is nothing to be shown
+        except OSError as error:
+            return Decision(Outcome.ASK, f"It cannot be told what it would show: {error.strerror}.")
+        known = replace(search, below=Target(search.below.path, real))
+        return await asyncio.to_thread(searching.judge, policy, known, [file.path for file in files], place)
 
 
 class _Links:
@@ -155,7 +179,7 @@ class _Links:
         self.unknown -= found.keys()
 
 
-def _in_force(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None) -> _InForce:
+def in_force(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None) -> InForce:
     """A subagent has no more leave than the agent that asks it: its own rules are added to all others."""
     own: list[ResolvedConfig | Subagent] = [
         config,
@@ -172,4 +196,4 @@ def _in_force(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig
     by_event: dict[HookEvent, list[Hook]] = {}
     for hook in hooks.hooks_of(all_layers):
         by_event.setdefault(hook.event, []).append(hook)
-    return _InForce(Policy([*rules, *usual]), are_written=bool(rules), hooks=by_event)
+    return InForce(Policy([*rules, *usual]), are_written=bool(rules), hooks=by_event)

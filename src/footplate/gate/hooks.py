@@ -20,8 +20,8 @@ SECONDS: Final = 60.0
 LONGEST: Final = 600.0
 GROUP: Final = "footplate.hooks"
 """The entry point group of Python hooks."""
-_NAMES: Final = re.compile(r"[A-Za-z0-9_|, ]+")
 _SHOWN: Final = 80
+_NAMES: Final = re.compile(r"[A-Za-z0-9_|, ]*[A-Za-z0-9_][A-Za-z0-9_|, ]*")
 _MATCHED: Final = frozenset(HookEvent) - {HookEvent.PROMPT, HookEvent.STOP}
 """Those of whose hooks the matcher counts: it is held against a tool, a subagent or a reason."""
 

@@ -15,7 +15,10 @@ from footplate.gate.policy import ORDER, Placed
 from footplate.gate.rules import parse_rule
 
 _LARGEST: Final = 1_000_000
+NOTHING_MORE: Final = "Read(./**)"
+"""What a file without rules allows: without any rule at all everything would be allowed here."""
 _MODES: Final = ("default", "manual")
+_DENYING: Final = "dontAsk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,19 @@ def import_settings(text: str, layer: Layer) -> Imported:
                     error.text, error.position, error.problem, help_text=error.help_text, where=where
                 ) from None
     mode = permissions.get("defaultMode")
+    if mode == _DENYING:
+        raise InvalidRequest(
+            f"permissions.defaultMode is {_DENYING}: what no rule allows is denied there, and here a person is asked.",
+            field="permissions.defaultMode",
+            help_text="Take it out if a person may be asked, or deny by rules what nobody may allow.",
+        )
     if mode is not None and mode not in _MODES:
         notes.append(f"permissions.defaultMode: {mode} is not taken over: what no rule allows is asked")
     if permissions.get("additionalDirectories"):
         notes.append("permissions.additionalDirectories: not taken over: they belong to a session's workspace")
+    if not rules:
+        rules.append(Placed(layer, parse_rule(NOTHING_MORE, Outcome.ALLOW)))
+        notes.append(f"permissions: there are no rules; {NOTHING_MORE} stands for that: all else is asked about")
     return Imported(tuple(rules), tuple(notes))
 
 

@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -37,6 +37,8 @@ class Files:
     place: Place
     directories: tuple[str, ...] | None
     """Where the command may be when it runs; None: it is not known."""
+    values: tuple[Word, ...] = ()
+    """What its variables are set to."""
     _known: dict[Word, list[Target] | None] = field(default_factory=dict, init=False, compare=False)
 
     def targets(self, word: Word) -> list[Target] | None:
@@ -66,14 +68,21 @@ class Files:
         return any(self.policy.paths(tool, outcome) for tool in (READ, EDIT) for outcome in (Outcome.DENY, Outcome.ASK))
 
     def forbidden(self, outcome: Outcome, word: Word, *, writes: bool) -> Placed | None:
-        """A rule that surely covers a file. Whoever may not read a file may not write it either."""
-        if word.globs:
-            return None
-        for each in self.targets(word) or ():
+        """A rule that surely covers a file, or all of a directory that a glob searches. Whoever may not read a file may
+        not write it either.
+        """
+        for each in self._meant(word):
             for tool in (READ, EDIT) if writes else (READ,):
                 if (placed := self.policy.path(tool, outcome, each, self.place)) is not None:
                     return placed
         return None
+
+    def _meant(self, word: Word) -> Iterator[Target]:
+        """A variable may stand for whatever the same command line puts into one."""
+        yield from self.targets(word) or ()
+        if word.text == UNKNOWN:
+            for value in self.values:
+                yield from self.targets(value) or ()
 
     def doubtful(self, word: Word, *, writes: bool) -> Placed | None:
         """A rule that may cover a file: one that is not known, or one of several."""

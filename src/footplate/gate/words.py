@@ -62,6 +62,8 @@ def _refuse(constant: str) -> None:
 def decision(hook: Hook, word: Word) -> Decision | None:
     """Before a call. None: it has no word on this one."""
     said, reason = _said(word)
+    if said is None and _changes(word):
+        said = "allow"
     if word.failure is not None:
         outcome, reason = Outcome.DENY, word.failure
     elif said is None:
@@ -71,7 +73,15 @@ def decision(hook: Hook, word: Word) -> Decision | None:
         reason = reason or f"It said {outcome.value}."
     else:
         outcome, reason = Outcome.DENY, f"What it printed is no answer: {said[:40]!r}."
+    if outcome is not Outcome.DENY and _changes(word):
+        outcome, reason = Outcome.DENY, "It wants another input for the call, and hooks cannot change one here."
     return Decision(outcome, clean(reason)[:_MOST_SAID], layer=hook.layer, hook=hook.name)
+
+
+def _changes(word: Word) -> bool:
+    """Its yes is to another call than the one that would be made."""
+    own = word.answer.get("hookSpecificOutput")
+    return isinstance(own, dict) and own.get("updatedInput") is not None
 
 
 def heard(hook: Hook, word: Word) -> Heard:

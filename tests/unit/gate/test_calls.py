@@ -69,7 +69,8 @@ def test_calls(tool: str, given_: JsonObject, outcome: str) -> None:
 
 
 def test_a_rule_for_a_tool_is_for_all_of_it() -> None:
-    assert decide(policy("Edit"), "write", {"file_path": "/anywhere"}, PLACE).outcome is Outcome.ALLOW
+    assert decide(policy("Edit"), "edit", {"file_path": "/anywhere"}, PLACE).outcome is Outcome.ALLOW
+    assert decide(policy("Edit"), "write", {"file_path": "/anywhere"}, PLACE).outcome is Outcome.ASK
     assert decide(policy("Write"), "edit", {"file_path": "/anywhere"}, PLACE).outcome is Outcome.ASK
     assert decide(policy(deny=("*",)), "anything", {}, PLACE).outcome is Outcome.DENY
     assert decide(policy("Bash", deny=("mcp__*",)), "mcp__a__b", {}, PLACE).outcome is Outcome.DENY

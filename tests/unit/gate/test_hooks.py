@@ -9,6 +9,7 @@ from tests.unit.gate.test_door import Place
 
 from footplate.domain.json import JsonObject
 from footplate.domain.permissions import Decision, Layer, Outcome
+from footplate.gate.hooks import matcher_of
 
 
 @pytest.fixture
@@ -112,20 +113,30 @@ async def test_hooks_that_cannot_be_read_close_the_gate(place: Place, hooks: Any
 
 
 @pytest.mark.parametrize(
-    ("matcher", "asked_about"),
+    ("matcher", "meant", "others"),
     [
-        ("", True),
-        ("*", True),
-        ("Bash", True),
-        ("Write|Bash", True),
-        ("Write, Bash", True),
-        ("Ba", False),
-        ("Write", False),
-        ("^Ba", True),
-        ("as.$", True),
-        (".*Edit", False),
+        ("", ("Bash", "mcp__notes__note"), ()),
+        ("*", ("Bash", "mcp__notes__note"), ()),
+        ("Bash", ("Bash",), ("BashOutput", "bash")),
+        ("Edit|Write", ("Edit", "Write"), ("NotebookEdit",)),
+        ("Edit, Write", ("Edit", "Write"), ("NotebookEdit",)),
+        ("^Wr", ("Write",), ("Edit",)),
+        ("Edit.*", ("Edit", "NotebookEdit", "MultiEdit"), ("Write",)),
+        ("mcp__.*", ("mcp__notes__note",), ("Bash",)),
+        ("mcp__notes", (), ("mcp__notes__note",)),
+        ("otes__n.", ("mcp__notes__note",), ("Bash",)),
+        ("Rea.$", ("Read",), ("ReadMcp",)),
     ],
 )
-async def test_matchers_are_read_as_claude_code_reads_them(place: Place, matcher: str, asked_about: bool) -> None:  # noqa: FBT001 - a table
-    said = await asked(place, "exit 2", matcher=matcher)
-    assert (said.outcome is Outcome.DENY) is asked_about
+def test_a_matcher_means_what_it_means_to_claude_code(
+    matcher: str, meant: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    compiled = matcher_of(matcher)
+    assert [name for name in (*meant, *others) if compiled.search(name)] == [*meant]
+
+
+async def test_a_yes_to_another_input_is_a_no(place: Place) -> None:
+    own: JsonObject = {"updatedInput": {"command": "ls"}}
+    for more in ({}, {"permissionDecision": "allow"}, {"permissionDecision": "ask"}):
+        said = await asked(place, f"echo '{json.dumps({'hookSpecificOutput': {**own, **more}})}'")
+        assert (said.outcome, "another input" in said.reason) == (Outcome.DENY, True)

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.permissions import Layer
+from footplate.domain.permissions import Layer, Outcome
 from footplate.gate.errors import InvalidRule
-from footplate.gate.settings import Imported, import_settings
+from footplate.gate.settings import NOTHING_MORE, Imported, import_settings
 
 
 def _import(permissions: object) -> Imported:
@@ -38,8 +38,8 @@ def test_rules_keep_their_texts_and_get_a_layer() -> None:
 )
 def test_left_out_with_a_note(permissions: object) -> None:
     found = _import(permissions)
-    assert found.rules == ()
-    assert len(found.notes) == 1
+    assert [placed.rule.text for placed in found.rules] == [NOTHING_MORE]
+    assert len(found.notes) == 2
     assert found.notes[0].startswith("permissions.")
 
 
@@ -63,5 +63,12 @@ def test_a_rule_that_is_no_text_is_refused() -> None:
         _import({"deny": [1]})
 
 
-def test_no_permissions_are_no_rules() -> None:
-    assert import_settings("{}", Layer.PROJECT) == Imported((), ())
+def test_without_rules_there_is_one_that_makes_asking_the_default() -> None:
+    found = import_settings("{}", Layer.PROJECT)
+    assert [(placed.rule.outcome, placed.rule.text) for placed in found.rules] == [(Outcome.ALLOW, NOTHING_MORE)]
+    assert "there are no rules" in found.notes[0]
+
+
+def test_a_mode_that_denies_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="dontAsk"):
+        _import({"defaultMode": "dontAsk"})

@@ -1,0 +1,60 @@
+"""A search that would show what rules forbid to read is refused, and no other."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.gate.test_door import Place
+
+from footplate.domain.permissions import Layer, Outcome
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    for name in ("src/a.py", "secrets/key.txt", "docs/deep/.env", "docs/guide.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "src/way").symlink_to("../secrets")
+    made = Place(tmp_path)
+    made.rules.layers = {Layer.PROJECT: {"deny": ["Read(secrets/**)", "Read(.env)"]}}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "outcome"),
+    [
+        ("grep", {"pattern": "x"}, "deny"),
+        ("grep", {"pattern": "x", "path": "."}, "deny"),
+        ("grep", {"pattern": "x", "path": "docs"}, "deny"),
+        ("grep", {"pattern": "x", "path": "src"}, "allow"),
+        ("grep", {"pattern": "x", "path": "src/a.py"}, "allow"),
+        ("grep", {"pattern": "x", "path": "none"}, "allow"),
+        ("grep", {"pattern": "x", "path": "secrets"}, "deny"),
+        ("grep", {"pattern": "x", "path": "src/way"}, "deny"),
+        ("Grep", {"pattern": "x"}, "deny"),
+        ("glob", {"pattern": "**/*"}, "deny"),
+        ("glob", {"pattern": "**/*.txt"}, "deny"),
+        ("glob", {"pattern": "**/*.{py,txt}"}, "deny"),
+        ("glob", {"pattern": "**/*.py"}, "allow"),
+        ("glob", {"pattern": "secrets/*.txt"}, "deny"),
+        ("glob", {"pattern": "src/**"}, "allow"),
+        ("glob", {"pattern": "*.txt", "path": "secrets"}, "deny"),
+        ("glob", {"pattern": "deep/.env", "path": "docs"}, "deny"),
+    ],
+)
+async def test_searches(place: Place, tool: str, given: dict[str, Any], outcome: str) -> None:
+    assert (await place.ask(tool, **given)).outcome.value == outcome
+
+
+async def test_who_asks_is_told_why_and_a_session_cannot_allow_it(place: Place) -> None:
+    place.rules.layers[Layer.SESSION] = {"allow": ["Grep", "Glob", "Read"]}
+    decision = await place.ask("grep", pattern="x")
+    assert (decision.outcome, decision.layer) == (Outcome.DENY, Layer.PROJECT)
+    assert "search elsewhere" in decision.reason
+    place.rules.layers[Layer.PROJECT] = {"ask": ["Read(secrets/**)"]}
+    assert (await place.ask("grep", pattern="x")).outcome is Outcome.ASK
+
+
+async def test_without_rules_about_reading_nothing_is_listed(place: Place) -> None:
+    place.rules.layers = {Layer.PROJECT: {"deny": ["Bash(rm *)"]}}
+    assert (await place.ask("grep", pattern="x")).outcome is Outcome.ALLOW
