@@ -185,9 +185,22 @@ async def test_what_waits_for_a_person_is_approved_or_denied(cell: Cell, client:
     exported = await cell.run("audit", "export", "--session", session_id)
     assert [json.loads(line)["id"] for line in exported.out.splitlines()] == [entry["id"] for entry in said[::-1]]
     assert (await _json(cell, "audit-verify", "audit", "verify"))["faults"] == []
+    await _replayed(cell, session_id)
     again = await cell.run("approve", waiting["id"])
     assert again.code == 1
     assert "was answered before: deny" in again.err
+
+
+async def _replayed(cell: Cell, session_id: str) -> None:
+    """What was asked would be denied."""
+    rules = cell.home / "rules.json"
+    rules.write_text(json.dumps({"permissions": {"deny": ["Bash"]}}))
+    found = await _json(cell, "policy-replay", "policy", "replay", "--rules", str(rules), "--session", session_id)
+    assert (found["calls"], found["outcomes"]["ask"]["deny"], found["complete"]) == (1, 1, True)
+    assert found["changed"][0]["rule"] == "Bash"
+    shown = await cell.run("policy", "replay", "--rules", str(rules), "--session", session_id, "--since", "1d")
+    assert (shown.code, "1 that had been asked would be denied" in shown.out) == (0, True)
+    assert (await cell.run("policy", "replay", "--rules", "none.json")).code == 1
 
 
 async def test_a_command_is_explained_without_a_server(cell: Cell) -> None:

@@ -71,6 +71,12 @@ class _Checker:
         await self.good("doctor", "doctor")
         await self.good("gc", "gc", "--dry-run")
         await self.good("policy-explain", "policy explain", "ls | env rm x")
+        await self.good("policy-replay", "policy replay", "--rules", str(self._rules()))
+
+    def _rules(self) -> Path:
+        path = self._person.home / "rules.json"
+        path.write_text(json.dumps({"permissions": {"deny": ["Bash(rm *)"]}}))
+        return path
 
     def _transcript(self) -> Path:
         said = {"role": "user", "content": "Hello"}

@@ -15,12 +15,14 @@ from footplate.client.models import (
     Approval,
     AuditEntry,
     AuditVerification,
+    ChangedCall,
     Deleted,
     Diff,
     Environment,
     Event,
     File,
     Left,
+    PolicyReplay,
     Project,
     Session,
     Turn,
@@ -214,6 +216,37 @@ class Explanation(BaseModel):
     notes: list[str]
 
 
+class ReplayAnswer(BaseModel):
+    """`policy replay`."""
+
+    type: Literal["policy_replay"] = "policy_replay"
+    calls: int = 0
+    """That were judged."""
+    gone: int = 0
+    """Of which nothing is left to be judged."""
+    depend_on_links: int = 0
+    depend_on_hooks: int = 0
+    outcomes: dict[str, dict[str, int]] = {was: {"allow": 0, "ask": 0, "deny": 0} for was in ("allow", "ask", "deny")}
+    """How many were decided so, by what they would be."""
+    changed: list[ChangedCall] = []
+    not_shown: int = 0
+    complete: bool = True
+    """There are no older ones."""
+    notes: list[str] = []
+
+    def add(self, page: PolicyReplay, shown: int) -> None:
+        self.calls += page.calls
+        self.gone += page.gone
+        self.depend_on_links += page.depend_on_links
+        self.depend_on_hooks += page.depend_on_hooks
+        for was, row in page.outcomes.items():
+            for would, number in row.items():
+                self.outcomes[was][would] += number
+        room = max(shown - len(self.changed), 0)
+        self.changed += page.data[:room]
+        self.not_shown += len(page.data[room:])
+
+
 SCHEMAS: Final[dict[str, Any]] = {
     "run": RunResult | ErrorAnswer,
     "run-background": Started | ErrorAnswer,
@@ -243,6 +276,7 @@ SCHEMAS: Final[dict[str, Any]] = {
     "deleted": list[Deleted] | ErrorAnswer,
     "profiles": list[ProfileAnswer] | ErrorAnswer,
     "policy-explain": Explanation | ErrorAnswer,
+    "policy-replay": ReplayAnswer | ErrorAnswer,
     "doctor": list[FindingAnswer],
     "gc": CollectedAnswer,
 }

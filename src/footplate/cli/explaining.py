@@ -28,7 +28,7 @@ def explain(command: str, files: Sequence[Path] | None, directory: Path, *, as_j
     try:
         rules, notes = _rules(files, directory)
     except FootplateError as error:
-        _refuse(error, as_json=as_json)
+        refuse(error, as_json=as_json)
         raise typer.Exit(output.Exit.FAILED) from None
     place = Place(root=str(directory.resolve()), home=str(Path.home()), links=RealLinks())
     verdict = judge(Policy(rules), command, place)
@@ -102,7 +102,7 @@ def _coloured(outcome: str) -> str:
     return f"[{_COLOURS[outcome]}]{outcome}[/]"
 
 
-def _refuse(error: FootplateError, *, as_json: bool) -> None:
+def refuse(error: FootplateError, *, as_json: bool) -> None:
     if not as_json:
         output.show(error)
         return

@@ -1,5 +1,6 @@
-"""`footplate policy`: try rules, without a server."""
+"""`footplate policy`: try rules on a command, without a server, and on what was done already."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -8,32 +9,72 @@ import typer
 from footplate.cli import options
 from footplate.cli.grouping import Grouped
 
-app = typer.Typer(help="Try permission rules, without a server.", no_args_is_help=True, cls=Grouped)
+
+class Layer(StrEnum):
+    ORGANISATION = "organisation"
+    PROJECT = "project"
+    AGENT = "agent"
+    SESSION = "session"
+
+
+Rules = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--rules",
+        metavar="FILE",
+        help="A file with rules, such as .claude/settings.json. May be repeated.  "
+        "[default: .claude/settings.json and .claude/settings.local.json of the directory]",
+    ),
+]
+
+app = typer.Typer(help="Try permission rules.", no_args_is_help=True, cls=Grouped)
 
 
 @app.callback()
 def group() -> None:
-    """Try permission rules, without a server."""
+    """Try permission rules."""
 
 
 @app.command()
 def explain(
     command: Annotated[str, typer.Argument(metavar="COMMAND", help="A shell command, as one argument.")],
-    rules: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--rules",
-            metavar="FILE",
-            help="A file with rules, such as .claude/settings.json. May be repeated.  "
-            "[default: .claude/settings.json and .claude/settings.local.json of the directory]",
-        ),
-    ] = None,
+    rules: Rules = None,
     directory: Annotated[
         Path, typer.Option("--directory", metavar="DIR", help="The working tree.", show_default="this directory")
     ] = Path(),
     as_json: options.Json = False,
 ) -> None:
-    """Show how a command is read and which rule decides on each part of it."""
+    """Show how a command is read and which rule decides on each part of it, without a server."""
     from footplate.cli import explaining
 
     explaining.explain(command, rules, directory, as_json=as_json)
+
+
+@app.command()
+def replay(
+    rules: Rules = None,
+    layer: Annotated[
+        Layer, typer.Option(help="Whose rules they would be, in the place of those that it has.")
+    ] = Layer.ORGANISATION,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="Calls of this session alone.")] = None,
+    project: Annotated[str | None, typer.Option(metavar="ID", help="Calls of sessions on this project.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="WHEN", help="Calls since then: 7d, 12h, or a moment.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Calls that are judged, the newest first.")] = 10_000,
+    show: Annotated[int, typer.Option(min=0, help="Changed calls that are shown.")] = 50,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Show what proposed rules would have said of calls that were made: nothing is stored, and nothing runs."""
+    from footplate.cli import replaying
+
+    replaying.replay(
+        rules,
+        layer=layer.value,
+        session=session,
+        project=project,
+        since=since,
+        limit=limit,
+        shown=show,
+        as_json=as_json,
+        profile=profile,
+    )

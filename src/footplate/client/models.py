@@ -113,6 +113,44 @@ class AuditVerification(Answer):
     faults: list[str]
 
 
+class ImportedRules(Answer):
+    """What a settings file says, as it would be written here, and what was left out of it."""
+
+    permissions: dict[str, Any]
+    notes: list[str]
+
+
+class ChangedCall(Answer):
+    """A call of which proposed rules would have said something else."""
+
+    event_id: str
+    session_id: str
+    turn_id: str | None = None
+    created_at: datetime
+    name: str
+    mcp_server_name: str | None = None
+    summary: str
+    was: str
+    would: str
+    reason: str
+    rule: str | None = None
+    layer: str | None = None
+    depends_on_links: bool = False
+    hook: str | None = None
+
+
+class PolicyReplay(Answer):
+    calls: int
+    gone: int
+    depend_on_links: int
+    depend_on_hooks: int
+    outcomes: dict[str, dict[str, int]]
+    """How many were decided so, by what they would be now."""
+    oldest_at: datetime | None = None
+    data: list[ChangedCall]
+    next_page: str | None = None
+
+
 class Workspace(Answer):
     id: str
     name: str

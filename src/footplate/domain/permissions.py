@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Final, Protocol
 
+from footplate.domain.errors import Forbidden
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.principals import Principal
 
@@ -20,6 +21,11 @@ TOOL_NAMES: Final = {
     "web_search": "WebSearch",
 }
 """The reference's names of tools, as Claude Code writes them and as rules have them."""
+
+
+POLICY_ADMIN: Final = "policy_admin"
+WRITERS: Final = frozenset({"admin", POLICY_ADMIN})
+"""Roles of keys that may write what every session of an organisation or a project obeys; its first key has `admin`."""
 
 
 class Outcome(StrEnum):
@@ -90,6 +96,18 @@ def written(permissions: Mapping[str, Json]) -> dict[Outcome, list[str]]:
 
 def _texts(value: Json) -> list[str]:
     return [str(text) for text in value] if isinstance(value, list) else []
+
+
+def check_writer(principal: Principal, whose: str) -> None:
+    """Whoever may take rules away that others' sessions obey has a role for it. Raises `Forbidden`.
+
+    Rules of an agent and of a session need none: they add to those above, and their leave satisfies the default alone.
+    """
+    if not principal.roles & WRITERS:
+        raise Forbidden(
+            f"Who writes the rules of {whose} needs the role {POLICY_ADMIN!r}, and this key has it not.",
+            help_text=f"Use another key, or make one: footplate api-keys create --role {POLICY_ADMIN} --name …",
+        )
 
 
 @dataclass(frozen=True, slots=True)

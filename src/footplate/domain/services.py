@@ -22,6 +22,7 @@ from footplate.domain.permissions import PolicyReads, PolicyUnit
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.projects import NO_PROJECTS, Choice, ProjectReads, ProjectUnit
+from footplate.domain.replays import ReplayReads
 from footplate.domain.snapshots import FileChange, TreeDiff
 from footplate.domain.transcripts import Origin, Piece
 from footplate.domain.turns import Mode, Session, SessionStatus, Turn, WhenBusy
@@ -124,7 +125,7 @@ class EventPage:
     """Of a subagent; None: the primary thread's, which are what the session itself shows."""
 
 
-class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, Protocol):
+class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, ReplayReads, Protocol):
     async def agent(self, principal: Principal, agent_id: str, version: int | None = None) -> Agent: ...
     async def agents(self, principal: Principal, page: Page) -> Sequence[Agent]: ...
     async def agent_versions(

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from footplate.domain.agents import Agent, EnvironmentRecord
@@ -15,9 +16,10 @@ from footplate.domain.permissions import Written
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.projects import Project, Workspace
+from footplate.domain.replays import CallFilter, SessionRules, StoredCall
 from footplate.domain.services import EventPage, SessionFilter
 from footplate.domain.turns import Session, Turn
-from footplate.store import approvals, files, policies, projects, records
+from footplate.store import approvals, files, policies, projects, records, replays
 from footplate.store import audit as trail
 from footplate.store.archives import Archives
 from footplate.store.database import Database
@@ -80,6 +82,16 @@ class Reads:
 
     async def verify_audit(self, principal: Principal) -> Verified:
         return await trail.verify(self._database, principal.organisation)
+
+    async def calls(
+        self, principal: Principal, where: CallFilter, *, limit: int, after: tuple[datetime, str] | None
+    ) -> Sequence[StoredCall]:
+        return await replays.calls(
+            self._database, self._objects, principal.organisation, where, limit=limit, after=after
+        )
+
+    async def rules_of(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
+        return await replays.rules_of(self._database, principal, session_ids)
 
     async def project(self, principal: Principal, project_id: str) -> Project:
         return await self._one(projects.project, "project", project_id, "project", project_id, principal.organisation)

@@ -1,9 +1,16 @@
 """Rules on the wire: written as a whole, refused with the position of what is wrong."""
 
+from datetime import timedelta
 from typing import Any
 
 import httpx2
+import pytest
+from tests.unit.api.conftest import Api, client_of
 from tests.unit.api.test_agents import create, refused
+from tests.unit.api.twins import START
+
+from footplate.domain.permissions import Outcome
+from footplate.domain.replays import StoredCall
 
 RULES = {"deny": ["Bash(rm *)"], "ask": ["WebFetch"], "allow": ["Read(src/**)"]}
 
@@ -88,7 +95,97 @@ async def test_rules_of_a_claude_settings_file(http: httpx2.AsyncClient) -> None
         "hooks.PreToolUse[1].hooks[0]",
         "hooks.SessionStart",
     ]
+    off = (await http.post("/v1/policies/import", json={"settings": {**settings, "disableAllHooks": True}})).json()
+    assert "hooks" not in off["permissions"]
+    assert "disableAllHooks" in off["notes"][-1]
+    settings["permissions"] = {"defaultMode": "dontAsk"}
+    field, _ = await refused(http, "/v1/policies/import", {"settings": settings})
+    assert field == "permissions.defaultMode"
     settings["permissions"] = {"deny": ["Bash("]}
     field, message = await refused(http, "/v1/policies/import", {"settings": settings})
     assert field == "permissions.deny[0]"
     assert "at character" in message
+
+
+async def _made(api: Api, http: httpx2.AsyncClient, *commands: str) -> str:
+    cloud = {"name": "e", "config": {"type": "cloud", "networking": {"type": "unrestricted"}}}
+    environment = (await http.post("/v1/environments", json=cloud)).json()
+    chosen = {"agent": (await create(http))["id"], "environment_id": environment["id"]}
+    session = (await http.post("/v1/sessions", json=chosen)).json()
+    api.world.calls["org_a"] = [
+        StoredCall(
+            id=f"audt_{number}",
+            created_at=START + timedelta(minutes=number),
+            session_id=session["id"],
+            turn_id="turn_1",
+            event_id=f"sevt_{number}",
+            was=Outcome.ALLOW,
+            name="bash",
+            input={"command": command} if command else None,
+        )
+        for number, command in enumerate(commands)
+    ]
+    return str(session["id"])
+
+
+async def test_a_replay_says_what_would_change(api: Api, http: httpx2.AsyncClient) -> None:
+    session_id = await _made(api, http, "make", "rm x", "", "curl x")
+    asked = {"permissions": {"deny": ["Bash(rm *)"], "allow": ["Bash(make)"]}}
+    found = (await http.post("/v1/policies/replay", json=asked)).json()
+    assert (found["calls"], found["gone"], found["next_page"]) == (3, 1, None)
+    assert found["outcomes"]["allow"] == {"allow": 1, "ask": 1, "deny": 1}
+    assert [(one["summary"], one["would"]) for one in found["data"]] == [("curl x", "ask"), ("rm x", "deny")]
+    last = found["data"][1]
+    assert (last["session_id"], last["event_id"], last["rule"]) == (session_id, "sevt_1", "Bash(rm *)")
+    assert (await http.get("/v1/policies")).json()["updated_at"] is None
+
+
+async def test_a_replay_is_paged_and_narrowed(api: Api, http: httpx2.AsyncClient) -> None:
+    await _made(api, http, "a", "b", "c", "d", "e")
+    asked: dict[str, Any] = {"permissions": {"deny": ["Bash"]}, "limit": 2}
+    seen: list[str] = []
+    for calls in (2, 2, 1):
+        page = (await http.post("/v1/policies/replay", json=asked)).json()
+        seen += [one["summary"] for one in page["data"]]
+        assert page["calls"] == calls
+        asked["page"] = page["next_page"]
+    assert (seen, asked["page"]) == (["e", "d", "c", "b", "a"], None)
+    late = {"permissions": {"deny": ["Bash"]}, "since": (START + timedelta(minutes=3)).isoformat()}
+    assert (await http.post("/v1/policies/replay", json=late)).json()["calls"] == 2
+    for wrong in (5, "noon"):
+        assert (await refused(http, "/v1/policies/replay", {**late, "since": wrong}))[0] == "since"
+    other = {"permissions": {"deny": ["Bash"]}, "session_id": "sesn_none"}
+    assert (await http.post("/v1/policies/replay", json=other)).json()["calls"] == 0
+    field, _ = await refused(http, "/v1/policies/replay", {"permissions": {"deny": ["Bash("]}})
+    assert field == "permissions.deny.0"
+
+
+@pytest.mark.parametrize(("secret", "status"), [("secret-a", 200), ("secret-c", 403), ("secret-d", 200)])
+async def test_what_others_sessions_obey_is_written_by_a_role(api: Api, secret: str, status: int) -> None:
+    async with client_of(api.app) as admin, client_of(api.app, secret) as http:
+        project = (await admin.post("/v1/projects", json={"path": "a", "permissions": RULES})).json()
+        where = f"/v1/projects/{project['id']}"
+        refusals = [
+            await http.post("/v1/policies", json={"permissions": RULES}),
+            await http.post("/v1/policies", json={"approvals": {"two_people": False}}),
+            await http.post("/v1/projects", json={"path": "b", "permissions": RULES}),
+            await http.post(where, json={"permissions": None}),
+        ]
+        assert [response.status_code for response in refusals] == [status] * 4
+        if status == 403:
+            error = refusals[0].json()["error"]
+            assert "policy_admin" in error["message"]
+            assert "footplate api-keys create --role policy_admin" in str(error)
+            assert (await http.get("/v1/policies")).json()["updated_at"] is None
+            assert (await http.get(where)).json()["permissions"] == RULES
+
+
+async def test_every_key_reads_rules_and_writes_those_of_its_own_work(api: Api) -> None:
+    async with client_of(api.app) as admin, client_of(api.app, "secret-c") as http:
+        project = (await admin.post("/v1/projects", json={"path": "a", "permissions": RULES})).json()
+        where = f"/v1/projects/{project['id']}"
+        assert (await http.post(where, json={"name": "other", "permissions": RULES})).status_code == 200
+        assert (await http.post("/v1/projects", json={"path": "b", "permissions": {}})).status_code == 200
+        assert (await create(http, permissions=RULES))["permissions"] == RULES
+        asked = {"permissions": {"deny": ["Bash"]}}
+        assert (await http.post("/v1/policies/replay", json=asked)).status_code == 200

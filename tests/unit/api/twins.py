@@ -1,6 +1,6 @@
 """In-memory twins of the ports behind the api: dictionaries that keep the contract of `domain.services`."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -15,10 +15,11 @@ from footplate.domain.events import Event, Position, Usage
 from footplate.domain.files import StoredFile
 from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
-from footplate.domain.permissions import Written
+from footplate.domain.permissions import Layer, Written
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.projects import NO_PROJECTS, Choice, Project, Workspace
+from footplate.domain.replays import CallFilter, SessionRules, StoredCall
 from footplate.domain.services import (
     Accepted,
     Answer,
@@ -40,7 +41,9 @@ from .project_twins import ProjectWorld, TwinProjectUnit
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Principal("org_a", "key_a", "alice", frozenset({"admin"}))
 BOB = Principal("org_b", "key_b", "bob", frozenset({"admin"}))
-KEYS = {"secret-a": ALICE, "secret-b": BOB}
+CAROL = Principal("org_a", "key_c", "carol", frozenset({"member"}))
+DAVE = Principal("org_a", "key_d", "dave", frozenset({"member", "policy_admin"}))
+KEYS = {"secret-a": ALICE, "secret-b": BOB, "secret-c": CAROL, "secret-d": DAVE}
 
 Row = TypeVar("Row", Agent, EnvironmentRecord, Session, Project, Workspace, StoredFile)
 
@@ -64,6 +67,7 @@ class World:
     policies: dict[str, Written] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
     audit: dict[str, list[AuditEntry]] = field(default_factory=dict)
+    calls: dict[str, list[StoredCall]] = field(default_factory=dict)
     writes: int = 0
 
     def now(self) -> datetime:
@@ -148,6 +152,26 @@ class TwinReads:
 
     async def verify_audit(self, principal: Principal) -> Verified:
         return Verified(len(self._world.audit.get(principal.organisation, [])), 1, 0, "0" * 64, [])
+
+    async def calls(
+        self, principal: Principal, where: CallFilter, *, limit: int, after: tuple[datetime, str] | None
+    ) -> Sequence[StoredCall]:
+        mine = sorted(self._world.calls.get(principal.organisation, []), key=lambda one: (one.created_at, one.id))
+        return [
+            one
+            for one in reversed(mine)
+            if (after is None or (one.created_at, one.id) < after)
+            and where.session_id in {None, one.session_id}
+            and (where.since is None or one.created_at >= where.since)
+        ][:limit]
+
+    async def rules_of(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
+        own = (Layer.ORGANISATION, (await self.policy(principal)).permissions)
+        return {
+            one.id: SessionRules(agent=one.agent, layers=[own, (Layer.SESSION, one.permissions)])
+            for one in self._world.sessions.values()
+            if one.id in session_ids and one.organisation == principal.organisation
+        }
 
     def _asks(self, principal: Principal) -> list[Approval]:
         mine = {one.id for one in self._world.sessions.values() if one.organisation == principal.organisation}

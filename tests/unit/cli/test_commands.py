@@ -71,7 +71,7 @@ COMMANDS = [
     *(("environments", name) for name in ("ls", "show", "create", "rm")),
     *(("files", name) for name in ("ls", "upload", "get", "rm")),
     *(("projects", name) for name in ("ls", "show", "create", "archive")),
-    ("policy", "explain"),
+    *(("policy", name) for name in ("explain", "replay")),
     *(("audit", name) for name in ("ls", "export", "verify")),
     *(("config", name) for name in ("set", "get", "use", "list", "rm")),
 ]
@@ -108,6 +108,7 @@ def test_help_fits_a_narrow_terminal(tmp_path: Path) -> None:
         ("export", "sesn_1"),
         ("export", "sesn_1", "--branch", "x", "--patch", "y"),
         ("config", "set", "colour", "red"),
+        ("policy", "replay", "--since", "noon"),
     ],
     ids=" ".join,
 )

@@ -1,10 +1,15 @@
 """`/v1/policies`: the organisation's permission rules. Those of projects, agents and sessions are fields of theirs."""
 
+import asyncio
 import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
 
 from fastapi import Request
 from starlette.responses import Response
 
+from footplate.api import cursors
 from footplate.api.auth import Asking
 from footplate.api.changes import Changed, change
 from footplate.api.openapi import takes
@@ -12,14 +17,18 @@ from footplate.api.replies import reply
 from footplate.api.requests import read_body, read_query
 from footplate.api.routing import router_of
 from footplate.api.services import services_of
-from footplate.api.wire import gate_answers, permissions
+from footplate.api.wire import gate_answers, permissions, replays
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.permissions import PolicyUpdate, SettingsImport
-from footplate.domain.permissions import Layer
+from footplate.api.wire.replays import PolicyReplay
+from footplate.domain.permissions import Layer, check_writer
+from footplate.domain.replays import SessionRules, StoredCall
 from footplate.domain.services import Unit
+from footplate.gate.replaying import Replay, Replayed
 from footplate.gate.settings import import_settings
 
 router = router_of("/v1/policies", "policies")
+_CALLS: Final = "calls"
 
 
 @router.get("", response_model=gate_answers.Policy)
@@ -32,6 +41,7 @@ async def retrieve_policy(request: Request, principal: Asking) -> Response:
 async def update_policy(request: Request, principal: Asking) -> Response:
     """In force for every call from a second later on, also of turns that run."""
     body, raw = await read_body(request, PolicyUpdate)
+    check_writer(principal, "the organisation")
     permissions.check_hosts(body.permissions, services_of(request).hooks)
 
     async def work(unit: Unit) -> Changed:
@@ -46,4 +56,37 @@ async def import_permissions(request: Request, principal: Asking) -> Response:  
     """Nothing is stored: the answer says which rules the file has, and which of it is left out, and why."""
     body, _ = await read_body(request, SettingsImport)
     found = import_settings(json.dumps(body.settings), Layer.ORGANISATION)
-    return reply(permissions.imported(found, body.settings.get("hooks")))
+    return reply(permissions.imported(found, body.settings))
+
+
+@router.post("/replay", response_model=gate_answers.PolicyReplay, openapi_extra=takes(body=PolicyReplay))
+async def replay_policy(request: Request, principal: Asking) -> Response:
+    """Newest calls first, a page at a time: each answer has the sums of its own page."""
+    body, _ = await read_body(request, PolicyReplay)
+    cursor = cursors.read_row(_CALLS, body.page, "desc")
+    reads = services_of(request).reads
+    after = cursor.place if cursor else None
+    rows = await reads.calls(principal, body.where, limit=body.limit + 1, after=after)
+    kept, around = cursors.cut(_CALLS, rows, _place, limit=body.limit, order="desc", cursor=cursor)
+    rules = await reads.rules_of(principal, sorted({call.session_id for call in kept}))
+    replay = Replay(Layer[body.layer.upper()], permissions.stored(body.permissions))
+    judged = await asyncio.to_thread(_judged, replay, principal.organisation, kept, rules)
+    return reply(replays.answer(judged, next_page=around.next_page))
+
+
+def _judged(
+    replay: Replay, organisation: str, calls: Sequence[StoredCall], rules: Mapping[str, SessionRules]
+) -> list[tuple[StoredCall, Replayed | None]]:
+    return [
+        (
+            call,
+            replay.judge(organisation, call, rules[call.session_id])
+            if call.input is not None and call.session_id in rules
+            else None,
+        )
+        for call in calls
+    ]
+
+
+def _place(call: StoredCall) -> tuple[datetime, str]:
+    return call.created_at, call.id

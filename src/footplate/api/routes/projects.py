@@ -15,7 +15,8 @@ from footplate.api.wire import answers, permissions, projects
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.projects import ListProjects, ProjectCreate, ProjectUpdate
 from footplate.domain.pages import Page
-from footplate.domain.projects import Trust, path_of, root_of
+from footplate.domain.permissions import check_writer
+from footplate.domain.projects import Project, Trust, path_of, root_of
 from footplate.domain.services import Unit
 
 router = router_of("/v1/projects", "projects")
@@ -28,6 +29,9 @@ async def create_project(request: Request, principal: Asking) -> Response:
     permissions.check_hosts(body.permissions, services_of(request).hooks)
     path, url = projects.place_of(body, services_of(request).projects_root, principal.organisation)
     branch = projects.branch_for(body)
+    stored = permissions.stored(body.permissions)
+    if permissions.differ(stored, {}):
+        check_writer(principal, "a project")
 
     async def work(unit: Unit) -> Changed:
         project = await unit.create_project(
@@ -38,7 +42,7 @@ async def create_project(request: Request, principal: Asking) -> Response:
             branch=branch,
             trust=Trust(body.trust),
             metadata=body.metadata,
-            permissions=permissions.stored(body.permissions),
+            permissions=stored,
         )
         return projects.answer(project), None
 
@@ -72,8 +76,14 @@ async def update_project(request: Request, project_id: str, principal: Asking) -
     permissions.check_hosts(body.permissions, services_of(request).hooks)
     wanted = projects.change_of_project(body)
 
+    def checked(project: Project) -> Project:
+        new = wanted(project)
+        if permissions.differ(new.permissions, project.permissions):
+            check_writer(principal, "a project")
+        return new
+
     async def work(unit: Unit) -> Changed:
-        return projects.answer(await unit.update_project(principal, project_id, wanted)), None
+        return projects.answer(await unit.update_project(principal, project_id, checked)), None
 
     return await change(request, principal, raw, work)
 

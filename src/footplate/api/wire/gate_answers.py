@@ -71,3 +71,33 @@ class ImportedPermissions(AnswerModel):
     type: Literal["imported_permissions"]
     permissions: Permissions
     notes: list[str]
+
+
+class ChangedCall(AnswerModel):
+    type: Literal["changed_call"]
+    event_id: str
+    session_id: str
+    turn_id: str | None
+    created_at: datetime
+    name: str
+    mcp_server_name: str | None
+    summary: str
+    was: Literal["allow", "ask", "deny"]
+    would: Literal["allow", "ask", "deny"]
+    reason: str
+    rule: str | None
+    layer: str | None
+    depends_on_links: bool
+    hook: str | None
+
+
+class PolicyReplay(AnswerModel):
+    type: Literal["policy_replay"]
+    calls: int
+    gone: int
+    depend_on_links: int
+    depend_on_hooks: int
+    outcomes: dict[str, dict[str, int]]
+    oldest_at: datetime | None
+    data: list[ChangedCall]
+    next_page: str | None

@@ -1,5 +1,6 @@
 """Permission rules on the wire: Claude Code's own lists. One that cannot be read is refused here, with its position."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Final, Literal
 
@@ -88,6 +89,11 @@ def shown(permissions: JsonObject) -> JsonObject:
     return {**{outcome.value: permissions.get(outcome.value) or [] for outcome in lists}, **hooked}
 
 
+def differ(one: JsonObject, other: JsonObject) -> bool:
+    """No rules may be stored as nothing or as empty lists."""
+    return shown(one) != shown(other)
+
+
 def answer(policy: Written) -> JsonObject:
     return {
         "type": "policy",
@@ -99,12 +105,14 @@ def answer(policy: Written) -> JsonObject:
     }
 
 
-def imported(found: Imported, brought: JsonValue) -> JsonObject:
-    """`brought`: the file's hooks."""
+def imported(found: Imported, settings: Mapping[str, JsonValue]) -> JsonObject:
+    """`settings`: the file, of which the hooks are taken here."""
     lists: dict[str, list[Json]] = {"deny": [], "ask": [], "allow": []}
     for placed in found.rules:
         lists[placed.rule.outcome].append(placed.rule.text)
-    taken, notes = imported_hooks(brought)
+    taken, notes = imported_hooks(settings.get("hooks"))
+    if taken and settings.get("disableAllHooks") is True:
+        taken, notes = {}, ["hooks: not taken over: the file says disableAllHooks"]
     hooked: JsonObject = {"hooks": taken} if taken else {}
     return {
         "type": "imported_permissions",

@@ -18,3 +18,25 @@ select s.permissions as session, o.permissions as organisation,
         where p.id = any(s.project_ids) and p.organisation = $2) as projects
 from sessions s left join policies o on o.organisation = s.organisation
 where s.id = $1 and s.organisation = $2
+
+-- name: calls
+-- What the gate decided on, newest first, with the calls themselves as far as they are there still.
+select a.id, a.created_at, a.session, a.turn, a.event, a.outcome, a.tool, e.type, e.body, e.object_key
+from audit a
+left join events e on e.session_id = a.session and e.event_id = a.event and e.ref_seq is null
+where a.organisation = $1 and a.kind = 'decision' and a.outcome in ('allow', 'ask', 'deny')
+  and ($2::text is null or a.session = $2)
+  and ($3::text is null or exists (select 1 from sessions s where s.id = a.session and $3 = any(s.project_ids)))
+  and ($4::timestamptz is null or a.created_at >= $4)
+  and ($5::timestamptz is null or a.created_at <= $5)
+  and ($6::timestamptz is null or (a.created_at, a.id) < ($6, $7::text))
+order by a.created_at desc, a.id desc
+limit $8
+
+-- name: rules_of_sessions
+-- As `rules`, of many, with their agents.
+select s.id, s.agent, s.permissions as session, o.permissions as organisation,
+       (select coalesce(jsonb_agg(p.permissions order by p.id), '[]') from projects p
+        where p.id = any(s.project_ids) and p.organisation = $2) as projects
+from sessions s left join policies o on o.organisation = s.organisation
+where s.id = any($1::text[]) and s.organisation = $2

@@ -1,0 +1,94 @@
+"""Proposed rules over stored calls, on the wire."""
+
+import json
+from collections import Counter
+from typing import Annotated, Final, Literal
+
+from pydantic import BeforeValidator, Field, Strict
+
+from footplate.api.wire.base import Body, Id, Moment, Text, timestamp
+from footplate.api.wire.permissions import Permissions
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.permissions import Outcome
+from footplate.domain.replays import CallFilter, StoredCall
+from footplate.gate.replaying import Replayed
+
+MOST: Final = 2000
+_SHOWN: Final = 500
+_GIST: Final = ("command", "file_path", "path", "url")
+
+
+def _text(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("a moment is a text, such as 2026-11-16T08:00:00Z")  # noqa: TRY004 - as pydantic wants it
+    return value
+
+
+When = Annotated[Moment, Strict(False), BeforeValidator(_text)]
+"""JSON has no moments of its own."""
+
+
+class PolicyReplay(Body):
+    """What rules would have said of calls that were made. Nothing is stored, and nothing runs."""
+
+    permissions: Permissions
+    layer: Annotated[
+        Literal["organisation", "project", "agent", "session"],
+        Field(description="Whose rules they would be, in the place of those that it has."),
+    ] = "organisation"
+    session_id: Id | None = None
+    project_id: Id | None = None
+    since: When | None = None
+    until: When | None = None
+    limit: Annotated[int, Field(ge=1, le=MOST, description="Calls that are judged for one answer.")] = 500
+    page: Text | None = None
+
+    @property
+    def where(self) -> CallFilter:
+        return CallFilter(session_id=self.session_id, project_id=self.project_id, since=self.since, until=self.until)
+
+
+def answer(judged: list[tuple[StoredCall, Replayed | None]], *, next_page: str | None) -> JsonObject:
+    """`None`: of that call nothing is left to be judged."""
+    known = [(call, said) for call, said in judged if said is not None]
+    sums = Counter((call.was, said.would.outcome) for call, said in known)
+    outcomes: dict[str, Json] = {was.value: {would.value: sums[was, would] for would in Outcome} for was in Outcome}
+    return {
+        "type": "policy_replay",
+        "calls": len(known),
+        "gone": len(judged) - len(known),
+        "depend_on_links": sum(said.depends_on_links for _, said in known),
+        "depend_on_hooks": sum(said.hook is not None for _, said in known),
+        "outcomes": outcomes,
+        "oldest_at": timestamp(judged[-1][0].created_at) if judged else None,
+        "data": [_changed(call, said) for call, said in known if said.would.outcome is not call.was],
+        "next_page": next_page,
+    }
+
+
+def _changed(call: StoredCall, said: Replayed) -> JsonObject:
+    would = said.would
+    return {
+        "type": "changed_call",
+        "event_id": call.event_id,
+        "session_id": call.session_id,
+        "turn_id": call.turn_id,
+        "created_at": timestamp(call.created_at),
+        "name": call.name,
+        "mcp_server_name": call.server,
+        "summary": _gist(call.input or {}),
+        "was": call.was.value,
+        "would": would.outcome.value,
+        "reason": would.reason,
+        "rule": would.rule,
+        "layer": would.layer.label if would.layer is not None else None,
+        "depends_on_links": said.depends_on_links,
+        "hook": said.hook,
+    }
+
+
+def _gist(given: JsonObject) -> str:
+    """The command or the path; a call is shown whole by its event."""
+    found = next((given[name] for name in _GIST if isinstance(given.get(name), str)), None)
+    text = found if isinstance(found, str) else json.dumps(given, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

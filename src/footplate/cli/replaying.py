@@ -1,0 +1,164 @@
+"""What `footplate policy replay` does: proposed rules over stored calls, page by page, and what would have changed."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from footplate.cli import output, wording
+from footplate.cli.answers import ReplayAnswer
+from footplate.cli.connection import talk
+from footplate.cli.explaining import refuse
+from footplate.cli.profiles import Server
+from footplate.cli.views import print_json
+from footplate.client import AsyncFootplate, ChangedCall
+from footplate.domain.errors import FootplateError, InvalidRequest
+
+_PAGE: Final = 1000
+_USUAL: Final = (Path(".claude/settings.json"), Path(".claude/settings.local.json"))
+_LISTS: Final = ("deny", "ask", "allow")
+_WORDS: Final = {"allow": "allowed", "ask": "asked", "deny": "denied"}
+_COLOURS: Final = {"allow": "green", "ask": "yellow", "deny": "red"}
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def replay(
+    files: Sequence[Path] | None,
+    *,
+    layer: str,
+    session: str | None,
+    project: str | None,
+    since: str | None,
+    limit: int,
+    shown: int,
+    as_json: bool,
+    profile: str | None,
+) -> None:
+    asked = {"layer": layer, "session_id": session, "project_id": project, "since": _moment(since)}
+    try:
+        settings = _settings(files)
+    except FootplateError as error:
+        refuse(error, as_json=as_json)
+        raise typer.Exit(output.Exit.FAILED) from None
+
+    async def work(client: AsyncFootplate, _server: Server) -> ReplayAnswer:
+        proposed: dict[str, Any] = {}
+        notes: list[str] = []
+        for one in settings:
+            found = await client.policies.read(one)
+            notes += found.notes
+            _add(proposed, found.permissions)
+        answer = ReplayAnswer(notes=notes)
+        async for page in client.policies.replay(proposed, limit=min(limit, _PAGE), **asked):
+            answer.add(page, shown)
+            if answer.calls + answer.gone >= limit:
+                answer.complete = page.next_page is None
+                break
+        return answer
+
+    answer = talk(work, profile=profile, as_json=as_json)
+    if as_json:
+        print_json(answer.model_dump(mode="json"))
+    else:
+        _print(answer)
+
+
+def _settings(files: Sequence[Path] | None) -> list[dict[str, Any]]:
+    chosen = list(files) if files else [path for path in _USUAL if path.exists()]
+    if not chosen:
+        raise InvalidRequest("There are no rules to try.", help_text="Name a file with --rules.")
+    return [_read(path) for path in chosen]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(f"{path} cannot be read: {error}.", help_text="Name another with --rules.") from None
+    if not isinstance(content, dict):
+        raise InvalidRequest(f"{path} holds no object.", help_text='It is {"permissions": {"deny": [], "allow": []}}.')
+    return content
+
+
+def _add(proposed: dict[str, Any], more: dict[str, Any]) -> None:
+    """One file's rules and hooks to another's: all of them are obeyed."""
+    for name in _LISTS:
+        proposed.setdefault(name, []).extend(more.get(name) or [])
+    for event, groups in (more.get("hooks") or {}).items():
+        proposed.setdefault("hooks", {}).setdefault(event, []).extend(groups)
+
+
+def _moment(text: str | None) -> str | None:
+    """`7d` ago, or a moment as it stands."""
+    if text is None:
+        return None
+    number, unit = text[:-1], _UNITS.get(text[-1:])
+    try:
+        if unit is not None and number.isdigit():
+            return (datetime.now(UTC) - timedelta(**{unit: int(number)})).isoformat()
+        moment = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is no moment: 7d, 12h or 2026-11-16T08:00", param_hint="--since") from None
+    return (moment if moment.tzinfo else moment.astimezone()).isoformat()
+
+
+def _print(answer: ReplayAnswer) -> None:
+    console = output.out()
+    if answer.changed:
+        table = Table(box=None, pad_edge=False)
+        for heading in ("", "", "Call", "Why"):
+            table.add_column(heading, overflow="fold")
+        for call in answer.changed:
+            table.add_row(_coloured(call.was), f"→ {_coloured(call.would)}", _call(call), _why(call))
+        console.print(table)
+        if answer.not_shown:
+            console.print(f"[dim]and {answer.not_shown:,} more: --show, or --json[/]")
+        console.print()
+    console.print(f"{answer.calls:,} {'call' if answer.calls == 1 else 'calls'}: {_sum(answer)}.")
+    for line in _doubts(answer):
+        console.print(f"[dim]{line}[/]")
+    for note in answer.notes:
+        output.err().print(f"[dim]{escape(wording.one_line(note))}[/]")
+
+
+def _sum(answer: ReplayAnswer) -> str:
+    parts = [
+        f"{number:,} that had been {_WORDS[was]} would be [{_COLOURS[would]}]{_WORDS[would]}[/]"
+        for was in _WORDS
+        for would in _WORDS
+        if was != would and (number := answer.outcomes[was][would])
+    ]
+    return ", ".join(parts) if parts else "nothing would change"
+
+
+def _doubts(answer: ReplayAnswer) -> list[str]:
+    lines = [
+        (
+            answer.depend_on_links,
+            "depend on where links led, which nobody knows now: judged as if there were none.",
+        ),
+        (answer.depend_on_hooks, "would be put to a hook too, whose word nobody knows."),
+        (answer.gone, "calls more are gone, with their session or to an archive, and were not judged."),
+    ]
+    told = [f"{number:,} {text}" for number, text in lines if number]
+    return told if answer.complete else [*told, "There are older calls: --limit."]
+
+
+def _call(call: ChangedCall) -> str:
+    name = f"{call.mcp_server_name} {call.name}" if call.mcp_server_name else call.name
+    mark = " [dim](links?)[/]" if call.depends_on_links else ""
+    return f"{escape(wording.one_line(f'{name} {call.summary}'))}{mark}\n[dim]{call.session_id} {call.event_id}[/]"
+
+
+def _why(call: ChangedCall) -> str:
+    rule = f"{call.rule} ({call.layer}): " if call.rule else ""
+    return escape(wording.one_line(f"{rule}{call.reason}"))
+
+
+def _coloured(outcome: str) -> str:
+    return f"[{_COLOURS[outcome]}]{outcome}[/]"

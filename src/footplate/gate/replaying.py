@@ -1,0 +1,95 @@
+"""What rules would have said of a call that was made: pure, because the place that it was made in is gone.
+
+Where links led is not known any more. So a call is judged as if there were none, and once more as if nothing were
+known of them: where the two differ, it is said that it depends on them. Hooks are not asked again.
+"""
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from footplate.domain import mcp
+from footplate.domain.agents import resolve
+from footplate.domain.hooks import HookEvent
+from footplate.domain.json import JsonObject
+from footplate.domain.permissions import TOOL_NAMES, Decision, Layer, Outcome
+from footplate.domain.replays import SessionRules, StoredCall
+from footplate.gate import door
+from footplate.gate.calls import decide
+from footplate.gate.errors import InvalidRule
+from footplate.gate.hooks import Hook
+from footplate.gate.places import NoLinks, Place
+
+_TREES: Final = "/workspaces/"
+"""What stands before the organisation and the session in the path of a session's tree."""
+_NOWHERE: Final = "/workspace"
+_HOME: Final = "/nonexistent"
+
+
+class _Unknown:
+    def real(self, path: str) -> str | None:
+        del path
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    would: Decision
+    depends_on_links: bool = False
+    hook: str | None = None
+    """A hook that would be asked too, and whose word nobody knows."""
+
+
+class Replay:
+    """Proposed rules in the place of a layer's, for calls of many sessions. Raises `InvalidRule`."""
+
+    def __init__(self, layer: Layer, permissions: JsonObject) -> None:
+        self._layer = layer
+        self._permissions = permissions
+        self._read: dict[str, door.InForce] = {}
+        door.in_force([(layer, permissions)], resolve({}, {}, default_harness=""), None)
+
+    def judge(self, organisation: str, call: StoredCall, rules: SessionRules) -> Replayed:
+        """Its input is known."""
+        given = call.input or {}
+        try:
+            force = self._force(call.session_id, rules)
+        except InvalidRule as error:
+            return Replayed(Decision(Outcome.DENY, f"A rule that is in force cannot be read. {error.message}"))
+        tool = call.name if call.server is None else mcp.model_name(call.server, call.name)
+        root = _root(given, organisation, call.session_id)
+        said = [
+            force.settled(
+                decide(force.policy, tool, given, Place(root=root, home=_HOME, links=links)),
+                server_s=call.server is not None,
+            )
+            for links in (NoLinks(), _Unknown())
+        ]
+        hook = _hook(force.hooks.get(HookEvent.BEFORE_TOOL, ()), tool) if said[0].outcome is not Outcome.DENY else None
+        return Replayed(said[0], said[0].outcome is not said[1].outcome, hook)
+
+    def _force(self, session_id: str, rules: SessionRules) -> door.InForce:
+        if session_id not in self._read:
+            config = resolve(
+                {**rules.agent, **({"permissions": {}} if self._layer is Layer.AGENT else {})}, {}, default_harness=""
+            )
+            kept = [each for each in rules.layers if each[0] is not self._layer]
+            self._read[session_id] = door.in_force([*kept, (self._layer, self._permissions)], config, None)
+        return self._read[session_id]
+
+
+def _hook(hooks: Sequence[Hook], tool: str) -> str | None:
+    name = TOOL_NAMES.get(tool, tool)
+    return next((hook.name for hook in hooks if hook.concerns(name)), None)
+
+
+def _root(given: JsonObject, organisation: str, session_id: str) -> str:
+    """The session's tree, as far as the call names it: its path has the session's id in it."""
+    mark = f"{_TREES}{organisation}/{session_id}"
+    for value in given.values():
+        before, found, _ = value.partition(mark) if isinstance(value, str) else ("", "", "")
+        if found:
+            start = before[max((before.rfind(each) for each in " \t\n'\"=:;<>|&("), default=-1) + 1 :]
+            return posixpath.normpath(start + mark) if start.startswith("/") or not start else _NOWHERE
+    return _NOWHERE

@@ -1,0 +1,74 @@
+"""Calls that were made and the rules of their sessions, for whoever tries other rules on them. Read-only."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from footplate.domain.json import JsonObject
+from footplate.domain.permissions import Layer, Outcome
+from footplate.domain.principals import Principal
+from footplate.domain.replays import CallFilter, SessionRules, StoredCall
+from footplate.store.database import Database
+from footplate.store.objects import Objects
+from footplate.store.records import Row
+
+
+async def calls(
+    database: Database,
+    objects: Objects,
+    organisation: str,
+    where: CallFilter,
+    *,
+    limit: int,
+    after: tuple[datetime, str] | None,
+) -> list[StoredCall]:
+    filters = (where.session_id, where.project_id, where.since, where.until)
+    rows = await database.fetch("calls", organisation, *filters, *(after or (None, None)), limit)
+    return [_call(row, await _body(row, objects)) for row in rows]
+
+
+async def _body(row: Row, objects: Objects) -> JsonObject | None:
+    if row["object_key"] is None:
+        body: JsonObject | None = row["body"]
+        return body
+    whole = await objects.load(row["object_key"])
+    return whole if isinstance(whole, dict) else None
+
+
+def _call(row: Row, body: JsonObject | None) -> StoredCall:
+    server, name = _named(row["tool"], body)
+    given = None if body is None else body.get("input")
+    return StoredCall(
+        id=row["id"],
+        created_at=row["created_at"],
+        session_id=row["session"],
+        turn_id=row["turn"],
+        event_id=row["event"],
+        was=Outcome(row["outcome"]),
+        name=name,
+        server=server,
+        input=given if isinstance(given, dict) else None,
+    )
+
+
+def _named(tool: str, body: JsonObject | None) -> tuple[str | None, str]:
+    """The trail has a server's tool as `server/tool`; the call itself has the two apart."""
+    if body is None:
+        server, slash, name = tool.rpartition("/")
+        return (server, name) if slash else (None, name)
+    server_s = body.get("mcp_server_name")
+    return (None if server_s is None else str(server_s)), str(body.get("name"))
+
+
+async def rules_of(database: Database, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
+    rows = await database.fetch("rules_of_sessions", [*session_ids], principal.organisation)
+    return {
+        row["id"]: SessionRules(
+            agent=row["agent"],
+            layers=[
+                (Layer.ORGANISATION, row["organisation"] or {}),
+                *((Layer.PROJECT, permissions) for permissions in row["projects"]),
+                (Layer.SESSION, row["session"]),
+            ],
+        )
+        for row in rows
+    }
