@@ -39,6 +39,7 @@ BODY_IDS: Final = {
     "project_ids": "project_id",
     "workspace_id": "workspace_id",
     "file_id": "file_id",
+    "session_id": "session_id",
 }
 """Fields of request bodies that name something else, and what they name."""
 INSTEAD: Final = ("project_ids", "workspace_id")

@@ -20,7 +20,8 @@ def create(
     name: Annotated[str, typer.Option(help="What the key is for; shown in the audit trail.")],
     organisation: Annotated[str, typer.Option(help="The organisation it belongs to; made if it is new.")] = "default",
     role: Annotated[
-        list[str] | None, typer.Option(help="A role of the key, `member` if none is given. May be repeated.")
+        list[str] | None,
+        typer.Option(help="A role, `member` if none is given; `policy_admin` may write rules. May be repeated."),
     ] = None,
 ) -> None:
     """Create a key and print its secret, which is stored only as a hash and never shown again."""

@@ -107,11 +107,16 @@ async def test_rules_of_a_claude_settings_file(http: httpx2.AsyncClient) -> None
     assert "at character" in message
 
 
-async def _made(api: Api, http: httpx2.AsyncClient, *commands: str) -> str:
-    cloud = {"name": "e", "config": {"type": "cloud", "networking": {"type": "unrestricted"}}}
-    environment = (await http.post("/v1/environments", json=cloud)).json()
+async def _session(http: httpx2.AsyncClient) -> dict[str, Any]:
+    known = (await http.get("/v1/environments")).json()["data"]
+    environment = known[0] if known else (await http.post("/v1/environments", json={"name": "e"})).json()
     chosen = {"agent": (await create(http))["id"], "environment_id": environment["id"]}
-    session = (await http.post("/v1/sessions", json=chosen)).json()
+    made: dict[str, Any] = (await http.post("/v1/sessions", json=chosen)).json()
+    return made
+
+
+async def _made(api: Api, http: httpx2.AsyncClient, *commands: str) -> str:
+    session = await _session(http)
     api.world.calls["org_a"] = [
         StoredCall(
             id=f"audt_{number}",
@@ -154,8 +159,13 @@ async def test_a_replay_is_paged_and_narrowed(api: Api, http: httpx2.AsyncClient
     assert (await http.post("/v1/policies/replay", json=late)).json()["calls"] == 2
     for wrong in (5, "noon"):
         assert (await refused(http, "/v1/policies/replay", {**late, "since": wrong}))[0] == "since"
-    other = {"permissions": {"deny": ["Bash"]}, "session_id": "sesn_none"}
-    assert (await http.post("/v1/policies/replay", json=other)).json()["calls"] == 0
+    other = (await _session(http))["id"]
+    narrowed = {"permissions": {"deny": ["Bash"]}, "session_id": other}
+    assert (await http.post("/v1/policies/replay", json=narrowed)).json()["calls"] == 0
+    for name, foreign in (("session_id", "sesn_none"), ("project_id", "proj_none")):
+        assert (await http.post("/v1/policies/replay", json={"permissions": {}, name: foreign})).status_code == 404
+    async with client_of(api.app, "secret-b") as stranger:
+        assert (await stranger.post("/v1/policies/replay", json=narrowed)).status_code == 404
     field, _ = await refused(http, "/v1/policies/replay", {"permissions": {"deny": ["Bash("]}})
     assert field == "permissions.deny.0"
 

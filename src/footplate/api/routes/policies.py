@@ -65,6 +65,10 @@ async def replay_policy(request: Request, principal: Asking) -> Response:
     body, _ = await read_body(request, PolicyReplay)
     cursor = cursors.read_row(_CALLS, body.page, "desc")
     reads = services_of(request).reads
+    if body.session_id is not None:
+        await reads.session(principal, body.session_id)
+    if body.project_id is not None:
+        await reads.project(principal, body.project_id)
     after = cursor.place if cursor else None
     rows = await reads.calls(principal, body.where, limit=body.limit + 1, after=after)
     kept, around = cursors.cut(_CALLS, rows, _place, limit=body.limit, order="desc", cursor=cursor)
