@@ -75,6 +75,9 @@ class TurnLog(Protocol):
 class Answers(Protocol):
     """People's words on calls that a running turn holds, because what made them cannot be put away and go on later."""
 
+    async def wanted(self, use: Event) -> None:
+        """Whoever is to hear that a person is asked does, by this event."""
+
     async def given(self, event_id: str) -> Event | None:
         """What was said of the call that this event asks about."""
 

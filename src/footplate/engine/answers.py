@@ -2,15 +2,20 @@
 
 from footplate.domain.events import Event
 from footplate.domain.running import Claim, LiveTurn, TurnStore
+from footplate.engine.moments import Moments
 
 
 class HeldAnswers:
     """Of one turn."""
 
-    def __init__(self, turns: TurnStore, claim: Claim, live: LiveTurn) -> None:
+    def __init__(self, turns: TurnStore, claim: Claim, live: LiveTurn, moments: Moments) -> None:
         self._turns = turns
         self._claim = claim
         self._live = live
+        self._moments = moments
+
+    async def wanted(self, use: Event) -> None:
+        await self._moments.asked([str(use.body.get("name"))])
 
     async def given(self, event_id: str) -> Event | None:
         return await self._turns.answer(self._claim, event_id)

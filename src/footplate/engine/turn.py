@@ -292,7 +292,7 @@ class _Turn:
             interrupt=self._controls.interrupt,
             handover=self._parts.stopping,
             take_steering=self._controls.take_steering,
-            answers=HeldAnswers(self._parts.turns, claim, self._live),
+            answers=HeldAnswers(self._parts.turns, claim, self._live, moments),
             resolve=moments.resolve,
             resolve_steering=moments.resolve_steering,
             context=claim.context,

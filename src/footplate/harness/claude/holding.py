@@ -45,6 +45,7 @@ class Holding:
         """What stands, once somebody has said it or nobody can any more."""
         assert self._answers is not None
         self._held.add(use.id)
+        await self._answers.wanted(use)
         until = time.monotonic() + self._seconds
         while (reason := self._why_not(until)) is None:
             if (word := await self._given(use)) is not None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -33,16 +33,21 @@ ASK = CustomTool(name="ask", description="Ask the person.", input_schema={"type"
 class MemoryAnswers:
     """As the store's, of a log in memory."""
 
-    log: MemoryLog
+    log: Callable[[], MemoryLog]
+    heard: list[str] = field(default_factory=list)
+    """Of which asks somebody was told."""
+
+    async def wanted(self, use: Event) -> None:
+        self.heard.append(use.id)
 
     async def given(self, event_id: str) -> Event | None:
-        said = (event for event in self.log.events if event.type == ev.USER_TOOL_CONFIRMATION)
+        said = (event for event in self.log().events if event.type == ev.USER_TOOL_CONFIRMATION)
         return next((event for event in said if event.body["tool_use_id"] == event_id), None)
 
     async def close(self, event_id: str, reason: str) -> Event:
         if (word := await self.given(event_id)) is None:
             body: JsonObject = {"tool_use_id": event_id, "result": "deny", "deny_message": reason}
-            self.log.events.append(word := Event(ev.USER_TOOL_CONFIRMATION, body))
+            self.log().events.append(word := Event(ev.USER_TOOL_CONFIRMATION, body))
         return word
 
 
@@ -70,6 +75,9 @@ class Desk:
     custom_tools: tuple[CustomTool, ...] = ()
     subagents: tuple[Subagent, ...] = ()
     max_iterations: int = CONFIG.max_iterations
+
+    def __post_init__(self) -> None:
+        self.answers = MemoryAnswers(lambda: self.log)
 
     def open(self, host: str = "host") -> GuardedEnvironment:
         """On a machine of this name: another has another home and another working directory."""
@@ -163,7 +171,7 @@ class Desk:
             keep=keep,
             endpoints={"anthropic": Endpoint("a-token", self.model.url)},
             brought=self.brought,
-            answers=MemoryAnswers(self.log),
+            answers=self.answers,
         )
 
     def confirm(self, event_id: str, result: str, **more: Json) -> None:

@@ -81,7 +81,7 @@ async def going(desk: Desk, script: str) -> AsyncIterator[tuple["asyncio.Task[ob
 
 async def test_an_allowed_call_is_made_where_it_was_asked(desk: Desk) -> None:
     async with going(desk, "ask") as (task, (use,)):
-        assert ran(desk) == []
+        assert (ran(desk), desk.answers.heard) == ([], [use.id])
         (thread_id,) = thread_ids(desk)
         assert use.body[threads.THREAD_ID] == thread_id
         waits = of(desk, None)[-1]
@@ -121,7 +121,7 @@ async def test_nobody_is_waited_for_longer_than_the_hold(desk: Desk) -> None:
     outcome = await desk.turn("Go. [[script:ask]]")
     assert outcome.text == "It looked."
     (use,) = uses(desk)
-    word = await desk.context(desk.open()).answers.given(use.id)  # type: ignore[union-attr]
+    word = await desk.answers.given(use.id)
     assert word is not None
     assert "Nobody answered within 0.2 seconds" in str(word.body["deny_message"])
     assert "done by the agent that asked it" in results(desk)[0]
