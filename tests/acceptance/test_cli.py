@@ -203,6 +203,26 @@ async def _replayed(cell: Cell, session_id: str) -> None:
     assert (await cell.run("policy", "replay", "--rules", "none.json")).code == 1
 
 
+async def test_the_organisation_s_rules_are_written_and_shown(cell: Cell, client: AsyncFootplate) -> None:
+    rules = cell.home / "organisation.json"
+    hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": "true", "timeout": 5}]}
+    rules.write_text(json.dumps({"permissions": {"deny": ["Bash(never *)"]}, "hooks": {"PreToolUse": [hook]}}))
+    try:
+        written = await _json(cell, "policy", "policy", "set", "--rules", str(rules))
+        assert written["permissions"]["deny"] == ["Bash(never *)"]
+        termed = await _json(cell, "policy", "policy", "set", "--expires", "60", "--two-people")
+        assert termed["permissions"] == written["permissions"]
+        assert (termed["approvals"]["expires_after_seconds"], termed["approvals"]["two_people"]) == (60, True)
+        assert await _json(cell, "policy", "policy", "show") == termed
+        shown = await cell.run("policy", "show")
+        for words in ("deny", "Bash(never *)", "PreToolUse Bash: true", "after 60 s without an answer: deny"):
+            assert words in shown.out
+    finally:
+        await client.policies.update(permissions={}, approvals={})
+    assert "has no rules" in (await cell.run("policy", "show")).out
+    assert (await cell.run("policy", "set", "--none", "--rules", str(rules))).code == 2
+
+
 async def test_a_command_is_explained_without_a_server(cell: Cell) -> None:
     explained = await _json(cell, "policy-explain", "policy", "explain", "ls | env rm x")
     assert explained["outcome"] == "ask"

@@ -1,4 +1,4 @@
-"""`footplate policy`: try rules on a command, without a server, and on what was done already."""
+"""`footplate policy`: the organisation's rules; and rules tried on a command, or on what was done already."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -27,12 +27,44 @@ Rules = Annotated[
     ),
 ]
 
-app = typer.Typer(help="Try permission rules.", no_args_is_help=True, cls=Grouped)
+app = typer.Typer(help="Permission rules: the organisation's, and rules to try.", no_args_is_help=True, cls=Grouped)
 
 
 @app.callback()
 def group() -> None:
-    """Try permission rules."""
+    """Permission rules: the organisation's, and rules to try."""
+
+
+@app.command()
+def show(as_json: options.Json = False, profile: options.Profile = None) -> None:
+    """Show the organisation's rules and hooks, and its terms for those who are asked."""
+    from footplate.cli import ruling
+
+    ruling.show(as_json=as_json, profile=profile)
+
+
+@app.command("set")
+def write(
+    rules: Rules = None,
+    none: Annotated[bool, typer.Option("--none", help="No rules at all.")] = False,
+    expires: Annotated[
+        int | None, typer.Option(metavar="SECONDS", min=1, help="How long an ask waits; then it is answered.")
+    ] = None,
+    role: Annotated[str | None, typer.Option(help="The role of a key that may answer.")] = None,
+    two_people: Annotated[
+        bool | None, typer.Option("--two-people/--one-person", help="May who asked for the work answer?")
+    ] = None,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
+    """Write the organisation's rules, in the place of those that it has. Takes the role admin or policy_admin."""
+    from footplate.cli import ruling
+
+    if none and rules:
+        raise typer.BadParameter("either rules or none", param_hint="--none")
+    terms = {"expires_after_seconds": expires, "role": role, "two_people": two_people}
+    changed = {name: value for name, value in terms.items() if value is not None}
+    ruling.write(rules, changed, none=none, as_json=as_json, profile=profile)
 
 
 @app.command()

@@ -1,27 +1,22 @@
 """What `footplate policy replay` does: proposed rules over stored calls, page by page, and what would have changed."""
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from footplate.cli import output, wording
+from footplate.cli import output, rule_files, wording
 from footplate.cli.answers import ReplayAnswer
 from footplate.cli.connection import talk
-from footplate.cli.explaining import refuse
 from footplate.cli.profiles import Server
 from footplate.cli.views import print_json
 from footplate.client import AsyncFootplate, ChangedCall
-from footplate.domain.errors import FootplateError, InvalidRequest
 
 _PAGE: Final = 1000
-_USUAL: Final = (Path(".claude/settings.json"), Path(".claude/settings.local.json"))
-_LISTS: Final = ("deny", "ask", "allow")
 _WORDS: Final = {"allow": "allowed", "ask": "asked", "deny": "denied"}
 _COLOURS: Final = {"allow": "green", "ask": "yellow", "deny": "red"}
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -40,19 +35,10 @@ def replay(
     profile: str | None,
 ) -> None:
     asked = {"layer": layer, "session_id": session, "project_id": project, "since": _moment(since)}
-    try:
-        settings = _settings(files)
-    except FootplateError as error:
-        refuse(error, as_json=as_json)
-        raise typer.Exit(output.Exit.FAILED) from None
+    settings = rule_files.chosen(files, as_json=as_json)
 
     async def work(client: AsyncFootplate, _server: Server) -> ReplayAnswer:
-        proposed: dict[str, Any] = {}
-        notes: list[str] = []
-        for one in settings:
-            found = await client.policies.read(one)
-            notes += found.notes
-            _add(proposed, found.permissions)
+        proposed, notes = await rule_files.imported(client, settings)
         answer = ReplayAnswer(notes=notes)
         async for page in client.policies.replay(proposed, limit=min(limit, _PAGE), **asked):
             answer.add(page, shown)
@@ -66,31 +52,6 @@ def replay(
         print_json(answer.model_dump(mode="json"))
     else:
         _print(answer)
-
-
-def _settings(files: Sequence[Path] | None) -> list[dict[str, Any]]:
-    chosen = list(files) if files else [path for path in _USUAL if path.exists()]
-    if not chosen:
-        raise InvalidRequest("There are no rules to try.", help_text="Name a file with --rules.")
-    return [_read(path) for path in chosen]
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidRequest(f"{path} cannot be read: {error}.", help_text="Name another with --rules.") from None
-    if not isinstance(content, dict):
-        raise InvalidRequest(f"{path} holds no object.", help_text='It is {"permissions": {"deny": [], "allow": []}}.')
-    return content
-
-
-def _add(proposed: dict[str, Any], more: dict[str, Any]) -> None:
-    """One file's rules and hooks to another's: all of them are obeyed."""
-    for name in _LISTS:
-        proposed.setdefault(name, []).extend(more.get(name) or [])
-    for event, groups in (more.get("hooks") or {}).items():
-        proposed.setdefault("hooks", {}).setdefault(event, []).extend(groups)
 
 
 def _moment(text: str | None) -> str | None:

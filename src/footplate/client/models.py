@@ -113,6 +113,16 @@ class AuditVerification(Answer):
     faults: list[str]
 
 
+class Policy(Answer):
+    """An organisation's rules and hooks, and its terms for those who are asked."""
+
+    layer: str
+    permissions: dict[str, Any]
+    approvals: dict[str, Any]
+    updated_by: str | None = None
+    updated_at: datetime | None = None
+
+
 class ImportedRules(Answer):
     """What a settings file says, as it would be written here, and what was left out of it."""
 

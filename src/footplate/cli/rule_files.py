@@ -1,0 +1,58 @@
+"""Rules in files, as people have them: `.claude/settings.json` and its like, read by the server, which knows them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from footplate.cli import output
+from footplate.cli.explaining import refuse
+from footplate.client import AsyncFootplate
+from footplate.domain.errors import FootplateError, InvalidRequest
+
+_USUAL: Final = (Path(".claude/settings.json"), Path(".claude/settings.local.json"))
+_LISTS: Final = ("deny", "ask", "allow")
+
+
+def chosen(files: Sequence[Path] | None, *, as_json: bool) -> list[dict[str, Any]]:
+    """The content of the files that were named, or else of those that the directory has. What cannot be read is told,
+    and ends the command.
+    """
+    try:
+        found = list(files) if files else [path for path in _USUAL if path.exists()]
+        if not found:
+            raise InvalidRequest("There are no rules here.", help_text="Name a file with --rules.")
+        return [_read(path) for path in found]
+    except FootplateError as error:
+        refuse(error, as_json=as_json)
+        raise typer.Exit(output.Exit.FAILED) from None
+
+
+async def imported(client: AsyncFootplate, settings: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+    """All of their rules and hooks together, and what was left out."""
+    rules: dict[str, Any] = {}
+    notes: list[str] = []
+    for one in settings:
+        found = await client.policies.read(one)
+        notes += found.notes
+        _add(rules, found.permissions)
+    return rules, notes
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(f"{path} cannot be read: {error}.", help_text="Name another with --rules.") from None
+    if not isinstance(content, dict):
+        raise InvalidRequest(f"{path} holds no object.", help_text='It is {"permissions": {"deny": [], "allow": []}}.')
+    return content
+
+
+def _add(rules: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for name in _LISTS:
+        rules.setdefault(name, []).extend(more.get(name) or [])
+    for event, groups in (more.get("hooks") or {}).items():
+        rules.setdefault("hooks", {}).setdefault(event, []).extend(groups)
