@@ -9,7 +9,7 @@ from typing import Final
 from footplate.domain import audit
 from footplate.domain.audit import AuditEntry
 from footplate.domain.hooks import FAIL_CLOSED, Heard, HookAccess
-from footplate.domain.json import Json, JsonObject
+from footplate.domain.json import JsonObject
 from footplate.domain.permissions import Decision, Outcome
 from footplate.domain.ports import Environment
 from footplate.domain.running import HookRecords
@@ -159,24 +159,12 @@ class Asker:
 def _noted(word: Word) -> JsonObject:
     """What a Python hook wants to have in the audit trail."""
     note = word.answer.get("audit")
-    text = words.clean(str(note))
-    return {} if note is None else {"audit": _plain(note) if len(text) <= _MOST_NOTED else text[:_MOST_NOTED]}
-
-
-def _plain(value: Json) -> Json:
-    """What the trail can hold: an input may have any text in it."""
-    match value:
-        case str():
-            return words.clean(value)
-        case list():
-            return [_plain(each) for each in value]
-        case dict():
-            return {words.clean(name): _plain(each) for name, each in value.items()}
-    return value
+    text = str(note)
+    return {} if note is None else {"audit": note if len(text) <= _MOST_NOTED else text[:_MOST_NOTED]}
 
 
 def _count(word: Word) -> None:
     counted = word.answer.get("metrics")
     for name, number in [*counted.items()][:_MOST_COUNTED] if isinstance(counted, dict) else []:
         if isinstance(number, int | float) and number >= 0:
-            metrics.HOOK_COUNTS.labels(metrics.COUNTED(words.clean(name)[:100])).inc(number)
+            metrics.HOOK_COUNTS.labels(metrics.COUNTED(name[:100])).inc(number)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from footplate.domain.hooks import FAIL_CLOSED, Heard, HookEvent
-from footplate.domain.json import Json
+from footplate.domain.json import Json, clean_object, clean_text
 from footplate.domain.permissions import Decision, Outcome
 from footplate.gate.hooks import Hook
 
@@ -39,12 +39,14 @@ class Word:
 
 
 def read(printed: bytes) -> Word:
-    """Words for people are no answer, as in Claude Code."""
+    """Words for people are no answer, as in Claude Code. A hook may say anything: what comes out can be stored."""
     if len(printed) > LONGEST_ANSWER:
         return Word(failure=TOO_MUCH)
     try:
         text = printed.decode().strip()
-        return Word(answer=json.loads(text, parse_constant=_refuse)) if text.startswith("{") else Word(text=text)
+        if not text.startswith("{"):
+            return Word(text=clean_text(text))
+        return Word(answer=clean_object(json.loads(text, parse_constant=_refuse)))
     except (ValueError, RecursionError):
         return Word(failure=f"What it printed is no answer: {printed[:20]!r}.")
 
@@ -75,7 +77,7 @@ def decision(hook: Hook, word: Word) -> Decision | None:
         outcome, reason = Outcome.DENY, f"What it printed is no answer: {said[:40]!r}."
     if outcome is not Outcome.DENY and _changes(word):
         outcome, reason = Outcome.DENY, "It wants another input for the call, and hooks cannot change one here."
-    return Decision(outcome, clean(reason)[:_MOST_SAID], layer=hook.layer, hook=hook.name)
+    return Decision(outcome, reason[:_MOST_SAID], layer=hook.layer, hook=hook.name)
 
 
 def _changes(word: Word) -> bool:
@@ -88,19 +90,19 @@ def heard(hook: Hook, word: Word) -> Heard:
     """At any other moment."""
     named = f"a hook of the {hook.layer.label} ({hook.name})"
     if word.failure is not None:
-        failure = f"{named} failed: {clean(word.failure)[:_MOST_SAID]}"
+        failure = f"{named} failed: {word.failure[:_MOST_SAID]}"
         if hook.event in FAIL_CLOSED:
             return Heard(f"{failure} Until it answers, nothing passes it.")
         return Heard(told=(f"{failure[0].upper()}{failure[1:]}",) if hook.event is HookEvent.AFTER_TOOL else ())
     said, reason = _said(word)
     block = None
     if said is not None and _WORDS.get(said, Outcome.DENY) is Outcome.DENY:
-        block = clean(reason)[:_MOST_SAID] or "It said no, and not why."
+        block = reason[:_MOST_SAID] or "It said no, and not why."
     own = word.answer.get("hookSpecificOutput")
     context = own.get("additionalContext") if isinstance(own, dict) else None
     if context is None and hook.event is HookEvent.PROMPT:
         context = word.text
-    return Heard(block, (clean(str(context))[:_MOST_CONTEXT],) if context else ())
+    return Heard(block, (str(context)[:_MOST_CONTEXT],) if context else ())
 
 
 def _said(word: Word) -> tuple[str | None, str]:
@@ -114,8 +116,3 @@ def _said(word: Word) -> tuple[str | None, str]:
         return str(own["permissionDecision"]), str(own.get("permissionDecisionReason") or "")
     said = answer.get("decision")
     return (None if said is None else str(said)), str(answer.get("reason") or "")
-
-
-def clean(text: str) -> str:
-    """What the log can hold: a hook may say anything."""
-    return text.encode(errors="replace").decode().replace("\0", "�").strip()

@@ -6,7 +6,7 @@ Its memory is the environment's to limit, as that of every command there.
 import json
 from typing import Final
 
-from footplate.domain.json import JsonObject
+from footplate.domain.json import JsonObject, clean_text
 from footplate.domain.ports import CommandResult, Environment
 from footplate.gate.hooks import Hook
 from footplate.gate.words import TOO_MUCH, Word, read
@@ -37,4 +37,4 @@ def word_of(hook: Hook, result: CommandResult) -> Word:
 
 
 def _text(printed: bytes) -> str:
-    return printed.decode(errors="replace").strip()[:_MOST_SAID]
+    return clean_text(printed.decode(errors="replace").strip()[:_MOST_SAID])

@@ -1,7 +1,8 @@
 """A Python entry point, in a process of its own: one that hangs, eats memory or dies harms nobody else's turn.
 
 The operator installed it, and it is trusted as the worker is. It gets none of the worker's variables all the same: what
-it needs comes from its own configuration.
+it needs comes from its own configuration. It is asked and answers by files and not by pipes: whatever it leaves running
+may hold them open, and nobody waits for that.
 """
 
 import asyncio
@@ -10,21 +11,21 @@ import json
 import os
 import signal
 import sys
+import tempfile
+import time
+from collections.abc import Sequence
 from importlib.metadata import entry_points
-from typing import Final
+from typing import IO, Final
 
 from footplate.domain.hooks import HookAccess
-from footplate.domain.json import JsonObject
+from footplate.domain.json import JsonObject, clean_text
 from footplate.gate.hooks import GROUP, Hook
 from footplate.gate.words import LONGEST_ANSWER, TOO_MUCH, Word, read_json
 
 _MAIN: Final = "footplate.gate.askers.child_main"
 _HANDED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH", "TZ")
 _MOST_SAID: Final = 2000
-
-
-class _TooMuch(Exception):
-    pass
+_LOOKS_EVERY: Final = 0.05
 
 
 def installed() -> list[str]:
@@ -34,55 +35,51 @@ def installed() -> list[str]:
 async def ask(hook: Hook, told: JsonObject, access: HookAccess) -> Word:
     given = {"name": hook.what, "told": told, "options": hook.options}
     limits = {"memory": access.memory, "seconds": int(hook.seconds) + 1}
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", _MAIN, json.dumps(limits)),
-        cwd="/",
-        env={name: os.environ[name] for name in _HANDED_ON if name in os.environ},
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(hook.seconds):
-            answer, said = await _spoken(process, json.dumps(given).encode())
+    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as said:
+        asked.write(json.dumps(given).encode())
+        asked.seek(0)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", _MAIN, json.dumps(limits)),
+            cwd="/",
+            env={name: os.environ[name] for name in _HANDED_ON if name in os.environ},
+            stdin=asked,
+            stdout=answer,
+            stderr=said,
+            start_new_session=True,
+        )
+        try:
+            failure = await _ended(process, hook.seconds, (answer, said))
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
             code = await process.wait()
-    except TimeoutError:
-        return Word(failure=f"It did not answer within {hook.seconds:g} s.")
-    except _TooMuch:
-        return Word(failure=TOO_MUCH)
-    finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-    if code < 0:
-        return Word(failure=f"It was ended by {signal.Signals(-code).name} before it answered.")
-    if code != 0:
-        return Word(failure=f"It failed. {said.decode(errors='replace').strip()[-_MOST_SAID:]}".strip())
-    return read_json(answer)
+        if failure is not None:
+            return Word(failure=failure)
+        if code < 0:
+            return Word(failure=f"It was ended by {signal.Signals(-code).name} before it answered.")
+        if code != 0:
+            last_words = clean_text(_read(said).decode(errors="replace").strip()[-_MOST_SAID:])
+            return Word(failure=f"It failed. {last_words}".strip())
+        return read_json(_read(answer))
 
 
-async def _spoken(process: asyncio.subprocess.Process, given: bytes) -> tuple[bytes, bytes]:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    reading = asyncio.gather(_bounded(process.stdout), _bounded(process.stderr))
+async def _ended(process: asyncio.subprocess.Process, seconds: float, outputs: Sequence[IO[bytes]]) -> str | None:
+    """Returns when it has ended by itself, or why it is not waited for any longer."""
+    ending = asyncio.ensure_future(process.wait())
+    deadline = time.monotonic() + seconds
     try:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            process.stdin.write(given)
-            await process.stdin.drain()
-        process.stdin.close()
-        answer, said = await reading
+        while not ending.done():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return f"It did not answer within {seconds:g} s."
+            await asyncio.wait({ending}, timeout=min(left, _LOOKS_EVERY))
+            if any(os.fstat(output.fileno()).st_size > LONGEST_ANSWER for output in outputs):
+                return TOO_MUCH
     finally:
-        reading.cancel()
-    return answer, said
+        ending.cancel()
+    return None
 
 
-async def _bounded(stream: asyncio.StreamReader) -> bytes:
-    data = bytearray()
-    while piece := await stream.read(1 << 16):
-        data += piece
-        if len(data) > LONGEST_ANSWER:
-            raise _TooMuch
-    return bytes(data)
+def _read(output: IO[bytes]) -> bytes:
+    output.seek(0)
+    return output.read(LONGEST_ANSWER + 1)
