@@ -3,6 +3,7 @@
 Total: whatever the text is, there is an answer. Parts are judged one by one; the strictest of them decides.
 """
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ _LOOK_ONLY: Final = frozenset(
     {"ls", "file", "stat", "which", "readlink", "realpath", "test", "[", "du", "cd", "type", "command", "find"}
 )
 _FORBIDDING: Final = (Outcome.DENY, Outcome.ASK)
+_QUOTED: Final = re.compile(r"[ \t\n'\"\\\0]")
 NOTHING: Final = "There is no command in it."
 
 
@@ -298,7 +300,7 @@ def _canonical(words: Argv) -> str:
 
 
 def _quoted(text: str) -> str:
-    if text and not set(text) & set(" \t\n'\"\\\0"):
+    if text and not _QUOTED.search(text):
         return text
     return shlex.quote(text.replace("\0", "…"))
 

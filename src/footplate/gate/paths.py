@@ -76,11 +76,15 @@ class PathPattern:
 
     def forbids(self, target: Target, place: Place) -> bool:
         """For deny and ask: by either of its names."""
-        return self.covers(target.path, place) or (target.real is not None and self.covers(target.real, place))
+        if self.covers(target.path, place):
+            return True
+        return target.real not in {None, target.path} and self.covers(str(target.real), place)
 
     def permits(self, target: Target, place: Place) -> bool:
         """For allow: by both of its names."""
-        return target.real is not None and self.covers(target.path, place) and self.covers(target.real, place)
+        if target.real is None or not self.covers(target.path, place):
+            return False
+        return target.real == target.path or self.covers(target.real, place)
 
     def may_cover(self, glob: str, place: Place) -> bool:
         """Whether a file that an absolute glob stands for may be covered."""
