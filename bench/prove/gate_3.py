@@ -103,8 +103,9 @@ def _figure(found: Found, fire: Fire, rounds: int, *, quick: bool) -> Figure:
     told = (
         f"{asks} asks ({', '.join(f'{number} `{name}`' for name, number in found.asks.items())}) in {rounds} rounds, "
         f"killed meanwhile: {kills}; {count['allow']} allowed calls, each ran once but {count['unknown']} that were "
-        f"cut off, are said to be so and ran at most once; {count['deny']} denied, none ran; {count['too late']} "
-        f"answers came after their subagent; {count['conflicts refused']} second answers of another kind refused; "
+        f"cut off, are said to be so and ran at most once; {count['deny']} denied, none ran; answers "
+        f"after the end of their subagent: {count['too late']}; second answers of another kind, all refused: "
+        f"{count['conflicts refused']}; "
         "every session went on"
     )
     faults = [*found.faults]
