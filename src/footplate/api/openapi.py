@@ -17,6 +17,7 @@ from footplate.api.wire.forks import SessionFork
 from footplate.api.wire.leaving import SessionMerge, SessionPush
 from footplate.api.wire.permissions import PolicyUpdate, SettingsImport
 from footplate.api.wire.projects import ProjectCreate, ProjectUpdate, WorkspaceCreate, WorkspaceUpdate
+from footplate.api.wire.replays import ReplayRequest
 from footplate.api.wire.sessions import SessionCreate, SessionUpdate
 from footplate.api.wire.transcripts import SessionImport
 
@@ -39,6 +40,7 @@ BODIES: Final[tuple[type[Body], ...]] = (
     WorkspaceUpdate,
     FileResourceParams,
     PolicyUpdate,
+    ReplayRequest,
     SettingsImport,
 )
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {

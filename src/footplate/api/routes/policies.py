@@ -20,7 +20,7 @@ from footplate.api.services import services_of
 from footplate.api.wire import gate_answers, permissions, replays
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.permissions import PolicyUpdate, SettingsImport
-from footplate.api.wire.replays import PolicyReplay
+from footplate.api.wire.replays import ReplayRequest
 from footplate.domain.permissions import Layer, check_writer
 from footplate.domain.replays import SessionRules, StoredCall
 from footplate.domain.services import Unit
@@ -59,10 +59,10 @@ async def import_permissions(request: Request, principal: Asking) -> Response:  
     return reply(permissions.imported(found, body.settings))
 
 
-@router.post("/replay", response_model=gate_answers.PolicyReplay, openapi_extra=takes(body=PolicyReplay))
+@router.post("/replay", response_model=gate_answers.PolicyReplay, openapi_extra=takes(body=ReplayRequest))
 async def replay_policy(request: Request, principal: Asking) -> Response:
     """Newest calls first, a page at a time: each answer has the sums of its own page."""
-    body, _ = await read_body(request, PolicyReplay)
+    body, _ = await read_body(request, ReplayRequest)
     cursor = cursors.read_row(_CALLS, body.page, "desc")
     reads = services_of(request).reads
     if body.session_id is not None:

@@ -28,7 +28,7 @@ When = Annotated[Moment, Strict(False), BeforeValidator(_text)]
 """JSON has no moments of its own."""
 
 
-class PolicyReplay(Body):
+class ReplayRequest(Body):
     """What rules would have said of calls that were made. Nothing is stored, and nothing runs."""
 
     permissions: Permissions
