@@ -125,10 +125,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         prompts = await _no_prompt(run, most=1 if quick else None)
         run.faults += await _still_heard(run) + await _when_asked(run)
     kinds = ", ".join(f"{kind} {number}" for kind, number in run.kinds.items())
+    calls = sum(run.cases.values()) - prompts
     found = (
-        f"{sum(run.cases.values()) - prompts} calls behind hooks that hang, crash, flood, answer garbage, eat memory "
-        f"or are killed (ways: {kinds}), `native` and `claude`: none was made, each was denied within {run.slowest:.1f} s "
-        f"of a turn's beginning (the limit of those that hang is {_SECONDS} s), said why and is in the audit trail; "
+        f"{calls} calls behind hooks that hang, crash, flood, answer garbage, eat memory or are "
+        f"killed (ways: {kinds}), `native` and `claude`: none was made, each was denied within {run.slowest:.1f} s of "
+        f"a turn's beginning (the limit of those that hang is {_SECONDS} s), said why and is in the audit trail; "
         f"{prompts} prompts came to no model behind hooks that fail; hooks that say nothing let all through"
     )
     if run.faults:
