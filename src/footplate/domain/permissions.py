@@ -7,7 +7,7 @@ from enum import IntEnum, StrEnum
 from typing import Final, Protocol
 
 from footplate.domain.errors import Forbidden
-from footplate.domain.json import Json, JsonObject
+from footplate.domain.json import Json, JsonObject, clean_text
 from footplate.domain.principals import Principal
 
 TOOL_NAMES: Final = {
@@ -64,6 +64,10 @@ class Decision:
     layer: Layer | None = None
     hook: str | None = None
     """The hook that decided."""
+
+    def __post_init__(self) -> None:
+        """A reason quotes what a model or a hook said, which may be anything: it can be stored and shown."""
+        object.__setattr__(self, "reason", clean_text(self.reason.replace("\0", "…")))
 
     @property
     def told(self) -> JsonObject | None:

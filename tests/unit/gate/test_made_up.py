@@ -66,6 +66,14 @@ def test_nothing_is_allowed_whose_parts_are_not(seed: int) -> None:
         assert all(map(grammar.writable, truth.writes))
 
 
+@pytest.mark.parametrize("text", ["x=.env; cat $x", "cat .env$x", "rm \ud800", "ls \0", "cat $(id)/.env"])
+def test_what_is_said_of_a_command_can_be_stored(text: str) -> None:
+    verdict = judge(RULES, text, PLACE)
+    for decision in (verdict.decision, *(part.decision for part in verdict.parts)):
+        assert "\0" not in decision.reason
+        decision.reason.encode()
+
+
 @given(st.integers(min_value=0))
 def test_broken_commands_have_an_answer(seed: int) -> None:
     assert judge(RULES, Breaker().make(random.Random(seed)), PLACE).parts
