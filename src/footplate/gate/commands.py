@@ -19,7 +19,7 @@ from footplate.gate.shell import script
 from footplate.gate.shell.deeds import Argv, Concern, Write
 from footplate.gate.shell.parts import Assignment, Redirect, Simple, Stdin
 from footplate.gate.shell.reach import Reach, reach, sets
-from footplate.gate.shell.words import Word
+from footplate.gate.shell.words import UNKNOWN, Word
 from footplate.gate.touching import NOWHERE, Files
 
 _MOST_DIRECTORIES: Final = 8
@@ -155,7 +155,7 @@ class _Judging:
                 return placed.says(f"{placed.rule.text} is for `{_canonical(form)}`{hidden}.")
         for word, writes in _touched(found):
             if (placed := self.files.forbidden(outcome, word, writes=writes)) is not None:
-                return placed.says(f"{placed.rule.text} is for the file {word.text}.")
+                return placed.says(f"{placed.rule.text} is for the file {_plain(word.text)}.")
         return None
 
     def _doubt(self, found: Reach) -> Decision | None:
@@ -250,7 +250,7 @@ class _Judging:
             return Decision(Outcome.ALLOW, "It leads nowhere.")
         for outcome in _FORBIDDING:
             if (placed := self.files.forbidden(outcome, word, writes=writes)) is not None:
-                return placed.says(f"{placed.rule.text} is for the file {word.text}.")
+                return placed.says(f"{placed.rule.text} is for the file {_plain(word.text)}.")
         if (placed := self.files.doubtful(word, writes=writes)) is not None:
             return _ask(f"{_shown(word.text)} may be a file that {placed.rule.text} is for.")
         if self.whole is not None:
@@ -305,8 +305,13 @@ def _quoted(text: str) -> str:
     return shlex.quote(text.replace("\0", "…"))
 
 
+def _plain(text: str) -> str:
+    """What is not known has a mark that no log can hold."""
+    return text.replace(UNKNOWN, "…")[:200]
+
+
 def _shown(text: str) -> str:
-    return f"`{text.replace(chr(0), '…')[:200]}`"
+    return f"`{_plain(text)}`"
 
 
 def _no_rule(found: Reach, files: Files) -> str:

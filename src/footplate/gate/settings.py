@@ -18,7 +18,11 @@ _LARGEST: Final = 1_000_000
 NOTHING_MORE: Final = "Read(./**)"
 """What a file without rules allows: without any rule at all everything would be allowed here."""
 _MODES: Final = ("default", "manual")
-_DENYING: Final = "dontAsk"
+_STRICT: Final = {
+    "dontAsk": "what no rule allows is denied there, and here a person is asked",
+    "plan": "nothing is written there without a question, and here rules allow it",
+}
+"""Modes without which a file would allow more than it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +52,11 @@ def import_settings(text: str, layer: Layer) -> Imported:
                     error.text, error.position, error.problem, help_text=error.help_text, where=where
                 ) from None
     mode = permissions.get("defaultMode")
-    if mode == _DENYING:
+    if isinstance(mode, str) and mode in _STRICT:
         raise InvalidRequest(
-            f"permissions.defaultMode is {_DENYING}: what no rule allows is denied there, and here a person is asked.",
+            f"permissions.defaultMode is {mode}: {_STRICT[mode]}.",
             field="permissions.defaultMode",
-            help_text="Take it out if a person may be asked, or deny by rules what nobody may allow.",
+            help_text="Take it out if that may be so, or say by rules what nobody may allow.",
         )
     if mode is not None and mode not in _MODES:
         notes.append(f"permissions.defaultMode: {mode} is not taken over: what no rule allows is asked")

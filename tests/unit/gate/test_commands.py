@@ -167,6 +167,7 @@ def test_a_decision_says_which_rule_and_why() -> None:
 def test_what_a_glob_or_a_variable_surely_means_is_forbidden() -> None:
     rules = policy("Bash", deny=("Read(./secrets/**)", "Read(.env)"))
     for command in ("cat secrets/*", "head secrets/k*", "F=.env; cat $F", 'F=.env; cat "$F"', "cat secrets/*/x"):
-        assert judge(rules, command, PLACE).decision.outcome is Outcome.DENY, command
+        decision = judge(rules, command, PLACE).decision
+        assert (decision.outcome, "\0" in decision.reason) == (Outcome.DENY, False), command
     for command in ("cat s*", "cat $F", "F=src/a; cat $F"):
         assert judge(rules, command, PLACE).decision.outcome is Outcome.ASK, command

@@ -69,6 +69,7 @@ def test_without_rules_there_is_one_that_makes_asking_the_default() -> None:
     assert "there are no rules" in found.notes[0]
 
 
-def test_a_mode_that_denies_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="dontAsk"):
-        _import({"defaultMode": "dontAsk"})
+@pytest.mark.parametrize("mode", ["dontAsk", "plan"])
+def test_a_mode_that_allows_less_is_refused(mode: str) -> None:
+    with pytest.raises(InvalidRequest, match=mode):
+        _import({"defaultMode": mode})
