@@ -53,7 +53,8 @@ def judge(policy: Policy, search: Search, names: Iterable[str], place: Place) ->
             path = posixpath.join(below.path, name)
             found = Target(path, posixpath.join(below.real or below.path, name))
             if (placed := policy.path(READ, outcome, found, place)) is not None:
+                # Which file it is would tell what the rule keeps from whoever asks.
                 return placed.says(
-                    f"It may also show {path}, which {placed.rule.text} is for: search elsewhere, or more narrowly."
+                    f"It may show a file that {placed.rule.text} is for: search elsewhere, or more narrowly."
                 )
     return None
