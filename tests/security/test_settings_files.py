@@ -1,0 +1,25 @@
+"""The settings files that `just prove gate-8` asks Claude Code and the gate about: many shapes, and no loose words."""
+
+import json
+
+from bench.prove.existing_files.shapes import LOCAL, SETTINGS, shapes
+from bench.prove.gate_8 import WHY_STRICTER
+
+
+def test_there_are_many_shapes_of_permissions_hooks_and_layers() -> None:
+    found = shapes()
+    settings = [shape.settings(SETTINGS) or {} for shape in found]
+    assert len([each for each in settings if "permissions" in each]) >= 6
+    assert len([each for each in settings if "PreToolUse" in each.get("hooks", {})]) >= 3
+    assert any(shape.settings(LOCAL) for shape in found)
+
+
+def test_every_call_can_be_told_by_its_effect_and_from_every_other() -> None:
+    for shape in shapes():
+        inputs = [json.dumps(call.input, sort_keys=True) for call in shape.calls]
+        assert len({*inputs}) == len(inputs), shape.name
+        assert all(bool(call.shows) != bool(call.leaves) for call in shape.calls), shape.name
+
+
+def test_every_reason_is_one_that_is_told_and_is_needed() -> None:
+    assert {call.stricter for shape in shapes() for call in shape.calls} - {""} == set(WHY_STRICTER)
