@@ -8,14 +8,14 @@ batch before.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from footplate.domain import events as ev
 from footplate.domain import ids
 from footplate.domain.events import Event
-from footplate.domain.json import Json, JsonObject
+from footplate.domain.json import Json, JsonObject, clean, clean_object
 from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 
@@ -71,11 +71,12 @@ def seal(previous: str, records: Sequence[str]) -> str:
 
 
 def decisions(new_events: Sequence[Event]) -> list[AuditEntry]:
-    """One for each call that these tell of."""
+    """One for each call that these tell of, as the log has it: a command may hold what no column takes."""
     found = []
-    for event in new_events:
-        if event.type not in ev.TOOL_USES:
+    for given in new_events:
+        if given.type not in ev.TOOL_USES:
             continue
+        event = replace(given, body=clean_object(given.body))
         permission = event.body.get("permission")
         said: Mapping[str, Json] = permission if isinstance(permission, dict) else {}
         content: JsonObject = {name: said[name] for name in ("rule", "reason", "hook") if name in said}
@@ -116,6 +117,7 @@ def answer(word: Event) -> AuditEntry:
 
 def hook(content: JsonObject, *, outcome: str, tool: str | None, layer: str, given: Json) -> AuditEntry:
     """One that was asked. `given`: the input of the call that it was asked about."""
+    content, given = clean_object(content), clean(given)
     return AuditEntry(
         kind="hook",
         outcome=outcome,

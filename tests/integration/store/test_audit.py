@@ -100,6 +100,23 @@ async def test_entries_in_another_order_are_found(cell: Cell) -> None:
     assert await faults(cell, who) != []
 
 
+async def test_what_no_column_takes_is_kept_as_the_log_has_it(cell: Cell) -> None:
+    """A command of the model, and so a reason, may hold NUL and halves of characters."""
+    who, odd = somebody(), "cat a\x00b \ud800"
+    session_id = await cell.session(who, "Go.")
+    claim = await cell.claim(session_id, who)
+    decision = Decision(Outcome.ASK, f"No rule allows {odd}.", None, None)
+    use = events.tool_use(odd, {"command": odd}, call_id="c1", decision=decision)
+    await cell.turns.append(claim, [use])
+    ran = audit.hook({"reason": odd}, outcome="deny", tool="bash", layer="session", given={"command": odd})
+    await HookTrail(cell.database).record(who.organisation, session_id, claim.turn_id, [ran])
+    await Sealing(cell.database).run()
+    assert await faults(cell, who) == []
+    decided, _ = await cell.reads.audit(who, OLDEST, AuditFilter(session=session_id))
+    (kept,) = [event for event in await cell.turns.turn_events(claim) if event.id == use.id]
+    assert decided.input_hash == audit.hashed(kept.body["input"])
+
+
 async def test_what_is_erased_leaves_the_chain_whole(cell: Cell) -> None:
     who = somebody()
     session_id = await decide(cell, who, "rm a")
