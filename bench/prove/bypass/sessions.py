@@ -34,6 +34,7 @@ _SETTINGS: Final = {
     "FOOTPLATE_SUBAGENT_HOLD": "0",
 }
 _PATIENCE: Final = 120.0
+_TRIES: Final = 3
 _HELPER: Final = "helper"
 
 
@@ -77,8 +78,15 @@ class Sessions:
         require(holds=bool(effect), otherwise=f"{harness}, {who}: without rules {free.command!r} does nothing: {told}")
 
     async def attempt(self, harness: str, who: str, batch: Sequence[Case]) -> None:
-        effect, told = await self._message(harness, who, batch, _rules(batch[0].rules))
+        """A worker that loses its turn, as may happen on a busy machine, leaves calls that never came to the gate: they
+        are made once more. What was done until then counts.
+        """
         name = f"{harness}, {who}, {batch[0].group}, {batch[0].rules}"
+        for _ in range(_TRIES):
+            effect, told = await self._message(harness, who, batch, _rules(batch[0].rules))
+            if effect or not any(event["type"] == events.STATUS_RESCHEDULED for event in told):
+                break
+            print(f"  {name}: its worker was lost, and it is tried again", flush=True)
         made = [event for event in told if event["type"] == events.AGENT_TOOL_USE and "command" in event["input"]]
         self.found.said.update(f"{harness} {who} {event.get('evaluated_permission')}" for event in made)
         self.found.calls[f"{harness} {who}"] += len(made)
