@@ -18,6 +18,8 @@ _LONG: Final = {"--recursive": "-r", "-R": "-r", "--force": "-f", "--all": "-a",
 
 def forbids(policy: Policy, outcome: Outcome, argv: Argv, place: Place, directories: Sequence[str]) -> Placed | None:
     """A rule that is surely meant."""
+    if not policy.speaks_of_commands(outcome):
+        return None
     rest = plain(argv[1:])
     for name in _names(argv, place, directories):
         text = f"{name} {rest}" if len(argv) > 1 else name

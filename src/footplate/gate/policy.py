@@ -52,6 +52,9 @@ class Policy:
         """A rule of this outcome for every call of a tool, by Claude Code's name for it."""
         return next((each for each in self._bare[outcome] if each.rule.tool.matches(tool)), None)
 
+    def speaks_of_commands(self, outcome: Outcome) -> bool:
+        return any(self._commands[outcome])
+
     def commands(self, outcome: Outcome, program: str) -> Iterator[tuple[Placed, TextPattern]]:
         """Rules for commands that may speak of this program."""
         named, open_ended = self._commands[outcome]

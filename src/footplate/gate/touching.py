@@ -71,8 +71,9 @@ class Files:
         """A rule that surely covers a file, or all of a directory that a glob searches. Whoever may not read a file may
         not write it either.
         """
-        for each in self._meant(word):
-            for tool in (READ, EDIT) if writes else (READ,):
+        tools = [tool for tool in ((READ, EDIT) if writes else (READ,)) if self.policy.paths(tool, outcome)]
+        for each in self._meant(word) if tools else ():
+            for tool in tools:
                 if (placed := self.policy.path(tool, outcome, each, self.place)) is not None:
                     return placed
         return None
