@@ -87,14 +87,19 @@ async def test_rules_of_a_claude_settings_file(http: httpx2.AsyncClient) -> None
     assert found["permissions"] == RULES
     assert [note.split(":")[0] for note in found["notes"]] == ["permissions.allow[1]", "permissions.defaultMode"]
     hook = {"type": "command", "command": "check"}
-    groups = [{"matcher": "Bash", "hooks": [hook]}, {"hooks": [{**hook, "type": "prompt"}]}]
-    settings["hooks"] = {"PreToolUse": groups, "Stop": [], "SessionStart": []}
+    other: dict[str, Any] = {"hooks": [{**hook, "type": "prompt"}]}
+    settings["hooks"] = {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}], "Stop": [other], "SessionStart": []}
     hooked = (await http.post("/v1/policies/import", json={"settings": settings})).json()
     assert hooked["permissions"]["hooks"] == {"PreToolUse": [{"matcher": "Bash", "hooks": [{**hook, "timeout": 60}]}]}
     assert [note.split(":")[0] for note in hooked["notes"]][2:] == [
-        "hooks.PreToolUse[1].hooks[0]",
+        "hooks.Stop[0].hooks[0]",
         "hooks.SessionStart",
     ]
+    for event in ("PreToolUse", "UserPromptSubmit"):
+        body = {"settings": {**settings, "hooks": {event: [other]}}}
+        field, message = await refused(http, "/v1/policies/import", body)
+        assert field == f"hooks.{event}[0].hooks[0]"
+        assert "would allow what it forbids" in message
     off = (await http.post("/v1/policies/import", json={"settings": {**settings, "disableAllHooks": True}})).json()
     assert "hooks" not in off["permissions"]
     assert "disableAllHooks" in off["notes"][-1]

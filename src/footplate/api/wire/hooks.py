@@ -14,7 +14,7 @@ from pydantic import (
 
 from footplate.api.wire.base import Body, Text
 from footplate.domain.errors import InvalidRequest
-from footplate.domain.hooks import HookAccess, HookEvent
+from footplate.domain.hooks import FAIL_CLOSED, HookAccess, HookEvent
 from footplate.domain.json import Json, JsonObject
 from footplate.gate import hooks
 from footplate.gate.askers import python
@@ -118,16 +118,26 @@ def check_hosts(found: Hooks | None, access: HookAccess) -> None:
 
 
 def imported_hooks(brought: JsonValue) -> tuple[JsonObject, list[str]]:
-    """The hooks of a settings file that are asked here, and what is left out and why."""
+    """The hooks of a settings file that are asked here, and what is left out and why. One that could say no, and cannot
+    be asked here, is not left out: the file is refused.
+    """
     taken: JsonObject = {}
     notes: list[str] = []
     for event, found in (brought if isinstance(brought, dict) else {}).items():
         if event not in {*HookEvent} or not isinstance(found, list):
             notes.append(f"hooks.{event}: not taken over: hooks are asked here at {', '.join(HookEvent)}")
             continue
+        before = len(notes)
         groups = [
             kept for index, group in enumerate(found) if (kept := _group(group, f"hooks.{event}[{index}]", notes))
         ]
+        if event in FAIL_CLOSED and len(notes) > before:
+            place, _, why = notes[before].partition(": not taken over: ")
+            raise InvalidRequest(
+                f"{place} cannot be asked here: {why}. Without it the file would allow what it forbids now.",
+                field=place,
+                help_text="Write it as a command hook, or take it out of the file.",
+            )
         if groups:
             taken[event] = [*groups]
     return taken, notes
