@@ -7,6 +7,7 @@ from footplate.domain import threads
 from footplate.domain.events import Event
 from footplate.domain.json import JsonObject
 from footplate.domain.mcp import Names
+from footplate.domain.permissions import NOT_JUDGED
 from footplate.harness.claude import mapping
 from footplate.harness.claude.mapping import Call
 
@@ -34,8 +35,9 @@ class Calls:
         running = (self.open[call_id].name for call_id in self.running)
         return not self.running or {call.name, *running} <= DELEGATING
 
-    def use(self, call: Call, names: Names) -> Event:
-        return threads.inside(mapping.tool_use(call, names), self.thread_id)
+    def refused(self, call: Call, names: Names) -> Event:
+        """A call that the CLI itself refused."""
+        return threads.inside(mapping.tool_use(call, names, NOT_JUDGED), self.thread_id)
 
     def begin(self, call: Call, use: Event) -> None:
         """`call`: as it was judged."""

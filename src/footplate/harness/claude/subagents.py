@@ -182,7 +182,7 @@ class Subagent:
 
     def _is_told(self, batch: Batch, fact: Answered, names: Names) -> None:
         self._complete(batch)
-        batch.results(self.calls, fact, lambda call: self.calls.use(call, names))
+        batch.results(self.calls, fact, lambda call: self.calls.refused(call, names))
         if not batch.leaves_open(self.calls) and self._request is None and not self._interrupt.is_set():
             self._request = ev.model_request_start()
             batch.events += self._inside(self._request)
