@@ -31,13 +31,13 @@ router = router_of("/v1/policies", "policies")
 _CALLS: Final = "calls"
 
 
-@router.get("", response_model=gate_answers.Policy)
+@router.get("", response_model=gate_answers.OrganisationPolicy)
 async def retrieve_policy(request: Request, principal: Asking) -> Response:
     read_query(request, NoParameters)
     return reply(permissions.answer(await services_of(request).reads.policy(principal)))
 
 
-@router.post("", response_model=gate_answers.Policy, openapi_extra=takes(body=PolicyUpdate))
+@router.post("", response_model=gate_answers.OrganisationPolicy, openapi_extra=takes(body=PolicyUpdate))
 async def update_policy(request: Request, principal: Asking) -> Response:
     """In force for every call from a second later on, also of turns that run."""
     body, raw = await read_body(request, PolicyUpdate)

@@ -58,7 +58,7 @@ class AuditVerification(AnswerModel):
     faults: list[str]
 
 
-class Policy(AnswerModel):
+class OrganisationPolicy(AnswerModel):
     type: Literal["policy"]
     layer: Literal["organisation"]
     permissions: Permissions
