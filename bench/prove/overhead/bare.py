@@ -53,6 +53,7 @@ async def create_session(request: Request) -> Response:
             Mode.INTERACTIVE,
             [],
             None,
+            {},
         )
         assert row is not None
         answer = dict(row)
