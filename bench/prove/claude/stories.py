@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from bench.prove.clients import Event
 from footplate.domain import events
-from footplate.harness.claude import tool_names
+from footplate.domain.permissions import TOOL_NAMES
 from footplate.testing import Replies, Step, cut, overloaded, replies, reply, text, thinking, tool
 
 HARNESSES: Final = ("native", "claude")
@@ -20,7 +20,7 @@ ASK: Final = {
 """A custom tool, which every teller of these stories has."""
 
 _FILE: Final = "/workspace/notes.txt"
-_CLI_NAMES: Final = {**tool_names.CLI_NAMES, "ask": "mcp__custom__ask"}
+_CLI_NAMES: Final = {**TOOL_NAMES, "ask": "mcp__custom__ask"}
 
 
 def named(harness: str) -> Name:

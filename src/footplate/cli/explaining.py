@@ -21,7 +21,7 @@ from footplate.gate.policy import Placed, Policy
 from footplate.gate.settings import import_settings
 
 _USUAL: Final = (".claude/settings.json", ".claude/settings.local.json")
-_COLOURS: Final = {"allow": "green", "ask": "yellow", "deny": "red"}
+COLOURS: Final = {"deny": "red", "ask": "yellow", "allow": "green"}
 
 
 def explain(command: str, files: Sequence[Path] | None, directory: Path, *, as_json: bool) -> None:
@@ -39,7 +39,7 @@ def explain(command: str, files: Sequence[Path] | None, directory: Path, *, as_j
 
 
 def _rules(files: Sequence[Path] | None, directory: Path) -> tuple[list[Placed], list[str]]:
-    found = list(files) if files is not None else [path for name in _USUAL if (path := directory / name).exists()]
+    found = list(files) if files is not None else usual(directory)
     rules: list[Placed] = []
     notes: list[str] = []
     for file in found:
@@ -86,20 +86,25 @@ def _print(verdict: Verdict, rules: int, notes: Sequence[str]) -> None:
         text = escape(one_line(part.text) if part.kind != "unclear" else "(not understood)")
         for inner in part.runs:
             text += f"\n[dim]runs {escape(one_line(inner))}[/]"
-        table.add_row(_coloured(part.decision.outcome.value), text, escape(one_line(part.decision.reason)))
+        table.add_row(coloured(part.decision.outcome.value), text, escape(one_line(part.decision.reason)))
     console = output.out()
     console.print(table)
     decision = verdict.decision
     by = f" by {decision.rule} ({decision.layer.label})" if decision.rule and decision.layer is not None else ""
-    console.print(f"\n{_coloured(decision.outcome.value)}{escape(by)}: {escape(one_line(decision.reason))}")
+    console.print(f"\n{coloured(decision.outcome.value)}{escape(by)}: {escape(one_line(decision.reason))}")
     for note in notes:
         output.err().print(f"[dim]{escape(one_line(note))}[/]")
     if not rules:
         output.err().print("[dim]No rules were found. Name a file with --rules.[/]")
 
 
-def _coloured(outcome: str) -> str:
-    return f"[{_COLOURS[outcome]}]{outcome}[/]"
+def usual(directory: Path) -> list[Path]:
+    """The files with rules that a directory has."""
+    return [path for name in _USUAL if (path := directory / name).exists()]
+
+
+def coloured(outcome: str) -> str:
+    return f"[{COLOURS[outcome]}]{outcome}[/]"
 
 
 def refuse(error: FootplateError, *, as_json: bool) -> None:

@@ -12,13 +12,13 @@ from rich.table import Table
 from footplate.cli import output, rule_files, wording
 from footplate.cli.answers import ReplayAnswer
 from footplate.cli.connection import talk
+from footplate.cli.explaining import COLOURS, coloured
 from footplate.cli.profiles import Server
 from footplate.cli.views import print_json
 from footplate.client import AsyncFootplate, ChangedCall
 
 _PAGE: Final = 1000
 _WORDS: Final = {"allow": "allowed", "ask": "asked", "deny": "denied"}
-_COLOURS: Final = {"allow": "green", "ask": "yellow", "deny": "red"}
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -75,7 +75,7 @@ def _print(answer: ReplayAnswer) -> None:
         for heading in ("", "", "Call", "Why"):
             table.add_column(heading, overflow="fold")
         for call in answer.changed:
-            table.add_row(_coloured(call.was), f"→ {_coloured(call.would)}", _call(call), _why(call))
+            table.add_row(coloured(call.was), f"→ {coloured(call.would)}", _call(call), _why(call))
         console.print(table)
         if answer.not_shown:
             console.print(f"[dim]and {answer.not_shown:,} more: --show, or --json[/]")
@@ -89,7 +89,7 @@ def _print(answer: ReplayAnswer) -> None:
 
 def _sum(answer: ReplayAnswer) -> str:
     parts = [
-        f"{number:,} that had been {_WORDS[was]} would be [{_COLOURS[would]}]{_WORDS[would]}[/]"
+        f"{number:,} that had been {_WORDS[was]} would be [{COLOURS[would]}]{_WORDS[would]}[/]"
         for was in _WORDS
         for would in _WORDS
         if was != would and (number := answer.outcomes[was][would])
@@ -119,7 +119,3 @@ def _call(call: ChangedCall) -> str:
 def _why(call: ChangedCall) -> str:
     rule = f"{call.rule} ({call.layer}): " if call.rule else ""
     return escape(wording.one_line(f"{rule}{call.reason}"))
-
-
-def _coloured(outcome: str) -> str:
-    return f"[{_COLOURS[outcome]}]{outcome}[/]"

@@ -8,11 +8,10 @@ from typing import Any, Final
 import typer
 
 from footplate.cli import output
-from footplate.cli.explaining import refuse
+from footplate.cli.explaining import refuse, usual
 from footplate.client import AsyncFootplate
 from footplate.domain.errors import FootplateError, InvalidRequest
 
-_USUAL: Final = (Path(".claude/settings.json"), Path(".claude/settings.local.json"))
 _LISTS: Final = ("deny", "ask", "allow")
 
 
@@ -21,7 +20,7 @@ def chosen(files: Sequence[Path] | None, *, as_json: bool) -> list[dict[str, Any
     and ends the command.
     """
     try:
-        found = list(files) if files else [path for path in _USUAL if path.exists()]
+        found = list(files) if files else usual(Path())
         if not found:
             raise InvalidRequest("There are no rules here.", help_text="Name a file with --rules.")
         return [_read(path) for path in found]

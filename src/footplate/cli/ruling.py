@@ -9,11 +9,11 @@ from rich.table import Table
 
 from footplate.cli import output, rule_files, wording
 from footplate.cli.connection import talk
+from footplate.cli.explaining import COLOURS, coloured
 from footplate.cli.profiles import Server
 from footplate.cli.views import print_json
 from footplate.client import AsyncFootplate, Policy
 
-_COLOURS: Final = {"deny": "red", "ask": "yellow", "allow": "green"}
 _ONCE: Final = "Sessions obey it within a second, also those that run. `footplate policy show` prints it."
 
 
@@ -49,9 +49,9 @@ def write(
 
 def _print(policy: Policy) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
-    for outcome, colour in _COLOURS.items():
+    for outcome in COLOURS:
         for rule in policy.permissions.get(outcome) or []:
-            table.add_row(f"[{colour}]{outcome}[/]", escape(wording.one_line(rule)))
+            table.add_row(coloured(outcome), escape(wording.one_line(rule)))
     for event, groups in (policy.permissions.get("hooks") or {}).items():
         for group in groups:
             for hook in group["hooks"]:

@@ -47,6 +47,11 @@ class Allowed:
     edited: JsonObject | None = None
     """The input with which a person allowed it, if not the model's; in the reference's words."""
 
+    @property
+    def given(self) -> JsonObject:
+        """What it is made with, and judged by."""
+        return self.call.input if self.edited is None else self.edited
+
 
 class Making:
     """Of one turn."""
@@ -68,8 +73,7 @@ class Making:
             if self._turn.handover.is_set():
                 raise HandOver
             await failpoints.hit("before_intent")
-            given = item.call.input if item.edited is None else item.edited
-            decision = await self._turn.gate.decide(item.call.name, given, directory=item.directory)
+            decision = await self._turn.gate.decide(item.call.name, item.given, directory=item.directory)
             if decision.outcome is Outcome.DENY:
                 added.append(await self._close(item, [ev.text_block(decision.refusal)], is_error=True))
                 continue
@@ -99,8 +103,7 @@ class Making:
 
         try:
             output = await unless_interrupted(self._turn.interrupt, self._run(item))
-            given = item.call.input if item.edited is None else item.edited
-            output = await after.told(self._turn, item.call.name, given, output, item.call.id)
+            output = await after.told(self._turn, item.call.name, item.given, output, item.call.id)
             if item.edited is None:
                 return output
             return replace(output, content=[approvals.told_of_edit(item.edited), *output.content])
@@ -121,7 +124,7 @@ class Making:
         turn, call = self._turn, item.call
         if self._servers is not None and self._servers.names.of(call.name):
             turn.log.check()
-            answer = await self._servers.call(call.name, call.input if item.edited is None else item.edited)
+            answer = await self._servers.call(call.name, item.given)
             return tools.ToolOutput(answer.content, is_error=answer.is_error)
         name = tool_names.ours(call.name)
         given = tool_names.our_input(call.name, call.input) if item.edited is None else item.edited

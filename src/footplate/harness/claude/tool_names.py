@@ -7,23 +7,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.permissions import TOOL_NAMES
 
-CLI_NAMES: Final = {
-    "bash": "Bash",
-    "read": "Read",
-    "write": "Write",
-    "edit": "Edit",
-    "glob": "Glob",
-    "grep": "Grep",
-    "web_fetch": "WebFetch",
-    "web_search": "WebSearch",
-}
-_OUR_NAMES: Final = {theirs: ours for ours, theirs in CLI_NAMES.items()}
+_OUR_NAMES: Final = {theirs: ours for ours, theirs in TOOL_NAMES.items()}
 
 
 def offered(tools: Iterable[str]) -> list[str]:
     """What the CLI is told to offer the model: nothing that the agent does not name."""
-    return [CLI_NAMES[name] for name in tools if name in CLI_NAMES]
+    return [TOOL_NAMES[name] for name in tools if name in TOOL_NAMES]
 
 
 def ours(name: str) -> str:
