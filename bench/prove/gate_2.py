@@ -1,8 +1,8 @@
 """A million made-up commands and rules: the gate always answers, at once, and allows only what rules allow.
 
 Half are made by a grammar that knows what they run and write; half are broken pieces of real ones. Of those that are
-broken and allowed nevertheless, bash itself tells what they run. Time is the processor's: other work on the machine is
-not the gate's.
+broken and allowed nevertheless, bash itself tells what they run. Time is the processor's, and all commands of a batch
+are made before the first of them is judged: neither other work on the machine nor the making is the gate's.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from bench.prove.bypass import corpus
 from bench.prove.figure import Figure
@@ -22,7 +22,7 @@ from bench.prove.made_up import grammar, traced
 from bench.prove.made_up.broken import Breaker
 from footplate.domain.json import Json
 from footplate.domain.permissions import Layer, Outcome
-from footplate.gate.commands import judge
+from footplate.gate.commands import decide
 from footplate.gate.places import Place
 from footplate.gate.policy import Policy
 
@@ -54,6 +54,25 @@ class _Found:
     """Broken ones, for the shell to tell about."""
 
 
+class _Meant(NamedTuple):
+    """What a command that a grammar made does, and what was written about it."""
+
+    rules: grammar.Rules
+    truth: grammar.Truth
+
+    @property
+    def permitted(self) -> bool:
+        runs, writes = map(self.rules.permits, self.truth.runs), map(grammar.writable, self.truth.writes)
+        return not self.truth.dark and all(runs) and all(writes)
+
+
+class _Case(NamedTuple):
+    command: str
+    policy: Policy
+    meant: _Meant | None = None
+    """None: it is broken, and nobody knows."""
+
+
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     batches, size, witnesses = (2, 1_000, 100) if quick else (_ALL // _BATCH, _BATCH, 5_000)
     seed = secrets.randbits(32)
@@ -78,35 +97,33 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 def _batch(seed: int, size: int) -> _Found:
     rng, breaker, found = random.Random(seed), Breaker(), _Found()
     team = corpus.policy("everyday")
+    cases = [_broken(breaker, rng, team) if index % 2 else _known(rng) for index in range(size)]
     gc.freeze()
-    for index in range(size):
-        if index % 2:
-            _broken(breaker.make(rng), team, found)
-        else:
-            _known(rng, found)
+    for case in cases:
+        if _timed(case.policy, case.command, found) is not Outcome.ALLOW:
+            continue
+        if case.meant is None:
+            found.allowed.append(case.command)
+        elif not case.meant.permitted:
+            found.faults.append(f"allowed by {case.meant.rules}: {case.command!r}, which does {case.meant.truth}")
     return found
 
 
-def _known(rng: random.Random, found: _Found) -> None:
+def _known(rng: random.Random) -> _Case:
     rules, truth = grammar.rules(rng), grammar.Truth()
     command = grammar.command(rng, truth)
     policy = Policy.of({Layer.PROJECT: {Outcome.ALLOW: [*rules.allow, "Edit(src/*)"], Outcome.DENY: rules.deny}})
-    outcome = _timed(policy, command, found)
-    if outcome is not Outcome.ALLOW:
-        return
-    if truth.dark or not all(map(rules.permits, truth.runs)) or not all(map(grammar.writable, truth.writes)):
-        found.faults.append(f"allowed by {rules}: {command!r}, which does {truth}")
+    return _Case(command, policy, _Meant(rules, truth))
 
 
-def _broken(command: str, policy: Policy, found: _Found) -> None:
-    if _timed(policy, command, found) is Outcome.ALLOW:
-        found.allowed.append(command)
+def _broken(breaker: Breaker, rng: random.Random, policy: Policy) -> _Case:
+    return _Case(breaker.make(rng), policy)
 
 
 def _timed(policy: Policy, command: str, found: _Found) -> Outcome | None:
     start = time.thread_time_ns()
     try:
-        outcome = judge(policy, command, _PLACE).decision.outcome
+        outcome = decide(policy, command, _PLACE).outcome
     except Exception as error:  # noqa: BLE001 - that there is none is what is claimed
         found.faults.append(f"{error!r} at {command!r}")
         return None

@@ -5,7 +5,7 @@ from typing import Final
 
 from footplate.domain.json import Json
 from footplate.domain.permissions import TOOL_NAMES, Decision, Outcome
-from footplate.gate.commands import Verdict, judge
+from footplate.gate import commands
 from footplate.gate.domains import host_of
 from footplate.gate.paths import protected
 from footplate.gate.places import Place, Target, target
@@ -29,37 +29,31 @@ def decide(
     policy: Policy, tool: str, given: Mapping[str, Json], place: Place, *, directory: str | None = None
 ) -> Decision:
     """`tool` by the reference's name or by Claude Code's."""
-    return explain(policy, tool, given, place, directory=directory).decision
-
-
-def explain(
-    policy: Policy, tool: str, given: Mapping[str, Json], place: Place, *, directory: str | None = None
-) -> Verdict:
     name = TOOL_NAMES.get(tool, AGENT if tool == "Task" else tool)
     for outcome in (Outcome.DENY, Outcome.ASK):
         if (placed := _special(policy, name, outcome, given)) is not None:
             decision = placed.says(f"{placed.rule.text} is for this call.")
             if outcome is Outcome.DENY or name != BASH:
-                return Verdict(decision, ())
-            verdict = _command(policy, given, place, directory)
-            return verdict if verdict.decision.outcome is Outcome.DENY else Verdict(decision, verdict.parts)
+                return decision
+            command = _command(policy, given, place, directory)
+            return command if command.outcome is Outcome.DENY else decision
     if name == BASH:
         return _command(policy, given, place, directory)
     if name in _PATHS:
-        return Verdict(_file(policy, name, given, place, directory or place.root), ())
+        return _file(policy, name, given, place, directory or place.root)
     if name == WEB_FETCH:
-        return Verdict(_fetch(policy, given), ())
+        return _fetch(policy, given)
     # What a subagent does is judged call by call.
-    return Verdict(_plain(policy, name, given, otherwise=Outcome.ALLOW if name == AGENT else Outcome.ASK), ())
+    return _plain(policy, name, given, otherwise=Outcome.ALLOW if name == AGENT else Outcome.ASK)
 
 
-def _command(policy: Policy, given: Mapping[str, Json], place: Place, directory: str | None) -> Verdict:
+def _command(policy: Policy, given: Mapping[str, Json], place: Place, directory: str | None) -> Decision:
     command = given.get("command")
     if isinstance(command, str):
-        return judge(policy, command, place, directory=directory)
+        return commands.decide(policy, command, place, directory=directory)
     if command is None and given.get("restart") is True:
-        return Verdict(_plain(policy, BASH, given, otherwise=Outcome.ALLOW), ())
-    return Verdict(_plain(policy, BASH, given), ())
+        return _plain(policy, BASH, given, otherwise=Outcome.ALLOW)
+    return _plain(policy, BASH, given)
 
 
 def _file(policy: Policy, name: str, given: Mapping[str, Json], place: Place, directory: str) -> Decision:
@@ -73,8 +67,7 @@ def _file(policy: Policy, name: str, given: Mapping[str, Json], place: Place, di
         for kind in (READ, EDIT) if tool == EDIT else (READ,):
             if found is not None and (placed := policy.path(kind, outcome, found, place)) is not None:
                 return placed.says(f"{placed.rule.text} is for {found.path}.")
-    restricted = any(policy.paths(kind, outcome) for kind in (READ, EDIT) for outcome in (Outcome.DENY, Outcome.ASK))
-    if restricted and (found is None or found.real is None):
+    if policy.restricts_files and (found is None or found.real is None):
         return Decision(Outcome.ASK, "It is not clear which file this is.")
     # As in Claude Code: a bare Edit that allows is for that tool alone, and not for Write.
     if (placed := policy.whole(name, Outcome.ALLOW)) is not None:

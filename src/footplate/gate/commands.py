@@ -7,13 +7,13 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from footplate.domain.permissions import Decision, Outcome, stricter
-from footplate.gate.forbidding import forbids, may_forbid
+from footplate.gate.forbidding import Suspect, forbids, may_forbid, suspects
 from footplate.gate.patterns import TextPattern
 from footplate.gate.places import Place, target
-from footplate.gate.policy import Placed, Policy
+from footplate.gate.policy import FORBIDDING, Placed, Policy
 from footplate.gate.rules import BASH
 from footplate.gate.shell import script
 from footplate.gate.shell.deeds import Argv, Concern, Write
@@ -26,9 +26,11 @@ _MOST_DIRECTORIES: Final = 8
 _LOOK_ONLY: Final = frozenset(
     {"ls", "file", "stat", "which", "readlink", "realpath", "test", "[", "du", "cd", "type", "command", "find"}
 )
-_FORBIDDING: Final = (Outcome.DENY, Outcome.ASK)
 _QUOTED: Final = re.compile(r"[ \t\n'\"\\\0]")
 NOTHING: Final = "There is no command in it."
+_ALREADY: Final = Decision(Outcome.ASK, "Something before it is asked about.")
+_Touched: TypeAlias = tuple[Word, bool]
+"""A file, and whether it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,19 @@ class Verdict:
     parts: tuple[Part, ...]
 
 
-def judge(policy: Policy, command: str, place: Place, *, directory: str | None = None) -> Verdict:
+def decide(policy: Policy, command: str, place: Place, *, directory: str | None = None) -> Decision:
     """`directory`: where the shell is; the working tree if it is left out."""
+    return _verdict(policy, command, place, directory, briefly=True).decision
+
+
+def judge(policy: Policy, command: str, place: Place, *, directory: str | None = None) -> Verdict:
+    """The same, with a word on each part."""
+    return _verdict(policy, command, place, directory, briefly=False)
+
+
+def _verdict(policy: Policy, command: str, place: Place, directory: str | None, *, briefly: bool) -> Verdict:
     try:
-        parts = tuple(_parts(policy, command, place, directory or place.root))
+        parts = tuple(_parts(policy, command, place, directory or place.root, briefly=briefly))
     except RecursionError:  # pragma: no cover - depth is bounded everywhere; this is the last net
         parts = (Part("unclear", command[:200], _ask("It is nested too deeply.")),)
     if not parts:
@@ -69,24 +80,28 @@ def judge(policy: Policy, command: str, place: Place, *, directory: str | None =
     return Verdict(decision, parts)
 
 
-def _parts(policy: Policy, command: str, place: Place, directory: str) -> Iterator[Part]:
+def _parts(policy: Policy, command: str, place: Place, directory: str, *, briefly: bool) -> Iterator[Part]:
+    """Briefly: once there is something to ask, only what is denied can change the answer."""
     read = script.read(command)
     reaches = [(simple, reach(simple)) for simple in read.commands]
     values = tuple(each.value for each in read.assignments if each.value.known)
     files = Files(policy, place, _directories([found for _, found in reaches], place, directory), values)
     moved = files.directories is None or any(each != place.root for each in files.directories)
     judging = _Judging(policy, files, whole=policy.whole(BASH, Outcome.ALLOW))
+    asked = False
     for simple, found in reaches:
         if moved and any(form[0].text.rpartition("/")[2] == "git" for form in found.forms):
             found.concerns.append(
                 Concern("git runs in a directory that it changed to, and obeys its configuration", seen=True)
             )
-        yield judging.simple(simple, found)
-    for assignment in read.assignments:
-        yield judging.assignment(assignment)
+        yield (part := judging.simple(simple, found, only_denied=asked))
+        asked = asked or (briefly and part.decision.outcome is not Outcome.ALLOW)
+    for assignment in read.assignments if not asked else ():
+        yield (part := judging.assignment(assignment))
+        asked = asked or (briefly and part.decision.outcome is not Outcome.ALLOW)
     for redirect in read.redirects:
-        yield judging.redirect(redirect)
-    for fault in read.faults:
+        yield judging.redirect(redirect, only_denied=asked)
+    for fault in read.faults if not asked else ():
         yield judging.fault(fault)
 
 
@@ -113,26 +128,23 @@ class _Judging:
     whole: Placed | None
     """The rule that allows every command, if there is one."""
 
-    def simple(self, simple: Simple, found: Reach) -> Part:
+    def simple(self, simple: Simple, found: Reach, *, only_denied: bool) -> Part:
         said = simple.source or " ".join(word.text for word in simple.words)
         runs = tuple(dict.fromkeys(_canonical(form) for form in found.forms[1:]))
-        return Part("command", said, self._command(simple, found), tuple(found.via), runs)
+        decision = self._command(simple, found, only_denied=only_denied)
+        return Part("command", said, decision, tuple(found.via), runs)
 
-    def _command(self, simple: Simple, found: Reach) -> Decision:
-        for outcome in _FORBIDDING:
-            decision = self._forbidden(outcome, found)
-            if decision is not None:
-                return decision
-        doubt = self._doubt(found)
+    def _command(self, simple: Simple, found: Reach, *, only_denied: bool) -> Decision:
+        touched = [*((word, False) for word in found.reads), *((write.path, True) for write in found.writes)]
+        suspected = self._suspects(found.forms, self.files.directories or ())
+        decision = self._forbidden(found, suspected, touched)
+        if decision is not None or only_denied:
+            return decision or _ALREADY
+        doubt = self._doubt(found, suspected, touched)
         if self.whole is not None:
             return self._by_whole(found, doubt)
-        matching = [
-            (placed, pattern)
-            for placed, pattern in self.policy.commands(Outcome.ALLOW, simple.words[0].text)
-            if _says(pattern, simple)
-        ]
         obstacle: Decision | None = None
-        for placed, pattern in matching:
+        for placed, pattern in self._matching(simple):
             hindered = doubt or self._hindered(placed, pattern, simple, found)
             if hindered is None:
                 return placed.says(f"{placed.rule.text} allows it.")
@@ -147,41 +159,52 @@ class _Judging:
             return Decision(Outcome.ALLOW, "It only reads, inside the workspace.")
         return obstacle or doubt or _ask(_no_rule(found, self.files))
 
-    def _forbidden(self, outcome: Outcome, found: Reach) -> Decision | None:
-        for form in found.forms:
-            placed = forbids(self.policy, outcome, form, self.files.place, self.files.directories or ())
-            if placed is not None:
-                hidden = "" if form is found.forms[0] else f", which {found.via[0]} runs"
-                return placed.says(f"{placed.rule.text} is for `{_canonical(form)}`{hidden}.")
-        for word, writes in _touched(found):
-            if (placed := self.files.forbidden(outcome, word, writes=writes)) is not None:
-                return placed.says(f"{placed.rule.text} is for the file {_plain(word.text)}.")
+    def _matching(self, simple: Simple) -> Sequence[tuple[Placed, TextPattern]]:
+        """Rules that say it, by its words or as it was written."""
+        rules = list(self.policy.commands(Outcome.ALLOW, simple.words[0].text))
+        if not rules:
+            return ()
+        words, source = _canonical(simple.words), simple.source
+        return [rule for rule in rules if rule[1].matches(words) or (source != "" and rule[1].matches(source))]
+
+    def _forbidden(self, found: Reach, suspected: Sequence[Suspect], touched: Sequence[_Touched]) -> Decision | None:
+        for outcome in FORBIDDING:
+            for suspect in suspected:
+                if (placed := forbids(self.policy, outcome, suspect)) is not None:
+                    hidden = "" if suspect.argv is found.forms[0] else f", which {found.via[0]} runs"
+                    return placed.says(f"{placed.rule.text} is for `{_canonical(suspect.argv)}`{hidden}.")
+            for word, writes in touched:
+                if (placed := self.files.forbidden(outcome, word, writes=writes)) is not None:
+                    return placed.says(f"{placed.rule.text} is for the file {_plain(word.text)}.")
         return None
 
-    def _doubt(self, found: Reach) -> Decision | None:
+    def _suspects(self, forms: Sequence[Argv], directories: Sequence[str]) -> list[Suspect]:
+        return [each for form in forms for each in suspects(self.policy, form, self.files.place, directories)]
+
+    def _doubt(self, found: Reach, suspected: Sequence[Suspect], touched: Sequence[_Touched]) -> Decision | None:
         """A rule that forbids may be meant."""
-        for form in found.forms:
-            if (placed := may_forbid(self.policy, form)) is not None:
+        for suspect in suspected:
+            if (placed := may_forbid(self.policy, suspect)) is not None:
                 return _ask(f"It may be what {placed.rule.text} is for: not all is known before it runs.")
-        for form in found.maybe:
-            for outcome in _FORBIDDING:
-                if (placed := forbids(self.policy, outcome, form, self.files.place, ())) is not None:
+        for suspect in self._suspects(found.maybe, ()):
+            for outcome in FORBIDDING:
+                if (placed := forbids(self.policy, outcome, suspect)) is not None:
                     return _ask(f"It may be what {placed.rule.text} is for.")
-        for word, writes in _touched(found):
+        for word, writes in touched:
             if (placed := self.files.doubtful(word, writes=writes)) is not None:
                 return _ask(f"{_shown(word.text)} may be a file that {placed.rule.text} is for.")
         return self._mentioned(found)
 
     def _mentioned(self, found: Reach) -> Decision | None:
         """A program that nobody here knows is given a file, perhaps as the value of an option."""
-        if not self.files.restricted:
+        if not self.policy.restricts_files:
             return None
         for word in found.mentions:
             _, equals, value = word.text.partition("=")
             if not equals and word.text.startswith("-"):
                 continue
             for each in (word, Word(value, word.globs)) if equals else (word,):
-                for outcome in _FORBIDDING:
+                for outcome in FORBIDDING:
                     if (placed := self.files.forbidden(outcome, each, writes=True)) is not None:
                         return _ask(f"It names {_shown(word.text)}, which {placed.rule.text} is for.")
         return None
@@ -239,32 +262,36 @@ class _Judging:
             decision = _ask(f"{why[0].upper()}{why[1:]}.")
         return Part("assignment", assignment.source, decision)
 
-    def redirect(self, redirect: Redirect) -> Part:
-        return Part("redirect", redirect.source, self._redirect(redirect))
+    def redirect(self, redirect: Redirect, *, only_denied: bool) -> Part:
+        return Part("redirect", redirect.source, self._redirect(redirect, only_denied=only_denied))
 
-    def _redirect(self, redirect: Redirect) -> Decision:
+    def _redirect(self, redirect: Redirect, *, only_denied: bool) -> Decision:
         word, writes = redirect.target, redirect.writes
         if redirect.operator in {">&", "<&"} and (word.text.isdigit() or word.text == "-"):
             return Decision(Outcome.ALLOW, "It joins two streams.")
         if word.known and word.text in NOWHERE:
             return Decision(Outcome.ALLOW, "It leads nowhere.")
-        for outcome in _FORBIDDING:
+        for outcome in FORBIDDING:
             if (placed := self.files.forbidden(outcome, word, writes=writes)) is not None:
                 return placed.says(f"{placed.rule.text} is for the file {_plain(word.text)}.")
-        if (placed := self.files.doubtful(word, writes=writes)) is not None:
-            return _ask(f"{_shown(word.text)} may be a file that {placed.rule.text} is for.")
-        if self.whole is not None:
-            return self.whole.says(f"{self.whole.rule.text} allows every command.")
-        return self._by_file(redirect)
+        return _ALREADY if only_denied else self._by_file(redirect)
 
     def _by_file(self, redirect: Redirect) -> Decision:
         word = redirect.target
+        if (placed := self.files.doubtful(word, writes=redirect.writes)) is not None:
+            return _ask(f"{_shown(word.text)} may be a file that {placed.rule.text} is for.")
+        if self.whole is not None:
+            return self.whole.says(f"{self.whole.rule.text} allows every command.")
         if not (redirect.writes or redirect.operator == "<") or not word.known:
             return _ask(f"The redirect {_shown(redirect.source)} is not understood.")
-        if redirect.writes:
-            if (placed := self.files.writable(word)) is not None:
-                return placed.says(f"{placed.rule.text} allows to write {word.text}.")
-            return _ask(f"It writes {_shown(word.text)}, and no Edit rule allows that.")
+        return self._written(word) if redirect.writes else self._read(word)
+
+    def _written(self, word: Word) -> Decision:
+        if (placed := self.files.writable(word)) is not None:
+            return placed.says(f"{placed.rule.text} allows to write {word.text}.")
+        return _ask(f"It writes {_shown(word.text)}, and no Edit rule allows that.")
+
+    def _read(self, word: Word) -> Decision:
         if self.files.readable(word):
             return Decision(Outcome.ALLOW, "It only reads, inside the workspace.")
         return _ask(f"It reads {_shown(word.text)}, which is not in the workspace.")
@@ -277,16 +304,6 @@ class _Judging:
 
 def _ask(reason: str) -> Decision:
     return Decision(Outcome.ASK, reason)
-
-
-def _touched(found: Reach) -> Iterator[tuple[Word, bool]]:
-    """Files, and whether they are written."""
-    yield from ((word, False) for word in found.reads)
-    yield from ((write.path, True) for write in found.writes)
-
-
-def _says(pattern: TextPattern, simple: Simple) -> bool:
-    return pattern.matches(_canonical(simple.words)) or (simple.source != "" and pattern.matches(simple.source))
 
 
 def _covers(pattern: TextPattern, words: Argv) -> bool:

@@ -2,13 +2,13 @@
 
 import posixpath
 import unicodedata
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from footplate.domain.permissions import Outcome
 from footplate.gate.patterns import TextPattern
 from footplate.gate.places import Place, target
-from footplate.gate.policy import Placed, Policy
+from footplate.gate.policy import FORBIDDING, Placed, Policy
 from footplate.gate.shell.deeds import Argv, plain
 from footplate.gate.shell.words import UNKNOWN
 
@@ -16,46 +16,52 @@ _LONG: Final = {"--recursive": "-r", "-R": "-r", "--force": "-f", "--all": "-a",
 """Spellings of the same option."""
 
 
-def forbids(policy: Policy, outcome: Outcome, argv: Argv, place: Place, directories: Sequence[str]) -> Placed | None:
-    """A rule that is surely meant."""
-    if not policy.speaks_of_commands(outcome):
-        return None
+class Suspect(NamedTuple):
+    """A command of which a rule that forbids may speak, by one of its program's names."""
+
+    argv: Argv
+    name: str
+    text: str
+
+
+def suspects(policy: Policy, argv: Argv, place: Place, directories: Sequence[str]) -> list[Suspect]:
+    names = [name for name in _names(argv[0].text, place, directories) if policy.may_forbid_program(name)]
+    if not names:
+        return []
     rest = plain(argv[1:])
-    for name in _names(argv, place, directories):
-        text = f"{name} {rest}" if len(argv) > 1 else name
-        for placed, pattern in policy.commands(outcome, name):
-            if pattern.matches(text) or _options_match(pattern, text):
-                return placed
+    return [Suspect(argv, name, f"{name} {rest}" if len(argv) > 1 else name) for name in names]
+
+
+def forbids(policy: Policy, outcome: Outcome, suspect: Suspect) -> Placed | None:
+    """A rule that is surely meant."""
+    for placed, pattern in policy.commands(outcome, suspect.name):
+        if pattern.matches(suspect.text) or _options_match(pattern, suspect.text):
+            return placed
     return None
 
 
-def may_forbid(policy: Policy, argv: Argv) -> Placed | None:
+def may_forbid(policy: Policy, suspect: Suspect) -> Placed | None:
     """A rule that may be meant, depending on what is not known yet."""
+    argv = suspect.argv
     if all(word.known for word in argv):
         return None
     before = plain(argv).split(UNKNOWN)[0]
-    name = posixpath.basename(argv[0].text)
-    for outcome in (Outcome.DENY, Outcome.ASK):
-        for placed, pattern in policy.commands(outcome, name):
+    for outcome in FORBIDDING:
+        for placed, pattern in policy.commands(outcome, suspect.name):
             if not pattern.head or pattern.head.startswith(before) or before.startswith(pattern.head.rstrip()):
                 return placed
     return None
 
 
-def _names(argv: Argv, place: Place, directories: Sequence[str]) -> Iterator[str]:
+def _names(text: str, place: Place, directories: Sequence[str]) -> list[str]:
     """The program, by each name that it may be meant by."""
-    text = argv[0].text
-    yield text
-    base = posixpath.basename(text)
+    names = [text]
+    base = text.rpartition("/")[2]
     if base != text:
-        yield base
-        for directory in directories:
-            real = target(place, directory, text).real
-            if real is not None:
-                yield posixpath.basename(real)
-    folded = unicodedata.normalize("NFKC", base).casefold().strip()
-    if folded != base:
-        yield folded
+        reals = (target(place, directory, text).real for directory in directories)
+        names += [base, *(posixpath.basename(real) for real in reals if real is not None)]
+    folded = (base.lower() if base.isascii() else unicodedata.normalize("NFKC", base).casefold()).strip()
+    return names if folded == base else [*names, folded]
 
 
 def _options_match(pattern: TextPattern, text: str) -> bool:

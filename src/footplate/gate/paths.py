@@ -5,6 +5,7 @@ rule means the one at the top, and of a deny or ask rule a directory of that nam
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -25,6 +26,10 @@ PROTECTED: Final = (
     "CLAUDE.local.md", ".cargo", "sitecustomize.py", "usercustomize.py",
 )  # fmt: skip
 """What tools and shells obey: writing one is a way to run something later. A rule covers it only if it names it."""
+_PROTECTED: Final = frozenset(PROTECTED)
+_GROUP: Final = "(?P<ps_d>"
+"""Patterns have a group of one name in each, which only one of several may have."""
+_NEVER: Final = r"(?!)"
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class PathPattern:
     outcome: Outcome
 
     @cached_property
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         for prefix in ("//", "~/", "/"):
             if self.text.startswith(prefix):
                 return prefix
@@ -42,10 +47,10 @@ class PathPattern:
     @cached_property
     def _relative(self) -> str:
         """The pattern below its anchor."""
-        text = self.text[len(self._anchor) :]
-        dotted = text.startswith("./") and not self._anchor
+        text = self.text[len(self.anchor) :]
+        dotted = text.startswith("./") and not self.anchor
         text = text[2:] if dotted else text
-        if self._anchor or (dotted and self.outcome is Outcome.ALLOW):
+        if self.anchor or (dotted and self.outcome is Outcome.ALLOW):
             return text if text.startswith("**") else f"/{text}"
         if self.outcome is not Outcome.ALLOW and _ONE_DIRECTORY.fullmatch(text):
             return f"**/{text}"
@@ -57,6 +62,11 @@ class PathPattern:
         return re.compile(str(regex.pattern), re.DOTALL) if regex is not None else None
 
     @property
+    def expression(self) -> str:
+        """What `covers` looks for below its base, to be joined with others."""
+        return self._regex.pattern.replace(_GROUP, "(?:") if self._regex is not None else _NEVER
+
+    @property
     def usable(self) -> bool:
         try:
             return self._regex is not None
@@ -65,11 +75,10 @@ class PathPattern:
 
     def covers(self, path: str, place: Place) -> bool:
         """An absolute, normal path."""
-        base = self._base(place)
         regex = self._regex
-        if regex is None or not under(path, base):
+        below = _below(path, self.base(place))
+        if regex is None or below is None:
             return False
-        below = path[1:] if base == "/" else path[len(base) + 1 :]
         if regex.search(below):
             return True
         return self.outcome is not Outcome.ALLOW and regex.search(f"{below}/") is not None
@@ -88,7 +97,7 @@ class PathPattern:
 
     def may_cover(self, glob: str, place: Place) -> bool:
         """Whether a file that an absolute glob stands for may be covered."""
-        base = self._base(place).rstrip("/")
+        base = self.base(place).rstrip("/")
         pattern = self._relative
         anchored = "/" in pattern.rstrip("/")
         whole = f"{base}/{pattern.lstrip('/')}" if anchored else f"{base}/**/{pattern}"
@@ -97,12 +106,42 @@ class PathPattern:
     def names(self, component: str) -> bool:
         return component in self.text.split("/")
 
-    def _base(self, place: Place) -> str:
-        if self._anchor == "//":
+    def base(self, place: Place) -> str:
+        if self.anchor == "//":
             return "/"
-        return place.home if self._anchor == "~/" else place.root
+        return place.home if self.anchor == "~/" else place.root
+
+
+class Forbidden:
+    """All patterns that forbid, looked for at once: few of the files that are named meet any of them."""
+
+    def __init__(self, patterns: Iterable[PathPattern]) -> None:
+        by_anchor: dict[str, list[PathPattern]] = {}
+        for pattern in patterns:
+            by_anchor.setdefault(pattern.anchor, []).append(pattern)
+        self._groups: Final = [
+            (group[0], re.compile("|".join(f"(?:{each.expression})" for each in group), re.DOTALL))
+            for group in by_anchor.values()
+        ]
+
+    def may_have(self, target: Target, place: Place) -> bool:
+        """Whether one of the patterns forbids it."""
+        paths = (target.path,) if target.real in {None, target.path} else (target.path, str(target.real))
+        for one, regex in self._groups:
+            base = one.base(place)
+            for path in paths:
+                below = _below(path, base)
+                if below is not None and (regex.search(below) or regex.search(f"{below}/")):
+                    return True
+        return False
+
+
+def _below(path: str, base: str) -> str | None:
+    if not under(path, base):
+        return None
+    return path[1:] if base == "/" else path[len(base) + 1 :]
 
 
 def protected(path: str) -> str | None:
     """The component of a path that makes it one of those."""
-    return next((part for part in path.split("/") if part in PROTECTED), None)
+    return next((part for part in path.split("/") if part in _PROTECTED), None)

@@ -2,7 +2,10 @@
 
 import posixpath
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol
+
+_OF_WHO_LOOKS: Final = ("/proc", "/dev/fd")
+"""What these are depends on who looks."""
 
 
 class Links(Protocol):
@@ -28,11 +31,10 @@ class Place:
 
     def holds(self, path: str) -> bool:
         """Whether an absolute, normal path is in the workspace."""
-        return any(under(path, each) for each in (self.root, *self.directories))
+        return under(path, self.root) or any(under(path, each) for each in self.directories)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """One file that is named: by its own path and by where that leads. A rule may speak of either."""
 
     path: str
@@ -44,10 +46,10 @@ def target(place: Place, directory: str, name: str) -> Target:
         name = place.home + name[1:]
     elif name.startswith("~"):
         return Target(normal(posixpath.join(directory, name)), None)
-    whole = posixpath.join(directory, name)
+    whole = name if name.startswith("/") else f"{directory}/{name}"
     path = normal(whole)
-    if under(path, "/proc") or under(path, "/dev/fd"):
-        return Target(path, None)  # what it is depends on who looks
+    if path.startswith(_OF_WHO_LOOKS) and (under(path, "/proc") or under(path, "/dev/fd")):
+        return Target(path, None)
     return Target(path, place.links.real(whole))
 
 
@@ -59,4 +61,4 @@ def normal(path: str) -> str:
 
 
 def under(path: str, directory: str) -> bool:
-    return directory in {"/", path} or path.startswith(f"{directory}/")
+    return directory in (path, "/") or path.startswith(f"{directory}/")

@@ -5,16 +5,18 @@ does a higher layer's allow open what a lower one closed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from footplate.domain.permissions import Decision, Layer, Outcome
 from footplate.gate.domains import DomainPattern
-from footplate.gate.paths import PathPattern
+from footplate.gate.paths import Forbidden, PathPattern
 from footplate.gate.patterns import TextPattern
 from footplate.gate.places import Place, Target
 from footplate.gate.rules import BASH, EDIT, READ, WEB_FETCH, Parameter, Rule, parse_rule
 
-ORDER: Final = (Outcome.DENY, Outcome.ASK, Outcome.ALLOW)
+FORBIDDING: Final = (Outcome.DENY, Outcome.ASK)
+ORDER: Final = (*FORBIDDING, Outcome.ALLOW)
 _AS: Final = {"Glob": READ, "Grep": READ, "Write": EDIT, "NotebookEdit": EDIT, "MultiEdit": EDIT}
 """Whose path rules a tool obeys."""
 
@@ -35,6 +37,10 @@ class Policy:
         self._bare: Final = self._by_outcome()
         self._commands: Final = self._by_program()
         self._paths: Final = self._by_tool()
+        self._forbidding_paths: Final = {writes: tuple(self._that_forbid(writes=writes)) for writes in (False, True)}
+        self.restricts_files: Final = bool(self._forbidding_paths[True])
+        self._programs: Final = {name for outcome in FORBIDDING for name in self._commands[outcome][0]}
+        self._any_program: Final = any(self._commands[outcome][1] for outcome in FORBIDDING)
         self.restricts_commands: Final = self._restricts()
         """Whether it matters what a command does, though every command is allowed."""
 
@@ -52,8 +58,9 @@ class Policy:
         """A rule of this outcome for every call of a tool, by Claude Code's name for it."""
         return next((each for each in self._bare[outcome] if each.rule.tool.matches(tool)), None)
 
-    def speaks_of_commands(self, outcome: Outcome) -> bool:
-        return any(self._commands[outcome])
+    def may_forbid_program(self, name: str) -> bool:
+        """Whether a rule that forbids may speak of it."""
+        return self._any_program or name in self._programs
 
     def commands(self, outcome: Outcome, program: str) -> Iterator[tuple[Placed, TextPattern]]:
         """Rules for commands that may speak of this program."""
@@ -73,6 +80,14 @@ class Policy:
 
     def paths(self, tool: str, outcome: Outcome) -> Sequence[tuple[Placed, PathPattern]]:
         return self._paths.get((tool, outcome), ())
+
+    def forbidding_paths(self, *, writes: bool) -> Sequence[tuple[Placed, PathPattern]]:
+        """Whoever may not read a file may not write it either."""
+        return self._forbidding_paths[writes]
+
+    @cached_property
+    def forbidden_files(self) -> Forbidden:
+        return Forbidden(pattern for _, pattern in self.forbidding_paths(writes=True))
 
     def domain(self, outcome: Outcome, host: str) -> Placed | None:
         return next(
@@ -126,6 +141,11 @@ class Policy:
             else:
                 open_ended.append((each, pattern))
         return found
+
+    def _that_forbid(self, *, writes: bool) -> Iterator[tuple[Placed, PathPattern]]:
+        for tool in (READ, EDIT) if writes else (READ,):
+            for outcome in FORBIDDING:
+                yield from self.paths(tool, outcome)
 
     def _by_tool(self) -> dict[tuple[str, Outcome], list[tuple[Placed, PathPattern]]]:
         found: dict[tuple[str, Outcome], list[tuple[Placed, PathPattern]]] = {}

@@ -2,31 +2,27 @@
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from footplate.domain.permissions import Outcome
 from footplate.gate.paths import protected
-from footplate.gate.places import Place, Target, normal, target, under
+from footplate.gate.places import Place, Target, normal, target
 from footplate.gate.policy import Placed, Policy
 from footplate.gate.rules import EDIT, READ
 from footplate.gate.shell.words import UNKNOWN, Word
 
 NOWHERE: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zero"})
-_PROGRAMS: Final = (
-    "/bin",
-    "/sbin",
-    "/usr/bin",
-    "/usr/sbin",
-    "/usr/local/bin",
-    "/usr/local/sbin",
-    "/lib",
-    "/lib64",
-    "/usr/lib",
-    "/opt",
-)
+_PROGRAMS: Final = re.compile(r"/(?:(?:usr/)?(?:s?bin|lib)|usr/local/s?bin|lib64|opt)(?:/|\Z)")
+"""Where they are."""
 _GLOB: Final = re.compile(r"[*?\[]")
+
+
+class _Meaning(NamedTuple):
+    targets: list[Target] | None
+    forbidden: list[Target]
+    """Those that some rule forbids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +35,22 @@ class Files:
     """Where the command may be when it runs; None: it is not known."""
     values: tuple[Word, ...] = ()
     """What its variables are set to."""
-    _known: dict[Word, list[Target] | None] = field(default_factory=dict, init=False, compare=False)
+    _known: dict[Word, _Meaning] = field(default_factory=dict, init=False, compare=False)
 
     def targets(self, word: Word) -> list[Target] | None:
         """None: it is not known which file this is. Of a glob, the directory that it searches."""
-        if word not in self._known:
-            self._known[word] = self._targets(word)
-        return self._known[word]
+        return self._meaning(word).targets
+
+    def _meaning(self, word: Word) -> _Meaning:
+        if (known := self._known.get(word)) is not None:
+            return known
+        targets = self._targets(word)
+        forbidden: list[Target] = []
+        if targets and self.policy.restricts_files:
+            files = self.policy.forbidden_files
+            forbidden = [each for each in targets if files.may_have(each, self.place)]
+        self._known[word] = meaning = _Meaning(targets, forbidden)
+        return meaning
 
     def _targets(self, word: Word) -> list[Target] | None:
         text = word.text
@@ -62,37 +67,26 @@ class Files:
             return [target(self.place, "/", text)] if text.startswith("/") else None
         return [target(self.place, directory, text) for directory in self.directories]
 
-    @property
-    def restricted(self) -> bool:
-        """Whether any rule forbids a file."""
-        return any(self.policy.paths(tool, outcome) for tool in (READ, EDIT) for outcome in (Outcome.DENY, Outcome.ASK))
-
     def forbidden(self, outcome: Outcome, word: Word, *, writes: bool) -> Placed | None:
-        """A rule that surely covers a file, or all of a directory that a glob searches. Whoever may not read a file may
-        not write it either.
-        """
-        tools = [tool for tool in ((READ, EDIT) if writes else (READ,)) if self.policy.paths(tool, outcome)]
-        for each in self._meant(word) if tools else ():
-            for tool in tools:
+        """A rule that surely covers a file, or all of a directory that a glob searches."""
+        if not self.policy.restricts_files:
+            return None
+        for each in self._meant(word):
+            for tool in (READ, EDIT) if writes else (READ,):
                 if (placed := self.policy.path(tool, outcome, each, self.place)) is not None:
                     return placed
         return None
 
-    def _meant(self, word: Word) -> Iterator[Target]:
-        """A variable may stand for whatever the same command line puts into one."""
-        yield from self.targets(word) or ()
-        if word.text == UNKNOWN:
-            for value in self.values:
-                yield from self.targets(value) or ()
+    def _meant(self, word: Word) -> list[Target]:
+        """Files that some rule forbids. A variable may stand for whatever the same command line puts into one."""
+        found = self._meaning(word).forbidden
+        if word.text != UNKNOWN:
+            return found
+        return [*found, *(each for value in self.values for each in self._meaning(value).forbidden)]
 
     def doubtful(self, word: Word, *, writes: bool) -> Placed | None:
         """A rule that may cover a file: one that is not known, or one of several."""
-        rules = [
-            each
-            for tool in ((READ, EDIT) if writes else (READ,))
-            for outcome in (Outcome.DENY, Outcome.ASK)
-            for each in self.policy.paths(tool, outcome)
-        ]
+        rules = self.policy.forbidding_paths(writes=writes)
         if not rules:
             return None
         targets = self.targets(word)
@@ -136,7 +130,7 @@ class Files:
         """A word that names a program's own file."""
         for word in words:
             for each in self.targets(word) or ():
-                if any(under(path, directory) for path in (each.path, each.real or "/") for directory in _PROGRAMS):
+                if _PROGRAMS.match(each.path) or _PROGRAMS.match(each.real or "/"):
                     return word
         return None
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from footplate.gate.shell.words import Word
 
 Argv = tuple[Word, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Concern:
+class Concern(NamedTuple):
     """Why a rule with a `*` in it does not allow a command by itself."""
 
     text: str
@@ -19,8 +19,7 @@ class Concern:
     """A rule that says this many of the words literally means it and is obeyed; None: none does but the whole text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     path: Word
     asked_for: bool
     """By an option of a program whose job is another: a rule for the program does not cover it."""

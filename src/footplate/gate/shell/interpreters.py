@@ -40,6 +40,7 @@ _ALWAYS: Final = frozenset({
 })  # fmt: skip
 """Whatever their arguments are, what they do is decided inside."""
 _NUMBERED: Final = re.compile(r"(python|pypy|perl|ruby|php|lua|node)[\d.]+(?:-\d+)?")
+_LAST: Final = frozenset("0123456789.")
 _BUILT_IN: Final = {
     "eval": "it evaluates a text as a command", ".": "it runs a file in the shell itself",
     "source": "it runs a file in the shell itself",
@@ -64,7 +65,7 @@ def interpret(name: str, words: Sequence[Word], stdin: Stdin, deeds: Deeds) -> b
     if name in SHELLS:
         _shell(name, words, stdin, deeds)
         return True
-    language = _NUMBERED.fullmatch(name)
+    language = _NUMBERED.fullmatch(name) if name[-1:] in _LAST else None
     known = language[1] if language else name
     if known not in _LANGUAGES:
         return False

@@ -1,6 +1,7 @@
 """All that one simple command leads to: what its wrappers run, what its shell texts contain, and what they touch."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -69,10 +70,7 @@ def _follow(argv: Argv, stdin: Stdin, repeated: bool, found: Reach, *, offset: i
         return
     found.forms.append(argv)
     deeds = analyse(argv, stdin, repeated=repeated)
-    found.concerns.extend(
-        Concern(each.text, each.seen, each.upto + offset if each.upto is not None and offset >= 0 else None)
-        for each in deeds.concerns
-    )
+    found.concerns.extend(deeds.concerns if offset == 0 else _moved(deeds.concerns, offset))
     found.reads.extend(deeds.reads)
     found.writes.extend(deeds.writes)
     found.mentions.extend(deeds.mentions)
@@ -88,6 +86,13 @@ def _follow(argv: Argv, stdin: Stdin, repeated: bool, found: Reach, *, offset: i
             _follow(inner, stdin, repeated, found, offset=offset + at if offset >= 0 else -1, depth=depth + 1)
     for text in deeds.scripts:
         _script(text, found, depth)
+
+
+def _moved(concerns: Sequence[Concern], offset: int) -> list[Concern]:
+    """Words stand before the command; below 0: they are of another text."""
+    return [
+        each._replace(upto=each.upto + offset if each.upto is not None and offset > 0 else None) for each in concerns
+    ]
 
 
 def _script(text: str, found: Reach, depth: int) -> None:

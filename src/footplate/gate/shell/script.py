@@ -8,7 +8,7 @@ that the tree passes over: the shell may not pass over it.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from tree_sitter import Node
 
@@ -60,27 +60,15 @@ class _Walk:
         self._source = source
         self._script = script
         self._words = WordReader(source)
-        self._handlers: Mapping[str, Callable[[Node, _At, int], None]] = {
-            **dict.fromkeys(_STATEMENTS, self._statement),
-            "command": self._command,
-            "redirected_statement": self._redirected,
-            "variable_assignment": self._assignments,
-            "variable_assignments": self._assignments,
-            "declaration_command": self._declaration,
-            "unset_command": self._declaration,
-            "test_command": self._test,
-            "comment": self._comment,
-            "function_definition": self._function,
-        }
 
     def visit(self, node: Node, at: _At, depth: int) -> None:
         if depth > DEEPEST:
             return self._fault("it is nested too deeply")
         if len(self._script.commands) >= MOST:
             return self._fault(f"it has more than {MOST} commands")
-        handler = self._handlers.get(node.type)
+        handler = self._HANDLERS.get(node.type)
         if handler is not None:
-            handler(node, at, depth)
+            handler(self, node, at, depth)
         else:
             self._fault(f"`{self._text(node)[:40]}` is not understood")
             self._children(node, at, depth)
@@ -345,6 +333,19 @@ class _Walk:
 
     def _text(self, node: Node) -> str:
         return self._words.text(node)
+
+    _HANDLERS: ClassVar[Mapping[str, Callable[["_Walk", Node, _At, int], None]]] = {
+        **dict.fromkeys(_STATEMENTS, _statement),
+        "command": _command,
+        "redirected_statement": _redirected,
+        "variable_assignment": _assignments,
+        "variable_assignments": _assignments,
+        "declaration_command": _declaration,
+        "unset_command": _declaration,
+        "test_command": _test,
+        "comment": _comment,
+        "function_definition": _function,
+    }
 
 
 _WORDS: Final = frozenset({

@@ -1,8 +1,7 @@
 """One word of a command, as the shell will hand it over, as far as that can be told beforehand."""
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from tree_sitter import Node
 
@@ -23,11 +22,11 @@ _BRACES: Final = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
 _SAFE_EXPANSION: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?-[\w ./:-]*)?\}")
 _ENDS: Final = re.compile(r"""[\s;|&<>()$`"'\\]""")
 """What ends a word unless it is quoted. A word that has it was told apart wrongly."""
+_LITERAL: Final = frozenset({"word", "number", "variable_name"})
 _SUBSTITUTIONS: Final = frozenset({"command_substitution", "process_substitution"})
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     text: str
     globs: bool = False
     """Has `*`, `?` or `[` that the shell expands."""
@@ -52,8 +51,10 @@ class WordReader:
         self.met: list[Node] = []
 
     def read(self, node: Node) -> Word:
+        if node.type == "command_name" and (only := _only(node)) is not None:
+            node = only
         raw = self._source[node.start_byte : node.end_byte]
-        if node.type in {"word", "number", "variable_name"} and _PLAIN.fullmatch(raw) and not node.named_child_count:
+        if node.type in _LITERAL and _PLAIN.fullmatch(raw) and not node.named_child_count:
             return Word(raw.decode())
         parts: list[str] = []
         faults: list[str] = []
@@ -136,6 +137,14 @@ class WordReader:
                 self.met.append(each)
             else:
                 left.extend(each.named_children)
+
+
+def _only(node: Node) -> Node | None:
+    """The child that is all there is of a node."""
+    children = node.children
+    if len(children) != 1 or (children[0].start_byte, children[0].end_byte) != (node.start_byte, node.end_byte):
+        return None
+    return children[0]
 
 
 def _unescaped(raw: bytes) -> str:

@@ -158,7 +158,7 @@ def _wrapper(name: str, words: Sequence[Word]) -> tuple[Wrapper | None, int]:
     """And the first of its words that may be the program."""
     if name in RUNNERS and len(words) > 1 and words[1].text in RUNNERS[name]:
         return _RUNNER_OPTIONS, 3 if name == "direnv" else 2
-    return WRAPPERS.get(name) or (Wrapper() if _LOADER.fullmatch(name) else None), 1
+    return WRAPPERS.get(name) or (Wrapper() if name[:2] == "ld" and _LOADER.fullmatch(name) else None), 1
 
 
 def _texts(name: str, words: Sequence[Word], deeds: Deeds) -> None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from footplate.gate.shell.deeds import Deeds, Write
-from footplate.gate.shell.options import meant, split
+from footplate.gate.shell.options import Arguments, meant, split
 from footplate.gate.shell.words import Word
 
 
@@ -83,9 +83,7 @@ def describe(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
         deeds.worry("an argument is not known before it runs", seen=not program.runs)
     if any(given.has(option) for option in program.removes):
         deeds.writes.extend(Write(word, asked_for=True) for word in given.operands)
-    _operands(
-        program, given.operands, pattern_given=given.has("-e", "-f", "--regexp", "--file", "--files"), deeds=deeds
-    )
+    _operands(program, given, deeds)
     deeds.harmless = program.harmless and not deeds.concerns and not deeds.writes
     return True
 
@@ -106,8 +104,8 @@ def _option(name: str, program: Program, option: str, value: Word | None, deeds:
         deeds.mentions.append(value)
 
 
-def _operands(program: Program, operands: Sequence[Word], *, pattern_given: bool, deeds: Deeds) -> None:
-    kind = program.operands
+def _operands(program: Program, given: Arguments, deeds: Deeds) -> None:
+    kind, operands = program.operands, given.operands
     if kind is Operands.READ:
         deeds.reads.extend(word for word in operands if word.text != "-")
     elif kind is Operands.WRITE:
@@ -122,6 +120,7 @@ def _operands(program: Program, operands: Sequence[Word], *, pattern_given: bool
         deeds.reads.extend(operands[: len(operands) - last])
         deeds.writes.extend(Write(word, asked_for=False) for word in operands[len(operands) - last :])
     elif kind is Operands.AFTER_FIRST:
+        pattern_given = given.has("-e", "-f", "--regexp", "--file", "--files")
         deeds.reads.extend(operands if pattern_given else operands[1:])
     elif kind is Operands.SECOND:
         deeds.reads.extend(operands[:1])
