@@ -5,9 +5,9 @@ Total: whatever the text is, there is an answer. Parts are judged one by one; th
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from footplate.domain.permissions import Decision, Outcome, stricter
 from footplate.gate.forbidding import Suspect, forbids, may_forbid, suspects
@@ -17,7 +17,7 @@ from footplate.gate.policy import FORBIDDING, Placed, Policy
 from footplate.gate.rules import BASH
 from footplate.gate.shell import script
 from footplate.gate.shell.deeds import Argv, Concern, Write
-from footplate.gate.shell.parts import Assignment, Redirect, Simple, Stdin
+from footplate.gate.shell.parts import Assignment, Redirect, Script, Simple, Stdin
 from footplate.gate.shell.reach import Reach, reach, sets
 from footplate.gate.shell.words import UNKNOWN, Word
 from footplate.gate.touching import NOWHERE, Files
@@ -28,7 +28,10 @@ _LOOK_ONLY: Final = frozenset(
 )
 _QUOTED: Final = re.compile(r"[ \t\n'\"\\\0]")
 NOTHING: Final = "There is no command in it."
+_NOTHING: Final = Decision(Outcome.ASK, NOTHING)
+_TOO_DEEP: Final = Decision(Outcome.ASK, "It is nested too deeply.")
 _ALREADY: Final = Decision(Outcome.ASK, "Something before it is asked about.")
+_GIT_ELSEWHERE: Final = Concern("git runs in a directory that it changed to, and obeys its configuration", seen=True)
 _Touched: TypeAlias = tuple[Word, bool]
 """A file, and whether it is written."""
 
@@ -55,54 +58,88 @@ class Verdict:
 
 def decide(policy: Policy, command: str, place: Place, *, directory: str | None = None) -> Decision:
     """`directory`: where the shell is; the working tree if it is left out."""
-    return _verdict(policy, command, place, directory, briefly=True).decision
+    try:
+        decision = _strictest(_decisions(_read(policy, command, place, directory or place.root)))
+    except RecursionError:  # pragma: no cover - depth is bounded everywhere; this is the last net
+        decision = _TOO_DEEP
+    return _by_bare_rules(policy, decision)
 
 
 def judge(policy: Policy, command: str, place: Place, *, directory: str | None = None) -> Verdict:
     """The same, with a word on each part."""
-    return _verdict(policy, command, place, directory, briefly=False)
-
-
-def _verdict(policy: Policy, command: str, place: Place, directory: str | None, *, briefly: bool) -> Verdict:
     try:
-        parts = tuple(_parts(policy, command, place, directory or place.root, briefly=briefly))
+        parts = tuple(_parts(_read(policy, command, place, directory or place.root)))
     except RecursionError:  # pragma: no cover - depth is bounded everywhere; this is the last net
-        parts = (Part("unclear", command[:200], _ask("It is nested too deeply.")),)
+        parts = (Part("unclear", command[:200], _TOO_DEEP),)
     if not parts:
-        parts = (Part("unclear", command[:200], _ask(NOTHING)),)
-    decision = parts[0].decision
-    for part in parts[1:]:
-        if stricter(decision.outcome, part.decision.outcome) is not decision.outcome:
-            decision = part.decision
+        parts = (Part("unclear", command[:200], _NOTHING),)
+    return Verdict(_by_bare_rules(policy, _strictest(part.decision for part in parts)), parts)
+
+
+def _strictest(decisions: Iterable[Decision]) -> Decision:
+    """The first of the strictest."""
+    found: Decision | None = None
+    for decision in decisions:
+        if found is None or stricter(found.outcome, decision.outcome) is not found.outcome:
+            found = decision
+    return found or _NOTHING
+
+
+def _by_bare_rules(policy: Policy, decision: Decision) -> Decision:
     for outcome in (Outcome.ASK, Outcome.DENY):
         if (placed := policy.whole(BASH, outcome)) is not None and stricter(decision.outcome, outcome) is outcome:
             decision = placed.says(f"{placed.rule.text} is for every command.")
-    return Verdict(decision, parts)
+    return decision
 
 
-def _parts(policy: Policy, command: str, place: Place, directory: str, *, briefly: bool) -> Iterator[Part]:
-    """Briefly: once there is something to ask, only what is denied can change the answer."""
+class _Reading(NamedTuple):
+    """A command line that was taken apart, and whoever judges the parts."""
+
+    script: Script
+    reaches: list[Reach]
+    judging: "_Judging"
+
+
+def _read(policy: Policy, command: str, place: Place, directory: str) -> _Reading:
     read = script.read(command)
-    reaches = [(simple, reach(simple)) for simple in read.commands]
-    values = tuple(each.value for each in read.assignments if each.value.known)
-    files = Files(policy, place, _directories([found for _, found in reaches], place, directory), values)
-    moved = files.directories is None or any(each != place.root for each in files.directories)
-    judging = _Judging(policy, files, whole=policy.whole(BASH, Outcome.ALLOW))
+    reaches = [reach(simple) for simple in read.commands]
+    values = tuple([each.value for each in read.assignments if each.value.known])
+    files = Files(policy, place, _directories(reaches, place, directory), values)
+    if files.directories is None or any(each != place.root for each in files.directories):
+        for found in reaches:
+            if any(form[0].text.rpartition("/")[2] == "git" for form in found.forms):
+                found.concerns.append(_GIT_ELSEWHERE)
+    return _Reading(read, reaches, _Judging(policy, files, whole=policy.whole(BASH, Outcome.ALLOW)))
+
+
+def _decisions(reading: _Reading) -> Iterator[Decision]:
+    """Once there is something to ask, only what is denied can change the answer."""
+    read, reaches, judging = reading
     asked = False
-    for simple, found in reaches:
-        if moved and any(form[0].text.rpartition("/")[2] == "git" for form in found.forms):
-            found.concerns.append(
-                Concern("git runs in a directory that it changed to, and obeys its configuration", seen=True)
-            )
-        yield (part := judging.simple(simple, found, only_denied=asked))
-        asked = asked or (briefly and part.decision.outcome is not Outcome.ALLOW)
-    for assignment in read.assignments if not asked else ():
-        yield (part := judging.assignment(assignment))
-        asked = asked or (briefly and part.decision.outcome is not Outcome.ALLOW)
+    for simple, found in zip(read.commands, reaches, strict=True):
+        yield (decision := judging.command(simple, found, only_denied=asked))
+        asked = asked or decision.outcome is not Outcome.ALLOW
+    for assignment in () if asked else read.assignments:
+        yield (decision := judging.assignment(assignment))
+        asked = asked or decision.outcome is not Outcome.ALLOW
     for redirect in read.redirects:
         yield judging.redirect(redirect, only_denied=asked)
-    for fault in read.faults if not asked else ():
+    for fault in () if asked else read.faults:
         yield judging.fault(fault)
+
+
+def _parts(reading: _Reading) -> Iterator[Part]:
+    read, reaches, judging = reading
+    for simple, found in zip(read.commands, reaches, strict=True):
+        said = simple.source or " ".join(word.text for word in simple.words)
+        runs = tuple(dict.fromkeys(_canonical(form) for form in found.forms[1:]))
+        yield Part("command", said, judging.command(simple, found), tuple(found.via), runs)
+    for assignment in read.assignments:
+        yield Part("assignment", assignment.source, judging.assignment(assignment))
+    for redirect in read.redirects:
+        yield Part("redirect", redirect.source, judging.redirect(redirect))
+    for fault in read.faults:
+        yield Part("unclear", fault, judging.fault(fault))
 
 
 def _directories(reaches: Sequence[Reach], place: Place, directory: str) -> tuple[str, ...] | None:
@@ -128,13 +165,7 @@ class _Judging:
     whole: Placed | None
     """The rule that allows every command, if there is one."""
 
-    def simple(self, simple: Simple, found: Reach, *, only_denied: bool) -> Part:
-        said = simple.source or " ".join(word.text for word in simple.words)
-        runs = tuple(dict.fromkeys(_canonical(form) for form in found.forms[1:]))
-        decision = self._command(simple, found, only_denied=only_denied)
-        return Part("command", said, decision, tuple(found.via), runs)
-
-    def _command(self, simple: Simple, found: Reach, *, only_denied: bool) -> Decision:
+    def command(self, simple: Simple, found: Reach, *, only_denied: bool = False) -> Decision:
         touched = [*((word, False) for word in found.reads), *((write.path, True) for write in found.writes)]
         suspected = self._suspects(found.forms, self.files.directories or ())
         decision = self._forbidden(found, suspected, touched)
@@ -252,20 +283,15 @@ class _Judging:
             or self.files.programs([write.path for write in found.writes]) is not None
         )
 
-    def assignment(self, assignment: Assignment) -> Part:
+    def assignment(self, assignment: Assignment) -> Decision:
         why = sets(assignment)
         if why is None:
-            decision = Decision(Outcome.ALLOW, "It sets a variable.")
-        elif self.whole is not None and not self.policy.restricts_commands:
-            decision = self.whole.says(f"{self.whole.rule.text} allows every command.")
-        else:
-            decision = _ask(f"{why[0].upper()}{why[1:]}.")
-        return Part("assignment", assignment.source, decision)
+            return Decision(Outcome.ALLOW, "It sets a variable.")
+        if self.whole is not None and not self.policy.restricts_commands:
+            return self.whole.says(f"{self.whole.rule.text} allows every command.")
+        return _ask(f"{why[0].upper()}{why[1:]}.")
 
-    def redirect(self, redirect: Redirect, *, only_denied: bool) -> Part:
-        return Part("redirect", redirect.source, self._redirect(redirect, only_denied=only_denied))
-
-    def _redirect(self, redirect: Redirect, *, only_denied: bool) -> Decision:
+    def redirect(self, redirect: Redirect, *, only_denied: bool = False) -> Decision:
         word, writes = redirect.target, redirect.writes
         if redirect.operator in {">&", "<&"} and (word.text.isdigit() or word.text == "-"):
             return Decision(Outcome.ALLOW, "It joins two streams.")
@@ -296,10 +322,10 @@ class _Judging:
             return Decision(Outcome.ALLOW, "It only reads, inside the workspace.")
         return _ask(f"It reads {_shown(word.text)}, which is not in the workspace.")
 
-    def fault(self, fault: str) -> Part:
+    def fault(self, fault: str) -> Decision:
         if self.whole is not None and (not self.policy.restricts_commands or fault == "a substitution"):
-            return Part("unclear", fault, self.whole.says(f"{self.whole.rule.text} allows every command."))
-        return Part("unclear", fault, _ask(f"Not all of it is understood: {fault}."))
+            return self.whole.says(f"{self.whole.rule.text} allows every command.")
+        return _ask(f"Not all of it is understood: {fault}.")
 
 
 def _ask(reason: str) -> Decision:

@@ -3,6 +3,7 @@
 import posixpath
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from footplate.domain.permissions import Outcome
@@ -53,15 +54,19 @@ def may_forbid(policy: Policy, suspect: Suspect) -> Placed | None:
     return None
 
 
-def _names(text: str, place: Place, directories: Sequence[str]) -> list[str]:
+def _names(text: str, place: Place, directories: Sequence[str]) -> Sequence[str]:
     """The program, by each name that it may be meant by."""
-    names = [text]
-    base = text.rpartition("/")[2]
-    if base != text:
-        reals = (target(place, directory, text).real for directory in directories)
-        names += [base, *(posixpath.basename(real) for real in reals if real is not None)]
-    folded = (base.lower() if base.isascii() else unicodedata.normalize("NFKC", base).casefold()).strip()
-    return names if folded == base else [*names, folded]
+    if "/" not in text:
+        return _spellings(text)
+    real = [target(place, directory, text).real for directory in directories]
+    names = [posixpath.basename(each) for each in real if each is not None]
+    return [text, *_spellings(posixpath.basename(text)), *names]
+
+
+@lru_cache(maxsize=4096)
+def _spellings(name: str) -> tuple[str, ...]:
+    folded = unicodedata.normalize("NFKC", name).casefold().strip()
+    return (name,) if folded == name else (name, folded)
 
 
 def _options_match(pattern: TextPattern, text: str) -> bool:

@@ -56,6 +56,8 @@ class Policy:
 
     def whole(self, tool: str, outcome: Outcome) -> Placed | None:
         """A rule of this outcome for every call of a tool, by Claude Code's name for it."""
+        if not self._bare[outcome]:
+            return None
         return next((each for each in self._bare[outcome] if each.rule.tool.matches(tool)), None)
 
     def may_forbid_program(self, name: str) -> bool:

@@ -1,6 +1,5 @@
 """What a simple command does: its program looked up, and whatever that one runs in turn."""
 
-import posixpath
 from typing import Final
 
 from footplate.gate.shell import interpreters, wrappers
@@ -30,7 +29,7 @@ def analyse(argv: Argv, stdin: Stdin, *, repeated: bool = False) -> Deeds:
         deeds.worry("it is not known before it runs which program this is")
         deeds.mentions.extend(argv[1:])
         return deeds
-    name = posixpath.basename(first.text)
+    name = first.text.rpartition("/")[2]
     if len(argv) == 2 and argv[1].text == "--version" and first.text in _VERSIONED:  # noqa: PLR2004
         deeds.harmless = True
         return deeds

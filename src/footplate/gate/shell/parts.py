@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from footplate.gate.shell.words import Word
 
@@ -16,8 +16,7 @@ class Stdin(StrEnum):
     FILE = "file"
 
 
-@dataclass(frozen=True, slots=True)
-class Redirect:
+class Redirect(NamedTuple):
     operator: str
     target: Word
     source: str
@@ -27,8 +26,7 @@ class Redirect:
         return self.operator in _OUTPUTS
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     name: str
     value: Word
     exported: bool
@@ -36,8 +34,7 @@ class Assignment:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Simple:
+class Simple(NamedTuple):
     """One program and its arguments."""
 
     words: tuple[Word, ...]

@@ -43,8 +43,7 @@ class Reach:
 
 
 def reach(simple: Simple) -> Reach:
-    found = Reach()
-    found.concerns.extend(Concern(_said(fault), seen=fault in _SEEN) for fault in simple.faults)
+    found = Reach(concerns=[Concern(_said(fault), seen=fault in _SEEN) for fault in simple.faults])
     _follow(simple.words, simple.stdin, simple.repeated, found, offset=0, depth=0)
     found.harmless = found.harmless and not found.concerns
     return found
@@ -70,7 +69,8 @@ def _follow(argv: Argv, stdin: Stdin, repeated: bool, found: Reach, *, offset: i
         return
     found.forms.append(argv)
     deeds = analyse(argv, stdin, repeated=repeated)
-    found.concerns.extend(deeds.concerns if offset == 0 else _moved(deeds.concerns, offset))
+    if deeds.concerns:
+        found.concerns.extend(deeds.concerns if offset == 0 else _moved(deeds.concerns, offset))
     found.reads.extend(deeds.reads)
     found.writes.extend(deeds.writes)
     found.mentions.extend(deeds.mentions)

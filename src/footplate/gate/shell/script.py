@@ -7,8 +7,7 @@ that the tree passes over: the shell may not pass over it.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from tree_sitter import Node
 
@@ -39,8 +38,7 @@ _HEREDOC: Final = re.compile(r"(?:\\?([A-Za-z0-9_.-]+)|'([A-Za-z0-9_.-]+)'|\"([A
 _ARITHMETIC: Final = re.compile(r"-(?:eq|ne|lt|le|gt|ge|v|R)")
 
 
-@dataclass(frozen=True, slots=True)
-class _At:
+class _At(NamedTuple):
     stdin: Stdin = Stdin.OURS
     repeated: bool = False
     extra: tuple[Node, ...] = ()
@@ -72,7 +70,9 @@ class _Walk:
         else:
             self._fault(f"`{self._text(node)[:40]}` is not understood")
             self._children(node, at, depth)
-        return self._follow(at, depth)
+        if self._words.met:
+            self._follow(at, depth)
+        return None
 
     def _statement(self, node: Node, at: _At, depth: int) -> None:
         self._gaps(node)
@@ -122,7 +122,9 @@ class _Walk:
         stdin = at.stdin
         for child in node.children:
             kind = child.type
-            if kind == "variable_assignment":
+            if kind in _WORDS or kind == "command_name":
+                words.append(child)
+            elif kind == "variable_assignment":
                 self._assignment(child, exported=True)
             elif kind == "file_redirect":
                 found, more = self._file(child)
@@ -134,8 +136,6 @@ class _Walk:
             elif kind == "heredoc_redirect":
                 stdin = Stdin.TEXT
                 words.extend(self._here(child, at, depth))
-            elif kind in _WORDS or kind == "command_name":
-                words.append(child)
             else:
                 self._fault(f"`{self._text(child)[:40]}` is not understood")
                 self._children(child, at, depth) if kind != "ERROR" else self.visit_all(child, at, depth)
@@ -150,9 +150,10 @@ class _Walk:
         self._children(node, at, depth)
 
     def _simple(self, nodes: Sequence[Node], source: str, at: _At, faults: list[str]) -> None:
-        words = tuple(self._words.read(node) for node in nodes)
+        read = self._words.read
+        words = tuple([read(node) for node in nodes])
         if words:
-            found = (*faults, *(fault for word in words for fault in word.faults))
+            found = (*faults, *[fault for word in words for fault in word.faults])
             self._script.commands.append(Simple(words, source, at.stdin, at.repeated, found))
 
     def _file(self, node: Node) -> tuple[Stdin | None, list[Node]]:
@@ -307,21 +308,18 @@ class _Walk:
 
     def _gaps(self, node: Node) -> None:
         """Between the parts there are blanks and nothing else; a broken line does not break a word."""
-        at = node.start_byte
-        blanks = _BLANKS if node.type in _ONE_LINE else _LINES
+        at, source = node.start_byte, self._source
+        gaps = []
         for child in node.children:
-            if child.start_byte != at:
-                self._gap(at, child.start_byte, blanks)
+            if (start := child.start_byte) != at:
+                gaps.append(source[at:start])
             at = child.end_byte
         if at != node.end_byte:
-            self._gap(at, node.end_byte, blanks)
-
-    def _gap(self, start: int, end: int, blanks: "re.Pattern[bytes]") -> None:
-        gap = self._source[start:end]
-        if gap == b" ":
-            return
-        if not blanks.fullmatch(gap) or not gap.replace(b"\\\n", b""):
-            self._fault("it has text that is not understood")
+            gaps.append(source[at : node.end_byte])
+        blanks = _BLANKS if node.type in _ONE_LINE else _LINES
+        for gap in gaps:
+            if gap != b" " and (not blanks.fullmatch(gap) or not gap.replace(b"\\\n", b"")):
+                self._fault("it has text that is not understood")
 
     def _faults_of(self, word: Word) -> None:
         for fault in word.faults:

@@ -2,8 +2,7 @@
 
 import re
 import threading
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
@@ -25,8 +24,7 @@ are letters of a word that cannot be part of a name, and so is this one. Words a
 _local: Final = threading.local()
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     text: bytes
     root: Node | None
     """None: it was not read."""

@@ -51,10 +51,11 @@ class WordReader:
         self.met: list[Node] = []
 
     def read(self, node: Node) -> Word:
-        if node.type == "command_name" and (only := _only(node)) is not None:
-            node = only
+        kind = node.type
+        if kind == "command_name" and (only := _only(node)) is not None:
+            node, kind = only, only.type
         raw = self._source[node.start_byte : node.end_byte]
-        if node.type in _LITERAL and _PLAIN.fullmatch(raw) and not node.named_child_count:
+        if kind in _LITERAL and _PLAIN.fullmatch(raw) and not node.named_child_count:
             return Word(raw.decode())
         parts: list[str] = []
         faults: list[str] = []
