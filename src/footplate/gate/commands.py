@@ -199,12 +199,13 @@ class _Judging:
         return [rule for rule in rules if rule[1].matches(words) or (source != "" and rule[1].matches(source))]
 
     def _forbidden(self, found: Reach, suspected: Sequence[Suspect], touched: Sequence[_Touched]) -> Decision | None:
-        for outcome in FORBIDDING:
+        named = [(word, writes) for word, writes in touched if self.files.suspicious(word)]
+        for outcome in FORBIDDING if suspected or named else ():
             for suspect in suspected:
                 if (placed := forbids(self.policy, outcome, suspect)) is not None:
                     hidden = "" if suspect.argv is found.forms[0] else f", which {found.via[0]} runs"
                     return placed.says(f"{placed.rule.text} is for `{_canonical(suspect.argv)}`{hidden}.")
-            for word, writes in touched:
+            for word, writes in named:
                 if (placed := self.files.forbidden(outcome, word, writes=writes)) is not None:
                     return placed.says(f"{placed.rule.text} is for the file {_plain(word.text)}.")
         return None
@@ -235,7 +236,7 @@ class _Judging:
             if not equals and word.text.startswith("-"):
                 continue
             for each in (word, Word(value, word.globs)) if equals else (word,):
-                for outcome in FORBIDDING:
+                for outcome in FORBIDDING if self.files.suspicious(each) else ():
                     if (placed := self.files.forbidden(outcome, each, writes=True)) is not None:
                         return _ask(f"It names {_shown(word.text)}, which {placed.rule.text} is for.")
         return None
@@ -297,7 +298,7 @@ class _Judging:
             return Decision(Outcome.ALLOW, "It joins two streams.")
         if word.known and word.text in NOWHERE:
             return Decision(Outcome.ALLOW, "It leads nowhere.")
-        for outcome in FORBIDDING:
+        for outcome in FORBIDDING if self.files.suspicious(word) else ():
             if (placed := self.files.forbidden(outcome, word, writes=writes)) is not None:
                 return placed.says(f"{placed.rule.text} is for the file {_plain(word.text)}.")
         return _ALREADY if only_denied else self._by_file(redirect)

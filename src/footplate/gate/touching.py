@@ -67,10 +67,12 @@ class Files:
             return [target(self.place, "/", text)] if text.startswith("/") else None
         return [target(self.place, directory, text) for directory in self.directories]
 
+    def suspicious(self, word: Word) -> bool:
+        """Whether there is a rule that forbids it. Most files have none."""
+        return self.policy.restricts_files and bool(self._meant(word))
+
     def forbidden(self, outcome: Outcome, word: Word, *, writes: bool) -> Placed | None:
         """A rule that surely covers a file, or all of a directory that a glob searches."""
-        if not self.policy.restricts_files:
-            return None
         for each in self._meant(word):
             for tool in (READ, EDIT) if writes else (READ,):
                 if (placed := self.policy.path(tool, outcome, each, self.place)) is not None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.gate.sayings import PLACE, policy, says
 
 from footplate.domain.permissions import Layer, Outcome
-from footplate.gate.commands import judge
+from footplate.gate.commands import decide, judge
 from footplate.gate.policy import Policy
 
 RULES = policy("Bash(ls *)", "Bash(git *)", "Edit(src/**)", deny=("Bash(rm *)", "Read(.env)"))
@@ -75,8 +75,11 @@ def test_what_is_said_of_a_command_can_be_stored(text: str) -> None:
 
 
 @given(st.integers(min_value=0))
-def test_broken_commands_have_an_answer(seed: int) -> None:
-    assert judge(RULES, Breaker().make(random.Random(seed)), PLACE).parts
+def test_broken_commands_have_an_answer_and_it_is_the_same_with_a_word_on_each_part(seed: int) -> None:
+    text = Breaker().make(random.Random(seed))
+    verdict = judge(RULES, text, PLACE)
+    assert verdict.parts
+    assert decide(RULES, text, PLACE) == verdict.decision
 
 
 @pytest.mark.parametrize(
