@@ -306,6 +306,7 @@ async def test_lists_and_details(cell: Cell) -> None:
     assert (detail["session"]["id"], len(detail["turns"])) == (session_id, 1)
     shown = (await cell.run("show")).out
     assert session_id in shown
+    assert detail["turns"][0]["id"] in shown
     assert "Done." in shown
 
 

@@ -53,6 +53,13 @@ async def cluster(stack: Stack, user: Path) -> AsyncIterator[Cluster]:
         yield cluster
 
 
+def tells_the_conflict(told: Any) -> None:
+    assert (told["exit_code"], told["error"]["code"]) == (1, "merge_conflict")
+    [conflict] = told["error"]["conflicts"]
+    assert (conflict["path"], conflict["reason"]) == ("file", "both changed the same lines")
+    assert all([conflict["lines"], conflict["last_commit"]]), conflict
+
+
 @pytest.mark.parametrize("harness", ["native", "claude"])
 async def test_work_leaves_by_the_command_line(cluster: Cluster, user: Path, tmp_path: Path, harness: str) -> None:
     await cluster.model.install("work", replies([tool(NAMES[harness], {"command": WORK})], [text("Done.")]))
@@ -95,12 +102,19 @@ async def test_work_leaves_by_the_command_line(cluster: Cluster, user: Path, tmp
     assert code == 0, err
     fits("exported", out)
     await git(user, "apply", "--check", str(tmp_path / "x.patch"))
+    assert await footplate("export", session, "--patch", "-") == (0, (tmp_path / "x.patch").read_text().strip(), "")
+    assert not (user / "-").exists()
+    code, out, err = await footplate("export", session, "--patch", "-", "--json")
+    assert (code, "name a file" in out + err) == (2, True)
 
     (user / "file").write_text("three\n")
     await git(user, "commit", "-qam", "third")
     await git(user, "branch", "other")
     code, _, err = await footplate("merge", session, "--into", "other")
     assert (code, "file: both changed the same lines" in err) == (1, True), err
+    code, out, err = await footplate("merge", session, "--into", "other", "--json")
+    assert (code, err) == (1, "")
+    tells_the_conflict(fits("left", out))
     code, _, err = await footplate("apply", session)
     assert (code, "file: changed here and by the session" in err) == (1, True), err
     assert await git(user, "status", "--porcelain") == ""

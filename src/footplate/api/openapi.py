@@ -1,48 +1,21 @@
-"""The OpenAPI document: request bodies and query strings are read by hand, so they are described by hand as well."""
+"""The OpenAPI document: request bodies and query strings are read by hand, so routes name them with `takes`.
 
-from collections.abc import Callable
-from typing import Any, Final
+A name in the document is one model's. FastAPI sees to it among answers; request bodies it does not know.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, get_args
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from footplate.api.wire.agents import AgentCreate, AgentUpdate
 from footplate.api.wire.answers import Error
 from footplate.api.wire.base import Body, Parameters
-from footplate.api.wire.environments import EnvironmentCreate, EnvironmentUpdate
-from footplate.api.wire.events import SendEvents
-from footplate.api.wire.files import FileResourceParams
-from footplate.api.wire.forks import SessionFork
-from footplate.api.wire.leaving import SessionMerge, SessionPush
-from footplate.api.wire.permissions import PolicyUpdate, SettingsImport
-from footplate.api.wire.projects import ProjectCreate, ProjectUpdate, WorkspaceCreate, WorkspaceUpdate
-from footplate.api.wire.replays import ReplayRequest
-from footplate.api.wire.sessions import SessionCreate, SessionUpdate
-from footplate.api.wire.transcripts import SessionImport
 
 REF: Final = "#/components/schemas/{model}"
-BODIES: Final[tuple[type[Body], ...]] = (
-    AgentCreate,
-    AgentUpdate,
-    EnvironmentCreate,
-    EnvironmentUpdate,
-    SessionCreate,
-    SessionUpdate,
-    SessionFork,
-    SessionImport,
-    SessionMerge,
-    SessionPush,
-    SendEvents,
-    ProjectCreate,
-    ProjectUpdate,
-    WorkspaceCreate,
-    WorkspaceUpdate,
-    FileResourceParams,
-    PolicyUpdate,
-    ReplayRequest,
-    SettingsImport,
-)
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {"model": Error, "description": "Refused; asking again changes nothing, but for 429."},
     "5XX": {"model": Error, "description": "Failed; may be tried again."},
@@ -51,17 +24,33 @@ OPEN: Final[dict[str, Any]] = {"security": []}
 """For the few routes that need no key."""
 
 
-def takes(*, body: type[Body] | None = None, query: type[Parameters] | None = None) -> dict[str, Any]:
+class Takes(dict[str, Any]):
+    """What a route reads, as its operation in the document has it, and the model of the body."""
+
+    def __init__(self, body: type[Body] | None, described: dict[str, Any]) -> None:
+        super().__init__(described)
+        self.body = body
+
+
+def takes(
+    *,
+    body: type[Body] | None = None,
+    media_type: str = "application/json",
+    description: str | None = None,
+    query: type[Parameters] | None = None,
+) -> Takes:
     described: dict[str, Any] = {}
     if body is not None:
         schema = {"$ref": REF.format(model=body.__name__)}
-        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        described["requestBody"] = {"required": True, "content": {media_type: {"schema": schema}}}
+        if description is not None:
+            described["requestBody"]["description"] = description
     if query is not None:
         properties = query.model_json_schema()["properties"]
         described["parameters"] = [
             {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in properties.items()
         ]
-    return described
+    return Takes(body, described)
 
 
 def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
@@ -74,13 +63,55 @@ def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
 
 
 def _build(app: FastAPI) -> dict[str, Any]:
+    routes = [route for route in app.routes if isinstance(route, APIRoute)]
+    bodies = list(dict.fromkeys(_bodies(routes)))
+    _refuse_namesakes([*bodies, *_answers(routes)])
     schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    _, definitions = models_json_schema([(body, "validation") for body in BODIES], ref_template=REF)
+    _, definitions = models_json_schema([(body, "validation") for body in bodies], ref_template=REF)
     components: dict[str, Any] = schema.setdefault("components", {})
-    components.setdefault("schemas", {}).update(definitions["$defs"])
+    components.setdefault("schemas", {}).update(definitions.get("$defs", {}))
     components["securitySchemes"] = {
         "bearer": {"type": "http", "scheme": "bearer"},
         "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
     }
     schema["security"] = [{"bearer": []}, {"key": []}]
     return schema
+
+
+def _bodies(routes: Iterable[APIRoute]) -> Iterator[type[Body]]:
+    for route in routes:
+        if isinstance(route.openapi_extra, Takes) and route.openapi_extra.body is not None:
+            yield route.openapi_extra.body
+
+
+def _answers(routes: Iterable[APIRoute]) -> Iterator[object]:
+    for route in routes:
+        yield route.response_model
+        yield from (response.get("model") for response in route.responses.values())
+
+
+def _refuse_namesakes(kinds: Iterable[object]) -> None:
+    """Of two models with one name the document would have one schema, and tell something wrong about the other."""
+    found: set[type[BaseModel]] = set()
+    for kind in kinds:
+        _gather(kind, found)
+    named: dict[str, type[BaseModel]] = {}
+    for model in sorted(found, key=_full_name):
+        other = named.setdefault(model.__name__, model)
+        if other is not model:
+            both = f"{_full_name(other)} and {_full_name(model)}"
+            raise TypeError(f"two models have one name in the OpenAPI document, rename one: {both}")
+
+
+def _gather(kind: object, found: set[type[BaseModel]]) -> None:
+    """The models within a type: itself, those of its fields, and those of theirs."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in found:
+        found.add(kind)
+        for field in kind.model_fields.values():
+            _gather(field.annotation, found)
+    for part in get_args(kind):
+        _gather(part, found)
+
+
+def _full_name(model: type[BaseModel]) -> str:
+    return f"{model.__module__}.{model.__qualname__}"

@@ -21,6 +21,7 @@ from footplate.client.models import (
     Environment,
     Event,
     File,
+    FileConflict,
     Left,
     Policy,
     PolicyReplay,
@@ -143,6 +144,18 @@ class ErrorAnswer(BaseModel):
     exit_code: int
 
 
+class ConflictDetail(ErrorDetail):
+    """`merge_conflict`."""
+
+    conflicts: list[FileConflict]
+
+
+class ConflictAnswer(ErrorAnswer):
+    """`merge`, where the session's work and the branch do not go together."""
+
+    error: ConflictDetail
+
+
 class FindingAnswer(BaseModel):
     """One line of `doctor`."""
 
@@ -258,7 +271,7 @@ SCHEMAS: Final[dict[str, Any]] = {
     "session": Session | ErrorAnswer,
     "session-detail": SessionDetail | ErrorAnswer,
     "diff": Diff | ErrorAnswer,
-    "left": Left | ErrorAnswer,
+    "left": Left | ConflictAnswer | ErrorAnswer,
     "applied": Applied | ErrorAnswer,
     "exported": Exported | ErrorAnswer,
     "import": list[ImportedFile] | ErrorAnswer,

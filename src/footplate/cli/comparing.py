@@ -89,11 +89,11 @@ async def _print_patches(client: AsyncFootplate, found: Diff, which: dict[str, A
         pieces = client.sessions.patch(found.session_id, **{**which, "project_id": tree.project_id})
         async with aclosing(cast("Any", pieces)) as patch:
             async for piece in patch:
-                if not _written(piece):
+                if not written(piece):
                     return
 
 
-def _written(piece: bytes) -> bool:
+def written(piece: bytes) -> bool:
     """False: nobody reads on, as behind `| head`."""
     try:
         sys.stdout.buffer.write(piece)

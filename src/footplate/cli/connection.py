@@ -8,11 +8,11 @@ import stamina.instrumentation
 import typer
 
 from footplate.cli import output, profiles
-from footplate.cli.answers import ErrorAnswer, ErrorDetail
+from footplate.cli.answers import ConflictAnswer, ConflictDetail, ErrorAnswer, ErrorDetail
 from footplate.cli.output import Exit
 from footplate.cli.profiles import NoServer, Server
 from footplate.cli.views import print_line
-from footplate.client import AsyncFootplate, ClientError, StreamLost, Unauthenticated, Unreachable
+from footplate.client import ApiError, AsyncFootplate, ClientError, StreamLost, Unauthenticated, Unreachable
 
 T = TypeVar("T")
 PATIENCE: Final = 180.0
@@ -32,7 +32,7 @@ def talk(
         _fail(ErrorDetail(code="no_server", title="Which server?", message=str(error), help=""), as_json=as_json)
     except ClientError as error:
         assert server is not None
-        detail = ErrorDetail(code=error.code, title=error.title, message=error.message, help=_help(error, server))
+        detail = _detail(error, _help(error, server))
         code = Exit.UNREACHABLE if isinstance(error, Unreachable | StreamLost) else Exit.FAILED
         _fail(detail, code, as_json=as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -46,10 +46,18 @@ async def _with_client(work: Callable[[AsyncFootplate, Server], Awaitable[T]], s
 
 def _fail(detail: ErrorDetail, code: Exit = Exit.UNREACHABLE, *, as_json: bool) -> NoReturn:
     if as_json:
-        print_line(ErrorAnswer(error=detail, exit_code=code).model_dump(mode="json"))
+        told = ConflictAnswer if isinstance(detail, ConflictDetail) else ErrorAnswer
+        print_line(told.model_validate({"error": detail, "exit_code": code}).model_dump(mode="json"))
     else:
         output.complain(detail.message, detail.help)
     raise typer.Exit(code) from None
+
+
+def _detail(error: ClientError, help_text: str) -> ErrorDetail:
+    told = {"code": error.code, "title": error.title, "message": error.message, "help": help_text}
+    if isinstance(error, ApiError) and error.conflicts:
+        return ConflictDetail(**told, conflicts=error.conflicts)
+    return ErrorDetail(**told)
 
 
 def _help(error: ClientError, server: Server) -> str:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from footplate.cli import comparing, output, starting
 from footplate.cli.answers import Applied, Exported
@@ -14,6 +14,8 @@ from footplate.cli.connection import talk
 from footplate.cli.profiles import Server
 from footplate.cli.views import print_json
 from footplate.client import AsyncFootplate, ClientError, Diff, Left
+
+_PIECE: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,20 @@ def export_patch(wanted: Wanted, file: Path, *, as_json: bool, profile: str | No
         print_json(done.model_dump(mode="json"))
     else:
         print(done.patch)
+
+
+def print_patch(wanted: Wanted, *, profile: str | None) -> None:
+    """Nothing of it before it is whole: who reads a pipe cannot tell a part from all."""
+    with tempfile.TemporaryDirectory(prefix="footplate-") as place:
+        file = Path(place, "patch")
+
+        async def work(client: AsyncFootplate, _server: Server) -> None:
+            await _patch(client, await starting.session_id_of(client, wanted.session), wanted, file)
+
+        talk(work, profile=profile)
+        with file.open("rb") as patch:
+            while (piece := patch.read(_PIECE)) and comparing.written(piece):
+                pass
 
 
 def export_branch(

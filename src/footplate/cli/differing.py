@@ -12,7 +12,8 @@ _EVENT = "Id or position of an event"
 def diff(
     session: options.OneSession = "last",
     turn: Annotated[
-        str | None, typer.Option("--turn", metavar="ID", help="Only what this turn changed; `last` is the newest.")
+        str | None,
+        typer.Option("--turn", metavar="ID", help="Only what this turn changed: `show` has ids, `last` is the newest."),
     ] = None,
     since: Annotated[
         str | None,

@@ -28,7 +28,8 @@ Wait = Annotated[
 def apply(
     session: options.OneSession = "last",
     turn: Annotated[
-        str | None, typer.Option("--turn", metavar="ID", help="Only what this turn changed; `last` is the newest.")
+        str | None,
+        typer.Option("--turn", metavar="ID", help="Only what this turn changed: `show` has ids, `last` is the newest."),
     ] = None,
     project: Project = None,
     directory: Directory = Path(),
@@ -89,7 +90,9 @@ def export(
     branch: Annotated[
         str | None, typer.Option("--branch", "-b", metavar="NAME", help="Make this branch in your repository.")
     ] = None,
-    patch: Annotated[Path | None, typer.Option("--patch", metavar="FILE", help="Write the patch to a file.")] = None,
+    patch: Annotated[
+        Path | None, typer.Option("--patch", metavar="FILE", help="Write the patch to a file, or with `-` to stdout.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Also over a branch that has other commits.")] = False,
     project: Project = None,
     directory: Directory = Path(),
@@ -102,7 +105,11 @@ def export(
     if (branch is None) == (patch is None):
         raise typer.BadParameter("Say --branch NAME or --patch FILE, one of the two.")
     wanted = departing.Wanted(session=session, project=project)
-    if patch is not None:
+    if patch == Path("-"):
+        if as_json:
+            raise typer.BadParameter("--patch - and --json both want standard output: name a file.")
+        departing.print_patch(wanted, profile=profile)
+    elif patch is not None:
         departing.export_patch(wanted, patch, as_json=as_json, profile=profile)
     elif branch is not None:
         departing.export_branch(wanted, branch, directory, force=force, as_json=as_json, profile=profile)

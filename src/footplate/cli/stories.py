@@ -30,7 +30,5 @@ def find(name: str) -> Path:
             f"There is no story {name!r} and no file of that name.", help_text=f"Stories: {known}."
         ) from None
     except (OSError, ScriptError) as error:
-        raise InvalidRequest(
-            str(error), help_text="The format is described in footplate/testing/script_json.py."
-        ) from None
+        raise InvalidRequest(str(error), help_text="The format is described in docs/scripted.md.") from None
     return path

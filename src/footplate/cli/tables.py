@@ -57,7 +57,9 @@ def session(detail: Session, turns: Sequence[Turn]) -> None:
     if turns:
         console = output.out()
         console.print()
-        _print(console, ["STATUS", "AGE", "TOOK", "IN/OUT", "RESULT"], [_turn(turn) for turn in turns])
+        wide = console.width >= _WIDE or not console.is_terminal
+        headings = ["STATUS", "AGE", "TOOK", *(["IN/OUT"] if wide else []), "TURN", "RESULT"]
+        _print(console, headings, [_turn(turn, wide=wide) for turn in turns])
 
 
 def _origin(detail: Session) -> str:
@@ -65,13 +67,20 @@ def _origin(detail: Session) -> str:
     return f"{origin.session_id} at {origin.event_id or 'its beginning'}" if origin else ""
 
 
-def _turn(turn: Turn) -> list[str]:
+def _turn(turn: Turn, *, wide: bool) -> list[str]:
     took = ""
     if turn.started_at and turn.ended_at:
         took = wording.seconds((turn.ended_at - turn.started_at).total_seconds())
     tokens = f"{turn.usage.input_tokens:,}/{turn.usage.output_tokens:,}"
     result = wording.one_line(turn.result.error or turn.result.text)
-    return [_coloured(turn.status), wording.age(turn.created_at), took, tokens, escape(result)]
+    return [
+        _coloured(turn.status),
+        wording.age(turn.created_at),
+        took,
+        *([tokens] if wide else []),
+        f"[dim]{turn.id}[/]",
+        escape(result),
+    ]
 
 
 def agents(found: Sequence[Agent]) -> None:

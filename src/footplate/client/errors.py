@@ -17,6 +17,8 @@ ClientError
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from footplate.client.models import FileConflict
+
 
 class ClientError(Exception):
     code: str = "client_error"
@@ -56,6 +58,8 @@ class ApiError(ClientError):
         self.docs = str(details.get("docs") or "")
         self.code = self.docs.partition("#")[2] or self.type or f"status_{status}"
         self.field: str | None = details.get("field")
+        self.conflicts = [FileConflict.model_validate(one) for one in details.get("conflicts") or []]
+        """Of a merge: each file, and why."""
         self.request_id: str | None = body.get("request_id")
         self.retry_after = retry_after
 

@@ -311,6 +311,17 @@ class FileChange(Answer):
     binary: bool = False
 
 
+class FileConflict(Answer):
+    """One file that a session and a branch changed in ways that do not go together."""
+
+    path: str
+    reason: str
+    lines: list[int] = []
+    """Where it cannot be decided, counted in what git made of both."""
+    last_commit: str | None = None
+    """The last one of the branch that touched it."""
+
+
 class TreeDiff(Answer):
     project_id: str | None = None
     """None: the session's scratch directory."""

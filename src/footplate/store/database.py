@@ -32,6 +32,7 @@ _LOST: Final = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # a connection that broke in the middle of an answer
 )
+_NOT_LET_IN: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
@@ -65,6 +66,25 @@ def translated() -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def _opening(dsn: str) -> Iterator[None]:
+    """For who starts a process. It names the database, which `translated` must not: its text goes to clients too."""
+    try:
+        yield
+    except (*_LOST, *_NOT_LET_IN) as error:
+        raise Unavailable(
+            f"The database at {place_of(dsn)} cannot be opened: {str(error).rstrip('.') or type(error).__name__}.",
+            help_text="Start it, or set FOOTPLATE_DATABASE_URL to the one that you mean; `footplate dev` brings one "
+            "along, and `footplate doctor` looks at every part.",
+        ) from error
+
+
+def place_of(dsn: str) -> str:
+    """Host, port and name: what comes after the last @, as a password may hold characters that should be escaped."""
+    behind = dsn.rpartition("@")[2] if "@" in dsn else dsn.partition("//")[2]
+    return behind.partition("?")[0]
+
+
 class Database:
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, patience: float) -> None:
         self._pool = pool
@@ -77,7 +97,7 @@ class Database:
         `plans` is for one who only ever asks for rows by their session: a plan made once then does for all, while by
         itself the server plans such a statement anew each time, over every partition, at twice the cost of running it.
         """
-        with translated():
+        with _opening(dsn):
             pool = await asyncpg.create_pool(
                 dsn,
                 min_size=min(2, size),

@@ -65,7 +65,7 @@ def answer(body: Any, status: int = 200, **headers: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + data
 
 
-def failure(status: int, *, code: str = "invalid_request", **details: str) -> dict[str, Any]:
+def failure(status: int, *, code: str = "invalid_request", **details: Any) -> dict[str, Any]:
     error = {"type": "some_error", "message": "It says why.", "title": "A title", "docs": f"docs/errors.md#{code}"}
     return {"type": "error", "error": {**error, **details}, "request_id": f"req_{status}"}
 

@@ -85,6 +85,14 @@ async def test_a_refusal_is_raised_at_once(
     assert len(server.asked) == 1
 
 
+async def test_a_merge_that_fails_tells_each_file(server: Server, client: AsyncFootplate) -> None:
+    told = {"path": "a.py", "reason": "both changed the same lines", "lines": [3], "last_commit": "abc"}
+    server.answers = [answer(failure(409, code="merge_conflict", conflicts=[told]), 409)]
+    with pytest.raises(Conflict) as caught:
+        await client.sessions.merge("sesn_1")
+    assert [conflict.wire() for conflict in caught.value.conflicts] == [told]
+
+
 async def test_patience_ends(server: Server) -> None:
     server.answers = [answer(DELETED), *([answer(failure(503), 503)] * 50)]
     async with AsyncFootplate(server.url, "k", patience=1) as client:

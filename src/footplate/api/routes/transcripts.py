@@ -1,14 +1,14 @@
 """`/v1/sessions/import` and `/v1/sessions/{id}/transcript`: conversations of a harness's own program, in and out."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
 from footplate.api.auth import Asking
 from footplate.api.changes import Changed, change
-from footplate.api.openapi import REF
+from footplate.api.openapi import takes
 from footplate.api.requests import read_query, understood
 from footplate.api.routes.sessions import snapshot_of
 from footplate.api.routing import router_of
@@ -25,13 +25,11 @@ from footplate.domain.turns import SessionStatus
 
 router = router_of("/v1/sessions", "sessions")
 
-_TAKES: Final[dict[str, Any]] = {
-    "requestBody": {
-        "required": True,
-        "description": "Lines of JSON: first what is described here, then each line of the transcript.",
-        "content": {LINES: {"schema": {"$ref": REF.format(model=SessionImport.__name__)}}},
-    }
-}
+_TAKES: Final = takes(
+    body=SessionImport,
+    media_type=LINES,
+    description="Lines of JSON: first what is described here, then each line of the transcript.",
+)
 
 
 @router.post("/import", response_model=answers.Session, openapi_extra=_TAKES)

@@ -63,7 +63,7 @@ class CustomToolAnswer(AnswerModel):
     input_schema: dict[str, JsonValue]
 
 
-class Permissions(AnswerModel):
+class PermissionsAnswer(AnswerModel):
     deny: list[str] = []
     ask: list[str] = []
     allow: list[str] = []
@@ -89,7 +89,7 @@ class Definition(AnswerModel):
     backstory: str | None = None
     limits: dict[str, JsonValue] | None = None
     model_parameters: dict[str, JsonValue] | None = None
-    permissions: Permissions | None = None
+    permissions: PermissionsAnswer | None = None
 
 
 class Dated(AnswerModel):
@@ -173,7 +173,7 @@ class Session(Dated):
     project_ids: list[str] = []
     workspace_id: str | None = None
     bases: dict[str, BaseAnswer] = {}
-    permissions: Permissions = Permissions()
+    permissions: PermissionsAnswer = PermissionsAnswer()
 
 
 class Project(Dated):
@@ -184,7 +184,7 @@ class Project(Dated):
     url: str | None
     branch: str | None
     trust: Literal["nothing", "instructions", "all"]
-    permissions: Permissions = Permissions()
+    permissions: PermissionsAnswer = PermissionsAnswer()
     metadata: dict[str, str]
 
 

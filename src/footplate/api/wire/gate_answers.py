@@ -5,10 +5,10 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from footplate.api.wire.answers import AnswerModel, Permissions
+from footplate.api.wire.answers import AnswerModel, PermissionsAnswer
 
 
-class ApprovalTerms(AnswerModel):
+class ApprovalTermsAnswer(AnswerModel):
     expires_after_seconds: int | None
     outcome: Literal["deny", "allow"]
     role: str | None
@@ -61,15 +61,15 @@ class AuditVerification(AnswerModel):
 class OrganisationPolicy(AnswerModel):
     type: Literal["policy"]
     layer: Literal["organisation"]
-    permissions: Permissions
-    approvals: ApprovalTerms
+    permissions: PermissionsAnswer
+    approvals: ApprovalTermsAnswer
     updated_by: str | None
     updated_at: datetime | None
 
 
 class ImportedPermissions(AnswerModel):
     type: Literal["imported_permissions"]
-    permissions: Permissions
+    permissions: PermissionsAnswer
     notes: list[str]
 
 

@@ -1,0 +1,20 @@
+"""A database that does not let a process in is named to who started it, with the reason, and without the password."""
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from footplate.domain.errors import Unavailable
+from footplate.stack import Stack
+from footplate.store.database import Database
+
+
+async def test_who_is_not_let_in_is_told_where_and_why(stack: Stack) -> None:
+    parts = urlsplit(stack.settings.database_url)
+    place = f"{parts.hostname}:{parts.port}"
+    wrong = parts._replace(netloc=f"{parts.username}:no-such-secret@{place}").geturl()
+    with pytest.raises(Unavailable, match=rf"at {place}{parts.path} cannot be opened: password .*failed") as caught:
+        await Database.open(wrong, size=1)
+    assert "no-such-secret" not in caught.value.advice
+    with pytest.raises(Unavailable, match=rf"at {place}/nowhere cannot be opened: database .*does not exist"):
+        await Database.open(parts._replace(path="/nowhere").geturl(), size=1)

@@ -1,0 +1,67 @@
+"""The OpenAPI document finds request bodies by itself, and has one model for each name."""
+
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+from footplate.api import openapi
+from footplate.api.wire.base import Body
+
+
+class Nut(Body):
+    size: int
+
+
+class Wanted(Body):
+    nuts: list[Nut]
+
+
+def app_of(*routes: dict[str, Any]) -> FastAPI:
+    app = FastAPI()
+
+    async def nothing() -> None: ...
+
+    for at, route in enumerate(routes):
+        app.post(f"/{at}", **route)(nothing)
+    return app
+
+
+def built(*routes: dict[str, Any]) -> dict[str, Any]:
+    return openapi.document(app_of(*routes))()
+
+
+def model(name: str, base: type[BaseModel], **fields: Any) -> type[Any]:
+    return type(name, (base,), {"__module__": "elsewhere", "__annotations__": fields})
+
+
+def test_bodies_and_what_is_within_them_are_found_by_their_routes() -> None:
+    document = built({"openapi_extra": openapi.takes(body=Wanted, media_type="text/x", description="Nuts.")})
+    assert document["components"]["schemas"].keys() == {"Wanted", "Nut"}
+    assert document["paths"]["/0"]["post"]["requestBody"] == {
+        "required": True,
+        "description": "Nuts.",
+        "content": {"text/x": {"schema": {"$ref": "#/components/schemas/Wanted"}}},
+    }
+
+
+def test_a_body_of_two_routes_is_one_model() -> None:
+    again = {"openapi_extra": openapi.takes(body=Nut)}
+    assert built(again, again, {"response_model": Nut})["components"]["schemas"].keys() == {"Nut"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"openapi_extra": openapi.takes(body=model("Nut", Body, weight=int))},
+        {"response_model": model("Nut", BaseModel, weight=int)},
+        {"response_model": model("Box", BaseModel, nut=model("Nut", BaseModel, weight=int) | None)},
+        {"responses": {404: {"model": model("Nut", BaseModel, weight=int)}}},
+    ],
+    ids=["body", "answer", "within an answer", "error"],
+)
+@pytest.mark.parametrize("body", [Nut, Wanted], ids=["body", "within a body"])
+def test_two_models_of_one_name_are_refused_by_both_their_names(body: type[Body], other: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=rf"one name.*: {__name__}\.Nut and elsewhere\.Nut$"):
+        built({"openapi_extra": openapi.takes(body=body)}, other)
