@@ -177,10 +177,7 @@ class _Judging:
         if not self.files.restricted:
             return None
         for word in found.mentions:
-            _, equals, value = word.text.partition("=")
-            if not equals and word.text.startswith("-"):
-                continue
-            for each in (word, Word(value, word.globs)) if equals else (word,):
+            for each in _names(word):
                 for outcome in _FORBIDDING:
                     if (placed := self.files.forbidden(outcome, each, writes=True)) is not None:
                         return _ask(f"It names {_shown(word.text)}, which {placed.rule.text} is for.")
@@ -277,6 +274,19 @@ class _Judging:
 
 def _ask(reason: str) -> Decision:
     return Decision(Outcome.ASK, reason)
+
+
+def _names(word: Word) -> list[Word]:
+    """What of a word may be a file's name: all of it, a value behind `=`, `-f` or `@`, as `curl -d @FILE` has it."""
+    text = word.text
+    found = [] if text.startswith("-") else [word]
+    if text.startswith("-") and not text.startswith("--"):
+        found.append(Word(text[2:], word.globs))
+    for mark in ("=", "@"):
+        before, _, value = text.partition(mark)
+        if value and before != text:
+            found.append(Word(value.lstrip("@<"), word.globs))
+    return [each for each in found if each.text]
 
 
 def _touched(found: Reach) -> Iterator[tuple[Word, bool]]:

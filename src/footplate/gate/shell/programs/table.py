@@ -102,7 +102,7 @@ def _option(name: str, program: Program, option: str, value: Word | None, deeds:
         deeds.writes.append(Write(value or Word("\0"), asked_for=True))
     if among(program.reads):
         deeds.reads.append(value or Word("\0"))
-    elif program.operands is Operands.MENTIONED and value is not None:
+    elif value is not None:
         deeds.mentions.append(value)
 
 
