@@ -176,7 +176,7 @@ class _Judging:
         """A program that nobody here knows is given a file, perhaps as the value of an option."""
         if not self.files.restricted:
             return None
-        for word in found.mentions:
+        for word in (*found.mentions, *found.reads):
             for each in _names(word):
                 for outcome in _FORBIDDING:
                     if (placed := self.files.forbidden(outcome, each, writes=True)) is not None:
@@ -277,12 +277,14 @@ def _ask(reason: str) -> Decision:
 
 
 def _names(word: Word) -> list[Word]:
-    """What of a word may be a file's name: all of it, a value behind `=`, `-f` or `@`, as `curl -d @FILE` has it."""
+    """What of a word may be a file's name: all of it, a value behind `=`, `-f`, `@` or `:`, as in `curl -d @FILE` and
+    `git show HEAD:FILE`.
+    """
     text = word.text
     found = [] if text.startswith("-") else [word]
     if text.startswith("-") and not text.startswith("--"):
         found.append(Word(text[2:], word.globs))
-    for mark in ("=", "@"):
+    for mark in ("=", "@", ":"):
         before, _, value = text.partition(mark)
         if value and before != text:
             found.append(Word(value.lstrip("@<"), word.globs))

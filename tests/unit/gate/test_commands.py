@@ -223,6 +223,7 @@ def test_what_stands_behind_a_script_is_its_own(command: str) -> None:
         "du --files0-from=FILE",
         "du -X FILE .",
         "grep --exclude-from=FILE x a",
+        "jq -R '-1,.' FILE",
     ],
 )
 def test_an_option_without_a_value_does_not_hide_the_file_behind_it(command: str) -> None:
@@ -245,12 +246,17 @@ def test_an_option_without_a_value_does_not_hide_the_file_behind_it(command: str
         "node --env-file=.env server.js",
         "uv run --env-file .env server.py",
         "cp -S .env a b",
+        "git show HEAD:.env",
+        "git show :.env",
+        "git cat-file -p main:.env",
     ],
 )
 def test_a_file_that_is_named_inside_a_word_is_asked_about(command: str) -> None:
     assert says(policy("Bash", deny=("Read(.env)",)), command) in {"ask", "deny"}
 
 
-@pytest.mark.parametrize("command", ["git clone git@example.com:a/b", "curl -d a=b example.com", "npm i @types/node"])
+@pytest.mark.parametrize(
+    "command", ["git clone git@example.com:a/b", "git show HEAD:a", "curl -d a=b example.com", "npm i @types/node"]
+)
 def test_other_words_with_such_marks_are_not(command: str) -> None:
     assert says(policy("Bash", deny=("Read(.env)",)), command) == "allow"

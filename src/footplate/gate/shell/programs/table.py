@@ -44,6 +44,8 @@ class Program:
     takes_long: tuple[str, ...] = ()
     any_argument: bool = False
     """No option does harm, so an argument that is not known does none."""
+    letters: bool = False
+    """Only a letter makes an option: `-1` is an operand, and may be the first."""
     links: bool = False
     """Makes links, after which paths mean other files."""
     fine: tuple[str, ...] = ()
@@ -83,9 +85,9 @@ def describe(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
         deeds.worry("an argument is not known before it runs", seen=not program.runs)
     if any(given.has(option) for option in program.removes):
         deeds.writes.extend(Write(word, asked_for=True) for word in given.operands)
-    _operands(
-        program, given.operands, pattern_given=given.has("-e", "-f", "--regexp", "--file", "--files"), deeds=deeds
-    )
+    said = given.has("-e", "-f", "--regexp", "--file", "--files")
+    said |= program.letters and any(not option[1:2].isalpha() for option, _ in given.options if option[:2] != "--")
+    _operands(program, given.operands, pattern_given=said, deeds=deeds)
     deeds.harmless = program.harmless and not deeds.concerns and not deeds.writes
     return True
 
