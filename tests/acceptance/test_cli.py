@@ -180,6 +180,8 @@ async def test_what_waits_for_a_person_is_approved_or_denied(cell: Cell, client:
         told = [event.wire() async for event in client.events.list(session_id, types=["agent.tool_result"])]
         assert len(told) == 1
         assert ("Not today." in str(told)) == (word[0] == "deny")
+        attached = await cell.run("attach", session_id)
+        assert (attached.code, attached.out.rstrip().endswith("Done.")) == (0, True), attached.out
     said = await _json(cell, "audit", "audit", "ls", "--session", session_id)
     assert [(entry["kind"], entry["outcome"]) for entry in said] == [("answer", "deny"), ("decision", "ask")]
     exported = await cell.run("audit", "export", "--session", session_id)

@@ -48,6 +48,7 @@ def can_ask() -> bool:
 
 
 async def _word(approval: Approval) -> str | None:
+    _forget_what_was_typed()
     reason = (approval.permission or {}).get("reason")
     screen = output.err()
     screen.print(f"[yellow]{escape(wording.one_line(str(approval.name)))}[/]")
@@ -73,6 +74,13 @@ def _shown(given: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"  {line}" for line in lines[1:])
         if left > 0:
             yield f"  … and {left} characters more, which `footplate approvals --json` has"
+
+
+def _forget_what_was_typed() -> None:
+    """It was typed before anybody saw the question, so it is no answer."""
+    import termios  # not there on Windows, where nobody is asked
+
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def _done(ready: "asyncio.Future[None]") -> None:

@@ -79,9 +79,19 @@ class Follower:
                     begun = event.id
                 if begun is not None or show_all:
                     self._view.show(event)
-                if event.type in _LAST and (begun is not None or event.type != "session.status_idle"):
+                if event.type not in _LAST or (begun is None and event.type == "session.status_idle"):
+                    continue
+                if not await self._went_on(event, begun):
                     return begun
         return begun
+
+    async def _went_on(self, event: Event, begun: str | None) -> bool:
+        """Whether the answers that the turn waited for then have come since: what they led to is still to be shown."""
+        asked = (event.stop_reason or {}).get("event_ids")
+        if not asked:
+            return False
+        turn = await self._turn(begun)
+        return turn is not None and not {*asked} & {*turn.result.pending}
 
     async def _turn(self, input_id: str | None) -> Turn | None:
         """A message that joined a running turn has none of its own: the newest is the one it joined."""

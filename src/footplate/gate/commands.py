@@ -231,11 +231,8 @@ class _Judging:
         """A program that nobody here knows is given a file, perhaps as the value of an option."""
         if not self.policy.restricts_files:
             return None
-        for word in found.mentions:
-            _, equals, value = word.text.partition("=")
-            if not equals and word.text.startswith("-"):
-                continue
-            for each in (word, Word(value, word.globs)) if equals else (word,):
+        for word in (*found.mentions, *found.reads):
+            for each in _files_in(word):
                 for outcome in FORBIDDING if self.files.suspicious(each) else ():
                     if (placed := self.files.forbidden(outcome, each, writes=True)) is not None:
                         return _ask(f"It names {_shown(word.text)}, which {placed.rule.text} is for.")
@@ -331,6 +328,23 @@ class _Judging:
 
 def _ask(reason: str) -> Decision:
     return Decision(Outcome.ASK, reason)
+
+
+def _files_in(word: Word) -> list[Word]:
+    """What of a word may be a file's name: all of it, a value behind `=`, `-f`, `@` or `:`, as in `curl -d @FILE` and
+    `git show HEAD:FILE`.
+    """
+    text = word.text
+    if text.isalnum():
+        return [word]
+    found = [] if text.startswith("-") else [word]
+    if text.startswith("-") and not text.startswith("--"):
+        found.append(Word(text[2:], word.globs))
+    for mark in ("=", "@", ":"):
+        before, _, value = text.partition(mark)
+        if value and before != text:
+            found.append(Word(value.lstrip("@<"), word.globs))
+    return [each for each in found if each.text]
 
 
 def _covers(pattern: TextPattern, words: Argv) -> bool:

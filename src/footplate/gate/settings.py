@@ -5,6 +5,7 @@ What Claude Code ignores with a warning is left out with a note; what it would r
 
 import json
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from footplate.domain.errors import InvalidRequest
@@ -17,6 +18,7 @@ from footplate.gate.rules import parse_rule
 _LARGEST: Final = 1_000_000
 NOTHING_MORE: Final = "Read(./**)"
 """What a file without rules allows: without any rule at all everything would be allowed here."""
+_LISTS: Final = (*ORDER, "additionalDirectories")
 _MODES: Final = ("default", "manual")
 _STRICT: Final = {
     "dontAsk": "what no rule allows is denied there, and here a person is asked",
@@ -78,7 +80,28 @@ def _permissions(text: str) -> dict[str, Json]:
     permissions = content.get("permissions", {}) if isinstance(content, dict) else None
     if not isinstance(permissions, dict):
         raise InvalidRequest("`permissions` is not an object.", field="permissions", help_text="Mend the file.")
+    _refuse_misspelt(content, permissions)
     return permissions
+
+
+def _refuse_misspelt(content: dict[str, Json], permissions: dict[str, Json]) -> None:
+    """Rules under a name that nobody reads would be rules that nobody obeys."""
+    for name, value in content.items():
+        if name in ORDER and isinstance(value, list):
+            raise InvalidRequest(
+                f"`{name}` stands outside of `permissions`, where nobody reads it.",
+                field=name,
+                help_text=f'It is {{"permissions": {{"{name}": […]}}}}.',
+            )
+        if name != "permissions" and get_close_matches(name, ["permissions"], cutoff=0.85):
+            raise InvalidRequest(f"`{name}` is read by nobody.", field=name, help_text="It is written `permissions`.")
+    for name, value in permissions.items():
+        if isinstance(value, list) and name not in _LISTS:
+            raise InvalidRequest(
+                f"permissions.{name} is no list that there is: what it says would not be obeyed.",
+                field=f"permissions.{name}",
+                help_text="Rules are in `deny`, `ask` and `allow`. Mend its name, or take it out of the file.",
+            )
 
 
 def _list(permissions: dict[str, Json], outcome: Outcome) -> list[Json]:

@@ -4,6 +4,7 @@ In one thing hooks are stricter here: before a call and before a prompt, one tha
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -24,6 +25,8 @@ _WORDS: Final = {
 _MOST_SAID: Final = 2000
 _MOST_CONTEXT: Final = 10_000
 """As of Claude Code's own."""
+_ANSWER: Final = re.compile(r'"(?:permissionDecision|decision)"\s*:')
+"""An answer that stands among words for people: a no in it must not get lost."""
 TOO_MUCH: Final = "It printed more than an answer can be."
 
 
@@ -45,6 +48,8 @@ def read(printed: bytes) -> Word:
     try:
         text = printed.decode().strip()
         if not text.startswith("{"):
+            if _ANSWER.search(text):
+                return Word(failure="It printed something else around its answer.")
             return Word(text=clean_text(text))
         return Word(answer=clean_object(json.loads(text, parse_constant=_refuse)))
     except (ValueError, RecursionError):

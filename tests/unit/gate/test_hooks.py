@@ -59,6 +59,7 @@ async def test_a_hook_is_told_of_the_call_in_claude_codes_words(place: Place) ->
         ("sleep 60", "did not answer within"),
         ("yes | head -c 20000000", "more than an answer can be"),
         ("echo '{not json'", "no answer"),
+        (f"echo checking; {saying('deny', 'not today')}", "something else around its answer"),
         (saying("perhaps"), "'perhaps'"),
         ('echo \'{"continue": false, "stopReason": "enough"}\'', "enough"),
         ('echo \'{"decision": "block", "reason": "old words"}\'', "old words"),

@@ -1,6 +1,7 @@
 """Rules from `.claude/settings.json`: what is taken over, what is left out with a note, what is refused."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -73,3 +74,28 @@ def test_without_rules_there_is_one_that_makes_asking_the_default() -> None:
 def test_a_mode_that_allows_less_is_refused(mode: str) -> None:
     with pytest.raises(InvalidRequest, match=mode):
         _import({"defaultMode": mode})
+
+
+@pytest.mark.parametrize(
+    ("content", "field", "told"),
+    [
+        (
+            {"permissions": {"denny": ["Bash(rm *)"], "allow": ["Bash"]}},
+            "permissions.denny",
+            "`deny`, `ask` and `allow`",
+        ),
+        ({"permisions": {"deny": ["Bash"]}}, "permisions", "written `permissions`"),
+        ({"permission": {"deny": ["Bash"]}}, "permission", "written `permissions`"),
+        ({"deny": ["Bash(rm *)"], "permissions": {"allow": ["Bash"]}}, "deny", '{"permissions": {"deny": […]}}'),
+    ],
+)
+def test_rules_under_a_name_that_nobody_reads_are_refused(content: dict[str, Any], field: str, told: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        import_settings(json.dumps(content), Layer.ORGANISATION)
+    assert caught.value.fields["field"] == field
+    assert told in str(caught.value.help_text)
+
+
+def test_other_settings_are_nobody_s_business_here() -> None:
+    settings = {"env": {"A": "1"}, "permissions": {"allow": ["Bash"], "disableBypassPermissionsMode": "disable"}}
+    assert not import_settings(json.dumps(settings), Layer.ORGANISATION).notes

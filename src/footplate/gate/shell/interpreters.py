@@ -39,6 +39,8 @@ _ALWAYS: Final = frozenset({
     "osascript", "jshell",
 })  # fmt: skip
 """Whatever their arguments are, what they do is decided inside."""
+_FLAGS: Final = re.compile(r"-[uBOvqw]+|--[\w-]+=.*", re.DOTALL)
+"""Options after which no value of theirs comes, whatever the language: the next word is the script."""
 _NUMBERED: Final = re.compile(r"(python|pypy|perl|ruby|php|lua|node)[\d.]+(?:-\d+)?")
 _LAST: Final = frozenset("0123456789.")
 _BUILT_IN: Final = {
@@ -94,14 +96,14 @@ def _shell(name: str, words: Sequence[Word], stdin: Stdin, deeds: Deeds) -> None
     for index, word in enumerate(words[1:], start=1):
         text = word.text
         if re.fullmatch(r"-[A-Za-z]*c", text) or text == "--command":
-            code = next((each for each in words[index + 1 :] if not each.text.startswith("-")), None)
+            code = next((each for each in words[index + 1 :] if not each.text.startswith(("-", "+"))), None)
             if code is None or not code.known:
                 deeds.worry(f"{name} runs code that is not known before it runs")
             else:
                 deeds.worry(f"{name} runs code that stands in the command", seen=len(words) <= index + 2)
                 deeds.scripts.append(code.text)
             return
-        if not text.startswith("-") or text == "-":
+        if not text.startswith(("-", "+")) or text == "-":
             break
         if text not in {"-e", "-u", "-x", "-eu", "-ex", "-eux"}:
             deeds.worry(f"{name} is started with {text}")
@@ -109,7 +111,7 @@ def _shell(name: str, words: Sequence[Word], stdin: Stdin, deeds: Deeds) -> None
         if stdin is not Stdin.OURS or len(words) == 1:
             deeds.worry(f"{name} runs what it reads")
             return
-    operands = [word for word in words[1:] if not word.text.startswith("-")]
+    operands = [word for word in words[1:] if not word.text.startswith(("-", "+"))]
     if not operands or not operands[0].known or operands[0].text.startswith(("/dev/", "/proc/")) or name == "su":
         deeds.worry(f"{name} runs what it reads")
     deeds.reads.extend(operands[:1])
@@ -117,19 +119,13 @@ def _shell(name: str, words: Sequence[Word], stdin: Stdin, deeds: Deeds) -> None
 
 
 def _language(name: str, inline: tuple[str, ...], words: Sequence[Word], deeds: Deeds) -> None:
+    doubtful = False
     for index, word in enumerate(words[1:], start=1):
         text = word.text
         if not word.known:
             deeds.worry("an argument is not known before it runs")
             break
-        if text in inline or any(
-            (text.startswith(option) and not option.startswith("--") and len(option) == 2)  # noqa: PLR2004
-            or (option.startswith("--") and text.startswith(f"{option}="))
-            for option in inline
-        ):
-            deeds.worry(f"{name} runs code that stands in the command")
-            return
-        if re.fullmatch(r"-[A-Za-z]{2,}", text) and any(f"-{letter}" in inline for letter in text[1:]):
+        if _inline(text, inline):
             deeds.worry(f"{name} runs code that stands in the command")
             return
         if text == "-" or text.startswith(("/dev/", "/proc/")):
@@ -139,10 +135,25 @@ def _language(name: str, inline: tuple[str, ...], words: Sequence[Word], deeds: 
             deeds.mentions.extend(words[index + 2 :])
             return
         if not text.startswith("-"):
+            if doubtful and any(_inline(each.text, inline) for each in words[index + 1 :]):
+                deeds.worry(f"{name} may run code that stands in the command")
             deeds.reads.append(word)
             deeds.mentions.extend(words[index + 1 :])
             return
+        doubtful = not _FLAGS.fullmatch(text)
+        deeds.mentions.append(word)
         if text in {"--version", "-V", "--help", "-h"} and len(words) == 2:  # noqa: PLR2004
             deeds.harmless = True
             return
     deeds.worry(f"{name} runs what it reads")
+
+
+def _inline(text: str, inline: tuple[str, ...]) -> bool:
+    """Whether this option has code as its value, alone or behind other letters."""
+    if re.fullmatch(r"-[A-Za-z]{2,}", text) and any(f"-{letter}" in inline for letter in text[1:]):
+        return True
+    return text in inline or any(
+        (text.startswith(option) and not option.startswith("--") and len(option) == 2)  # noqa: PLR2004
+        or (option.startswith("--") and text.startswith(f"{option}="))
+        for option in inline
+    )

@@ -87,6 +87,14 @@ WRAPPERS: Final = {
     "rlwrap": Wrapper("fHlNs"),
     "gdb": Wrapper("x"),
     "hyperfine": Wrapper("wmMrSnu", joins=True),
+    "pkexec": Wrapper(long=("--user",)),
+    "sg": Wrapper("", 1, joins=True),
+    "ssh-agent": Wrapper("atEOP"),
+    "lxc-attach": Wrapper("nasvePf", long=("--name",)),
+    "nix-shell": Wrapper("pAIjE"),
+    "watchexec": Wrapper("wWefidsNo", joins=True),
+    "nodemon": Wrapper("xewidCV", joins=True),
+    "concurrently": Wrapper("nmcpgkslt", joins=True),
 }
 RUNNERS: Final = {
     "uv": ("run",),
@@ -109,6 +117,10 @@ RUNNERS: Final = {
     "doppler": ("run",),
     "op": ("run",),
     "asdf": ("exec",),
+    "rbenv": ("exec",),
+    "pyenv": ("exec",),
+    "nodenv": ("exec",),
+    "cmake": ("-E",),
     "nix": ("shell", "develop", "run"),
     "rustup": ("run",),
     "dvc": ("run",),
@@ -117,12 +129,18 @@ RUNNERS: Final = {
     "vagrant": ("ssh",),
 }
 """Programs of which one subcommand does."""
-_RUNNER_OPTIONS: Final = Wrapper("pnC", long=("--with", "--python", "--project", "--directory", "--package", "--from"))
+_RUNNER_OPTIONS: Final = Wrapper(
+    "pnC",
+    long=("--with", "--python", "--project", "--directory", "--package", "--from", "--env-file", "--extra", "--group"),
+)
 _MORE: Final = {
     "ssh": "it runs on another machine",
     "xargs": "its arguments come from somewhere else",
     "parallel": "its arguments come from somewhere else",
 }
+_TEXT: Final = ("-c", "--command")
+_TEXTS: Final = {"nix-shell": ("--run", "--command"), "nodemon": ("-x", "--exec")}
+"""Options whose value is a command."""
 _LOADER: Final = re.compile(r"ld(?:-linux[\w.-]*|-musl[\w.-]*|\.so(?:\.\d+)?)")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
@@ -141,6 +159,7 @@ def unwrap(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
         deeds.worry(f"{name} runs another program, and it is not clear which", seen=name == "env" and len(words) == 1)
         return True
     deeds.worry(f"{name} runs another program", seen=True, upto=at + 1)
+    deeds.mentions.extend(words[start:at])
     for word in words[start:at]:
         if _ASSIGNMENT.match(word.text):
             deeds.worry(f"it sets {word.text.partition('=')[0]}", upto=at + 1)
@@ -156,14 +175,25 @@ def unwrap(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
 
 def _wrapper(name: str, words: Sequence[Word]) -> tuple[Wrapper | None, int]:
     """And the first of its words that may be the program."""
-    if name in RUNNERS and len(words) > 1 and words[1].text in RUNNERS[name]:
-        return _RUNNER_OPTIONS, 3 if name == "direnv" else 2
+    if (at := _subcommand(name, words)) is not None:
+        return _RUNNER_OPTIONS, at + (2 if name == "direnv" else 1)
     return WRAPPERS.get(name) or (Wrapper() if name[:2] == "ld" and _LOADER.fullmatch(name) else None), 1
+
+
+def _subcommand(name: str, words: Sequence[Word]) -> int | None:
+    """Where a runner is told to run something. Of the options before it nobody knows here which have a value."""
+    if name not in RUNNERS or len(words) == 1:
+        return None
+    if words[1].text in RUNNERS[name]:
+        return 1
+    if not words[1].text.startswith("-"):
+        return None
+    return next((at for at, word in enumerate(words) if at and word.text in RUNNERS[name]), None)
 
 
 def _texts(name: str, words: Sequence[Word], deeds: Deeds) -> None:
     """Commands that are handed over as one text."""
-    deeds.scripts.extend(after.text for word, after in pairwise(words) if word.text in {"-c", "--command"})
+    deeds.scripts.extend(after.text for word, after in pairwise(words) if word.text in _TEXTS.get(name, _TEXT))
     if name == "env":
         _split_string(words, deeds)
 

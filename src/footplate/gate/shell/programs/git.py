@@ -71,7 +71,7 @@ def describe(words: Sequence[Word], deeds: Deeds) -> None:
     if name in _RUNNING and not _lists(name, rest):
         deeds.worry(
             f"git {name} configures, writes or runs something",
-            seen=name not in {"config", "bisect", "submodule"},
+            seen=name not in {"config", "bisect", "submodule", "filter-branch", "send-email"},
             upto=at + 1,
         )
     if name in {"submodule", "bisect"} and len(rest) > 1:

@@ -44,6 +44,8 @@ class Program:
     takes_long: tuple[str, ...] = ()
     any_argument: bool = False
     """No option does harm, so an argument that is not known does none."""
+    letters: bool = False
+    """Only a letter makes an option: `-1` is an operand, and may be the first."""
     links: bool = False
     """Makes links, after which paths mean other files."""
     fine: tuple[str, ...] = ()
@@ -100,7 +102,7 @@ def _option(name: str, program: Program, option: str, value: Word | None, deeds:
         deeds.writes.append(Write(value or Word("\0"), asked_for=True))
     if among(program.reads):
         deeds.reads.append(value or Word("\0"))
-    elif program.operands is Operands.MENTIONED and value is not None:
+    elif value is not None:
         deeds.mentions.append(value)
 
 
@@ -120,7 +122,9 @@ def _operands(program: Program, given: Arguments, deeds: Deeds) -> None:
         deeds.reads.extend(operands[: len(operands) - last])
         deeds.writes.extend(Write(word, asked_for=False) for word in operands[len(operands) - last :])
     elif kind is Operands.AFTER_FIRST:
-        pattern_given = given.has("-e", "-f", "--regexp", "--file", "--files")
+        pattern_given = given.has("-e", "-f", "--regexp", "--file", "--files") or (
+            program.letters and any(not name[1:2].isalpha() for name, _ in given.options if name[:2] != "--")
+        )
         deeds.reads.extend(operands if pattern_given else operands[1:])
     elif kind is Operands.SECOND:
         deeds.reads.extend(operands[:1])

@@ -1,0 +1,44 @@
+"""Who sits at a terminal is asked, and answers what was asked."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from footplate.cli import prompting
+from footplate.client import Approval
+
+CALL = Approval.model_validate(
+    {
+        "id": "sevt_1",
+        "status": "pending",
+        "session_id": "sesn_1",
+        "turn_id": "turn_1",
+        "name": "bash",
+        "input": {"command": "git push"},
+        "created_at": "2026-11-15T12:00:00Z",
+    }
+)
+
+
+@pytest.fixture
+def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """What is written here is typed."""
+    ours, theirs = os.openpty()
+    with os.fdopen(theirs, "r", encoding="utf-8") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        yield ours
+    os.close(ours)
+
+
+@pytest.mark.parametrize(("typed", "word"), [(b"y\n", "allow"), (b"no\n", "deny"), (b"\n", None), (b"later\n", None)])
+async def test_the_answer_is_what_is_typed(keyboard: int, typed: bytes, word: str | None) -> None:
+    asyncio.get_running_loop().call_later(0.1, os.write, keyboard, typed)
+    assert await prompting._word(CALL) == word
+
+
+async def test_what_was_typed_before_the_question_is_no_answer(keyboard: int) -> None:
+    os.write(keyboard, b"y\n")
+    asyncio.get_running_loop().call_later(0.2, os.write, keyboard, b"n\n")
+    assert await prompting._word(CALL) == "deny"
