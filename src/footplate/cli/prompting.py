@@ -29,7 +29,7 @@ async def ask(client: AsyncFootplate, result: RunResult) -> str | None:
     waiting = [one async for one in client.approvals.list(limit=100, session_id=result.session_id)]
     if {one.id for one in waiting} != {*result.pending}:
         return None  # it waits for a custom tool's result too, which nobody types
-    words = [await _word(one) for one in waiting]
+    words = [await word(one) for one in waiting]
     if None in words:
         return None
     sent = await client.events.send(
@@ -47,10 +47,18 @@ def can_ask() -> bool:
     return sys.platform != "win32" and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-async def _word(approval: Approval) -> str | None:
+def forget_typed() -> None:
+    """What was typed by now was meant for something else."""
+    import termios
+
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+async def word(approval: Approval) -> str | None:
+    """`allow` or `deny`; None: neither."""
     reason = (approval.permission or {}).get("reason")
     screen = output.err()
-    screen.print(f"[yellow]{escape(wording.one_line(str(approval.name)))}[/]")
+    screen.print(f"{_asker(approval)}[yellow]{escape(wording.one_line(str(approval.name)))}[/]")
     for line in _shown(approval.input or {}):
         screen.print(f"  {escape(line)}")
     if reason:
@@ -61,6 +69,11 @@ async def _word(approval: Approval) -> str | None:
     if typed in _YES:
         return "allow"
     return "deny" if typed in _NO else None
+
+
+def _asker(approval: Approval) -> str:
+    name = approval.agent_name
+    return f"The subagent {escape(wording.one_line(name))} asks: " if name else ""
 
 
 def _shown(given: Mapping[str, Any]) -> Iterator[str]:
