@@ -41,12 +41,12 @@ async def client(cell: Cell) -> AsyncIterator[AsyncFootplate]:
         yield client
 
 
-async def lead(client: AsyncFootplate) -> str:
+async def lead(client: AsyncFootplate, **more: Any) -> str:
     """Asks two others, whose commands a person is asked about."""
     made: dict[str, Any] = {"model": "anthropic:scripted", "tools": [TOOLSET]}
     members = [(await client.agents.create(name=name, **made)).id for name in ("scout", "cook")]
     asks = {"type": "coordinator", "agents": members}
-    return (await client.agents.create(name="lead", harness="claude", multiagent=asks, **made)).id
+    return (await client.agents.create(name="lead", harness="claude", multiagent=asks, **made, **more)).id
 
 
 async def waiting(client: AsyncFootplate, number: int = 1) -> list[Approval]:
@@ -96,6 +96,20 @@ async def test_who_watches_is_asked_in_the_middle_of_the_turn(
     assert effects(tmp_path) == (1 if status == "allowed" else 0)
     (said,) = [one async for one in client.events.list(ask.session_id, types=["user.tool_confirmation"])]
     assert said.session_thread_id == ask.session_thread_id is not None
+
+
+async def test_the_call_that_asks_for_a_subagent_is_asked_about_as_its_calls_are(
+    cell: Cell, client: AsyncFootplate, tmp_path: Path
+) -> None:
+    agent = await lead(client, permissions={"ask": ["Agent"]})
+    async with watching(cell, "run", "--directory", str(tmp_path), "--agent", agent, "[[script:delegate]]") as terminal:
+        assert await wait_until(partial(terminal.shows, QUESTION), 60)
+        assert "The subagent" not in terminal.text
+        terminal.type("y\n")
+        assert await wait_until(partial(terminal.shows, QUESTION, 2), 60)
+        assert "The subagent scout asks: bash" in terminal.text
+        terminal.type("y\n")
+    assert effects(tmp_path) == 1
 
 
 async def test_who_attaches_is_asked_too(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
