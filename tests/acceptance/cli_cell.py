@@ -15,6 +15,13 @@ from jsonschema import Draft202012Validator
 from footplate.stack.ports import free_port
 
 SCHEMAS: Final = Path(__file__).resolve().parents[2] / "docs" / "schemas"
+
+
+def _asking(subagent: str, script: str) -> Mapping[str, Any]:
+    given = {"description": "Look", "prompt": f"Go. [[script:{script}]]", "subagent_type": subagent}
+    return {"tool": "Agent", "input": given}
+
+
 SCRIPTS: Final[Mapping[str, Any]] = {
     "default": [
         [{"text": "I say hello.", "chunks": 3}, {"tool": "bash", "input": {"command": "echo hello"}}],
@@ -32,6 +39,12 @@ SCRIPTS: Final[Mapping[str, Any]] = {
     "bad": [[{"http_error": 400, "message": "that model does not exist"}]],
     "ask": [[{"tool": "ask", "input": {"question": "Which one?"}}], [{"text": "Thank you."}]],
     "here": [[{"tool": "bash", "input": {"command": "pwd > here.txt"}}], [{"text": "Here."}]],
+    "delegate": [[_asking("scout", "look")], [{"text": "It looked."}]],
+    "both": [[_asking("scout", "look"), _asking("cook", "look")], [{"text": "Both looked."}]],
+    "look": [
+        [{"tool": "Bash", "input": {"command": "echo looked >> looked.txt"}}],
+        {"steps": [{"text": "All quiet."}], "repeat": True},
+    ],
     "nap": [[{"tool": "bash", "input": {"command": "sleep 4"}}], [{"text": "Still here."}]],
 }
 

@@ -29,7 +29,7 @@ async def ask(client: AsyncFootplate, result: RunResult) -> str | None:
     waiting = [one async for one in client.approvals.list(limit=100, session_id=result.session_id)]
     if {one.id for one in waiting} != {*result.pending}:
         return None  # it waits for a custom tool's result too, which nobody types
-    words = [await _word(one) for one in waiting]
+    words = [await word(one) for one in waiting]
     if None in words:
         return None
     sent = await client.events.send(
@@ -47,11 +47,19 @@ def can_ask() -> bool:
     return sys.platform != "win32" and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-async def _word(approval: Approval) -> str | None:
-    _forget_what_was_typed()
+def forget_typed() -> None:
+    """What was typed by now was meant for something else: nobody had seen the question."""
+    import termios  # not there on Windows, where nobody is asked
+
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+async def word(approval: Approval) -> str | None:
+    """`allow` or `deny`; None: neither."""
+    forget_typed()
     reason = (approval.permission or {}).get("reason")
     screen = output.err()
-    screen.print(f"[yellow]{escape(wording.one_line(str(approval.name)))}[/]")
+    screen.print(f"{_asker(approval)}[yellow]{escape(wording.one_line(str(approval.name)))}[/]")
     for line in _shown(approval.input or {}):
         screen.print(f"  {escape(line)}")
     if reason:
@@ -64,6 +72,11 @@ async def _word(approval: Approval) -> str | None:
     return "deny" if typed in _NO else None
 
 
+def _asker(approval: Approval) -> str:
+    name = approval.agent_name
+    return f"The subagent {escape(wording.one_line(name))} asks: " if name else ""
+
+
 def _shown(given: Mapping[str, Any]) -> Iterator[str]:
     """All that the call would be made with: who allows it has to see it."""
     for name, value in given.items():
@@ -74,13 +87,6 @@ def _shown(given: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"  {line}" for line in lines[1:])
         if left > 0:
             yield f"  … and {left} characters more, which `footplate approvals --json` has"
-
-
-def _forget_what_was_typed() -> None:
-    """It was typed before anybody saw the question, so it is no answer."""
-    import termios  # not there on Windows, where nobody is asked
-
-    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def _done(ready: "asyncio.Future[None]") -> None:

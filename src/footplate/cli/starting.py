@@ -6,6 +6,7 @@ from typing import Any
 
 from footplate.cli import attaching, defaults, managing_projects, memory, tooling, wording
 from footplate.cli.answers import RunResult
+from footplate.cli.live_asks import LiveAsks
 from footplate.cli.profiles import Server
 from footplate.cli.prompting import Asks
 from footplate.cli.turns import Follower
@@ -76,6 +77,7 @@ async def follow(
     client: AsyncFootplate, begun: Begun, view: View, *, limit: float | None, ask: Asks | None = None
 ) -> RunResult:
     """`limit` in seconds. `ask`: whoever can be asked about calls that wait."""
+    view = view if ask is None else LiveAsks(client, view)
     result = await Follower(client, begun.session_id, view, limit=limit).follow(
         after=begun.after, input_id=begun.input_id
     )
@@ -103,6 +105,7 @@ async def attach(client: AsyncFootplate, session_id: str, view: View, *, ask: As
     turns = (await client.turns.list(session_id, limit=1).page()).data
     after = str(turns[0].first_seq - 1) if turns else "0"
     memory.remember(client.base_url, session=session_id)
+    view = view if ask is None else LiveAsks(client, view)
     result = await Follower(client, session_id, view).follow(after=after, input_id=messages[0].id, show_all=True)
     return await _answered(client, result, view, after=after, limit=None, ask=ask)
 

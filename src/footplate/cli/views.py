@@ -153,9 +153,12 @@ class TextView:
     def tool_use(self, event: Event) -> None:
         self._calls[str(event.id)] = event
         name = _name(event)
-        if event.wire().get("evaluated_permission") == "ask":
-            what = self._screen.fit(wording.label(name, event.input), len(name) + 28)
-            self._screen.line(f"  [cyan]{escape(name)}[/] {escape(what)}  [yellow]waits for a person's word[/]")
+        if event.evaluated_permission == "ask":
+            who = f"{wording.one_line(event.agent_name)}: " if event.agent_name else ""
+            what = self._screen.fit(wording.label(name, event.input), len(who) + len(name) + 28)
+            self._screen.line(
+                f"  {escape(who)}[cyan]{escape(name)}[/] {escape(what)}  [yellow]waits for a person's word[/]"
+            )
             return
         self._screen.doing(f"  {name:<{_NAME}} {wording.label(name, event.input)}")
 

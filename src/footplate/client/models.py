@@ -76,6 +76,9 @@ class Approval(Answer):
     session_id: str
     session_title: str | None = None
     turn_id: str
+    session_thread_id: str | None = None
+    agent_name: str | None = None
+    """The subagent's, whose call it is; None for the agent's own."""
     name: str | None = None
     mcp_server_name: str | None = None
     input: dict[str, Any] | None = None
@@ -284,6 +287,11 @@ class Event(Answer):
     mcp_server_name: str | None = None
     tool_use_id: str | None = None
     mcp_tool_use_id: str | None = None
+    session_thread_id: str | None = None
+    agent_name: str | None = None
+    evaluated_permission: str | None = None
+    result: str | None = None
+    deny_message: str | None = None
     is_error: bool | None = None
     stop_reason: dict[str, Any] | None = None
     error: dict[str, Any] | None = None

@@ -5,7 +5,7 @@ number. A queued input has two positions, one when it is accepted (`processed_at
 up, so positions and events are two things. `seq` is the only order that counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
@@ -123,7 +123,11 @@ def _permission(decision: Decision | None) -> JsonObject:
 
 def asks(event: Event) -> bool:
     """Does this call wait for a person's word?"""
-    return event.type in TOOL_USES and event.body.get("evaluated_permission") == "ask"
+    return is_ask(event.type, event.body)
+
+
+def is_ask(event_type: str, body: Mapping[str, Json]) -> bool:
+    return event_type in TOOL_USES and body.get("evaluated_permission") == "ask"
 
 
 def tool_result(

@@ -2,10 +2,11 @@
 
 A session has one log, whatever its threads do. An event of a subagent's thread names it (`session_thread_id`), and so
 do those that tell the session of it: that it began, works or is done. The primary thread is what the session itself
-shows: all that is not a subagent's own. So what a subagent does is read in its thread, as in the reference.
+shows: all that is not a subagent's own. So what a subagent does is read in its thread, as in the reference; only what a
+person is asked about its calls, and the answer, is in both.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -33,16 +34,28 @@ def primary_id(session_id: str) -> str:
     return f"{ids.THREAD}_{session_id.removeprefix(f'{ids.SESSION}_')}"
 
 
-def shown(event_type: str, of: Json, thread_id: str | None) -> bool:
-    """Whether an event is seen in this thread. `of`: the thread that it names. None: the primary one."""
-    if event_type in LIFE:
-        return thread_id is None or (of == thread_id and event_type != CREATED)
-    return of == thread_id
+def shown(event_type: str, body: Mapping[str, Json], thread_id: str | None) -> bool:
+    """Whether an event is seen in this thread. None: the primary one, which sees what is cross-posted to it too."""
+    if thread_id is None:
+        return body.get(THREAD_ID) is None or event_type in LIFE or _is_for_people(event_type, body)
+    return body.get(THREAD_ID) == thread_id and event_type != CREATED
+
+
+def _is_for_people(event_type: str, body: Mapping[str, Json]) -> bool:
+    """A call that waits for somebody's word, or the word."""
+    return event_type == ev.USER_TOOL_CONFIRMATION or ev.is_ask(event_type, body)
 
 
 def inside(event: Event, thread_id: str | None) -> Event:
     """The same event, as one of this thread."""
     return event if thread_id is None else replace(event, body={**event.body, THREAD_ID: thread_id})
+
+
+def asking(use: Event, thread_id: str | None, name: str | None) -> Event:
+    """A call, as one of this thread. Where a person is asked about it, an extra field says whose it is."""
+    if thread_id is None or not ev.asks(use):
+        return inside(use, thread_id)
+    return inside(replace(use, body={**use.body, "agent_name": name}), thread_id)
 
 
 def beside(event: Event, other: Event) -> Event:

@@ -126,7 +126,7 @@ def _matches(line: Line, page: EventPage, last_seq: int | None) -> bool:
     """As the `where` of `events_ascending`."""
     if line["ref_seq"] is not None or (page.types and line["type"] not in page.types):
         return False
-    if not threads.shown(line["type"], line["body"].get(threads.THREAD_ID), page.thread_id):
+    if not threads.shown(line["type"], line["body"], page.thread_id):
         return False
     bounds = (page.created_gt, page.created_gte, page.created_lt, page.created_lte)
     if bounds == (None, None, None, None):

@@ -10,7 +10,7 @@ from typing import Final
 
 import orjson
 
-from footplate.domain import audit, events
+from footplate.domain import audit, events, threads
 from footplate.domain.approvals import CLOCK, ApprovalPolicy
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.events import Event, Position
@@ -29,6 +29,15 @@ _ANSWERS: Final = {
     events.USER_TOOL_CONFIRMATION: ("tool_use_id", "tool call"),
 }
 """How each names its call, and what that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Awaited:
+    """The answer that a call waits for."""
+
+    type: str
+    thread_id: str | None
+    """The subagent's, whose call it is."""
 
 
 @dataclass(slots=True)
@@ -68,14 +77,14 @@ async def append_inputs(
     return replace(accepted, positions=[again.get(number) or next(new) for number in range(len(inputs))])
 
 
-async def _pending(connection: Connection, head: Row, inputs: Sequence[Input]) -> dict[str, str]:
-    """Calls that wait for an answer, with the type of that, also of a turn that still runs: who sees a call in the log
+async def _pending(connection: Connection, head: Row, inputs: Sequence[Input]) -> dict[str, _Awaited]:
+    """Calls that wait for an answer, with that, also of a turn that still runs: who sees a call in the log
     may answer it.
     """
     if head["turn_id"] is None or all(item.type not in _ANSWERS for item in inputs):
         return {}
     rows = await connection.fetch(SQL["pending_calls"], head["session_id"], head["turn_id"])
-    return {row["id"]: row["answer"] for row in rows}
+    return {row["id"]: _Awaited(row["answer"], row["thread_id"]) for row in rows}
 
 
 async def _given(
@@ -118,7 +127,7 @@ def _again(item: Input, given: dict[str, Position]) -> Position | None:
     """The same word said once more is the one that was said; another one comes too late."""
     if item.type != events.USER_TOOL_CONFIRMATION or (found := given.get(str(item.body["tool_use_id"]))) is None:
         return None
-    if found.event.body == item.body:
+    if {**found.event.body, threads.THREAD_ID: None} == {**item.body, threads.THREAD_ID: None}:
         return found
     why = found.event.body.get("deny_message")
     raise Conflict(
@@ -128,7 +137,7 @@ def _again(item: Input, given: dict[str, Position]) -> Position | None:
     )
 
 
-def _plan(head: Row, item: Input, number: int, pending: dict[str, str]) -> _Plan:
+def _plan(head: Row, item: Input, number: int, pending: dict[str, _Awaited]) -> _Plan:
     event = Event(item.type, item.body)
     busy = head["status"] != "idle" or head["wake"]
     if item.type == events.USER_MESSAGE:
@@ -144,13 +153,14 @@ def _plan(head: Row, item: Input, number: int, pending: dict[str, str]) -> _Plan
     if item.type in _ANSWERS:
         name, noun = _ANSWERS[item.type]
         use_id = str(item.body.get(name))
-        if pending.pop(use_id, None) != item.type:
+        awaited = pending.pop(use_id, None)
+        if awaited is None or awaited.type != item.type:
             raise InvalidRequest(
                 f"No {noun} {use_id!r} waits for this.",
                 field=f"events.{number}.{name}",
                 help_text="Use an id of stop_reason.event_ids in the last session.status_idle, and answer it once.",
             )
-        return _Plan(event, item, processed=True, wake=True)
+        return _Plan(threads.inside(event, awaited.thread_id), item, processed=True, wake=True)
     raise InvalidRequest(f"Events of type {item.type!r} are not supported.", field=f"events.{number}.type")
 
 

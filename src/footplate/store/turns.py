@@ -13,7 +13,7 @@ from typing import Protocol
 
 import asyncpg
 
-from footplate.domain import audit, events, ids
+from footplate.domain import audit, events, ids, threads
 from footplate.domain.approvals import TURN
 from footplate.domain.errors import Fenced, Unavailable
 from footplate.domain.events import Event, Position, Usage
@@ -192,8 +192,9 @@ class Turns:
     async def close_ask(self, claim: Claim, event_id: str, reason: str) -> tuple[Event, Sequence[Position]]:
         """Under the head's lock, as a person's word: whoever comes second finds the first."""
         body: JsonObject = {"tool_use_id": event_id, "result": "deny", "deny_message": reason}
-        word = Event(events.USER_TOOL_CONFIRMATION, body)
-        stands = word
+        word = stands = threads.inside(
+            Event(events.USER_TOOL_CONFIRMATION, body), await self._thread_of(claim.session_id, event_id)
+        )
 
         async def commit(connection: Connection) -> Sequence[Position]:
             nonlocal stands
@@ -213,6 +214,16 @@ class Turns:
 
         positions = await self._patiently(commit, claim, [word])
         return stands, positions
+
+    async def _thread_of(self, session_id: str, event_id: str) -> str | None:
+        row = await patiently(
+            lambda: self._database.fetchrow("thread_of_ask", session_id, event_id),
+            on=(Unavailable,),
+            seconds=30,
+            wait_max=1,
+        )
+        found: str | None = row["thread_id"] if row is not None else None
+        return found
 
     async def _said(self, connection: Connection | None, claim: Claim, event_id: str) -> Event | None:
         given = claim.session_id, [event_id]

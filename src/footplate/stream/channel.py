@@ -19,7 +19,7 @@ from typing import Final
 
 import structlog
 
-from footplate.domain import events, threads
+from footplate.domain import events
 from footplate.domain.events import Position
 from footplate.stream import entries, sse
 from footplate.stream.entries import Body, Delta, Durable, Start
@@ -270,8 +270,8 @@ class Channel:
 
 
 def _live(item: Durable) -> Frame:
-    return Frame(item.seq, item.id, item.type, sse.durable(item.seq, item.event), item.event.get(threads.THREAD_ID))
+    return Frame(item.seq, item.id, item.type, sse.durable(item.seq, item.event), item.event)
 
 
 def _stored(item: Position) -> Frame:
-    return Frame(item.seq, item.event.id, item.event.type, sse.position(item), item.event.body.get(threads.THREAD_ID))
+    return Frame(item.seq, item.event.id, item.event.type, sse.position(item), item.event.body)

@@ -234,7 +234,7 @@ def _chunk(page: Sequence[Position], thread_id: str | None) -> tuple[bytes, Posi
     frames: list[bytes] = []
     size, last = 0, page[0]
     for item in page:
-        if threads.shown(item.event.type, item.event.body.get(threads.THREAD_ID), thread_id):
+        if threads.shown(item.event.type, item.event.body, thread_id):
             frame = sse.position(item)
             if frames and size + len(frame) > _CHUNK_BYTES:
                 break

@@ -5,7 +5,7 @@ marked as behind; when it reads again, it goes on from the log at the last posit
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,11 +24,11 @@ class Frame:
     event_id: str
     event_type: str
     data: bytes
-    of: Json = None
-    """The thread that it names."""
+    body: Mapping[str, Json]
+    """Which tells whose thread it is."""
 
     def shown(self, thread_id: str | None) -> bool:
-        return threads.shown(self.event_type, self.of, thread_id)
+        return threads.shown(self.event_type, self.body, thread_id)
 
 
 class PreviewText:

@@ -5,7 +5,7 @@ from typing import Any
 import anthropic
 from bench.prove.sdk.door import MODEL, TOOLSET, Door, types_of
 from tests.compat.checks import equal
-from tests.compat.registry import different, refused, supported
+from tests.compat.registry import different, probe, refused, supported
 
 _CLAUDE: Any = {"harness": "claude"}
 _MULTIAGENT = "With the harness `claude`."
@@ -103,3 +103,28 @@ async def a_subagent_works_in_a_thread(door: Door) -> None:
             "agent.thread_message_sent",
         ],
     )  # fmt: skip
+
+
+@probe
+async def a_subagents_ask_is_cross_posted(door: Door) -> None:
+    asking: Any = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
+    scout = (await door.agent(name="scout", tools=[asking])).id
+    asks = {"type": "coordinator", "agents": [scout]}
+    lead = await door.agent(name="lead", tools=[TOOLSET], multiagent=asks, extra_body=_CLAUDE)
+    session = await door.session(lead.id)
+    waits = "session.thread_status_idle"
+    received = await door.turn(session.id, "probe-ask", until=lambda event: event.type == waits)
+    (use,) = [event for event in received if event.type == "agent.tool_use" and event.evaluated_permission == "ask"]
+    equal((received[-1].stop_reason.type, received[-1].stop_reason.event_ids), ("requires_action", [use.id]))
+    equal(use.session_thread_id, received[-1].session_thread_id)
+    yes: Any = {"type": "user.tool_confirmation", "tool_use_id": use.id, "result": "allow"}
+    rest = await door.watch(session.id, lambda: door.call("sessions.events.send", session.id, events=[yes]))
+    (word,) = [event for event in rest if event.type == "user.tool_confirmation"]
+    equal((word.tool_use_id, word.session_thread_id), (use.id, use.session_thread_id))
+    inside = await door.every("sessions.threads.events.list", use.session_thread_id, session_id=session.id)
+    primary = await door.every("sessions.events.list", session.id)
+    for listed in (inside, primary):
+        equal({use.id, word.id} - {event.id for event in listed}, set())
+    (result,) = [event for event in inside if event.type == "agent.tool_result"]
+    equal((result.tool_use_id, result.content[0].text.strip()), (use.id, "hello"))
+    equal(result.id in {event.id for event in primary}, False)

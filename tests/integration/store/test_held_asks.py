@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from footplate.domain import events
+from footplate.domain import events, threads
 from footplate.domain.approvals import TURN
 from footplate.domain.errors import Conflict, Fenced
 from footplate.domain.events import Event
@@ -50,6 +50,24 @@ async def test_who_comes_after_the_hold_hears_why(cell: Cell, *, is_forgotten: b
     await cell.turns.finish(claim, Ending(status=TurnStatus.COMPLETED))
     with pytest.raises(Conflict, match="nobody answered in time"):
         await cell.send(who, session_id, word(held))
+
+
+async def test_a_word_on_a_subagents_call_is_of_its_thread(cell: Cell) -> None:
+    who = somebody()
+    session_id = await cell.session(who, "Go.")
+    claim = await cell.claim(session_id, who)
+    first, second = (threads.asking(use(name), f"sthr_{name}", "scout") for name in "ab")
+    own = use("c")
+    await cell.turns.append(claim, [first, second, own])
+    said = (await cell.send(who, session_id, word(first), word(own))).positions
+    assert [position.event.body.get(threads.THREAD_ID) for position in said] == ["sthr_a", None]
+    again = (await cell.send(who, session_id, word(first))).positions
+    assert [position.event.id for position in again] == [said[0].event.id]
+    with pytest.raises(Conflict):
+        await cell.send(who, session_id, word(first, "deny"))
+    denied, _ = await cell.turns.close_ask(claim, second.id, "it is over")
+    assert denied.body[threads.THREAD_ID] == "sthr_b"
+    assert await cell.turns.answer(claim, second.id) == denied
 
 
 async def test_a_lost_worker_ends_no_ask(cell: Cell) -> None:

@@ -13,6 +13,7 @@ from footplate.domain.services import EventPage, SessionFilter
 from footplate.domain.turns import Session, SessionStatus
 
 from .cell import ANSWERED, Cell, interrupt
+from .test_approvals import ASK
 
 _SIZES = (1, 2, 3, 7, 20)
 
@@ -132,7 +133,9 @@ async def test_events_by_type(cell: Cell, principal: Principal) -> None:
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
 async def test_events_by_thread(cell: Cell, principal: Principal, order: Order) -> None:
-    """What a subagent does is in its thread; that it works is in both; that it was begun is the primary's."""
+    """What a subagent does is in its thread; that it works and what it asks is in both; that it was begun is the
+    primary's.
+    """
     session_id = await cell.session(principal, "one")
     async with cell.database.connection() as connection:
         asks = """update sessions set agent = agent || '{"multiagent": {}}' where id = $1"""
@@ -141,7 +144,9 @@ async def test_events_by_thread(cell: Cell, principal: Principal, order: Order) 
     posed = events.tool_use("write", {"content": '"session_thread_id": "sthr_a"'}, call_id="t")
     life = [threads.created("sthr_a", "scout", "t"), threads.running("sthr_a", "scout")]
     inside = [threads.inside(events.message(f"{n}"), "sthr_a") for n in range(3)]
-    await cell.turns.append(claim, [posed, *life, *inside, threads.inside(events.message("b"), "sthr_b")])
+    ask = threads.asking(events.tool_use("bash", {}, call_id="u", decision=ASK), "sthr_a", "scout")
+    await cell.turns.append(claim, [posed, *life, *inside, ask, threads.inside(events.message("b"), "sthr_b")])
+    word, _ = await cell.turns.close_ask(claim, ask.id, "nobody answered")
     await cell.turns.finish(claim, ANSWERED)
 
     async def listed(thread_id: str | None) -> list[str]:
@@ -153,9 +158,9 @@ async def test_events_by_thread(cell: Cell, principal: Principal, order: Order) 
         found = [item.event.id for item in seen if item.event.type not in {events.USER_MESSAGE, events.STATUS_RUNNING}]
         return found if order == "asc" else found[::-1]
 
-    assert await listed("sthr_a") == [event.id for event in (life[1], *inside)]
+    assert await listed("sthr_a") == [event.id for event in (life[1], *inside, ask, word)]
     assert len(await listed("sthr_b")) == 1
-    assert (await listed(None))[:-1] == [event.id for event in (posed, *life)]
+    assert (await listed(None))[:-1] == [event.id for event in (posed, *life, ask, word)]
     assert await listed("sthr_c") == []
 
 

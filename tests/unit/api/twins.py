@@ -31,7 +31,7 @@ from footplate.domain.services import (
     Input,
     SessionFilter,
 )
-from footplate.domain.threads import THREAD_ID, shown
+from footplate.domain.threads import shown
 from footplate.domain.turns import ForkedFrom, Mode, Session, SessionStatus, Turn
 from footplate.domain.usage import UsageLine, UsageQuestion
 
@@ -218,7 +218,7 @@ class TwinReads:
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         await self.session(principal, session_id)
         rows = [row for row in self._world.log[session_id] if not page.types or row.event.type in page.types]
-        rows = [row for row in rows if shown(row.event.type, row.event.body.get(THREAD_ID), page.thread_id)]
+        rows = [row for row in rows if shown(row.event.type, row.event.body, page.thread_id)]
         if page.order == "desc":
             rows = [row for row in rows[::-1] if page.after_seq is None or row.seq < page.after_seq]
         elif page.after_seq is not None:

@@ -35,10 +35,10 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 @pytest.mark.parametrize(("typed", "word"), [(b"y\n", "allow"), (b"no\n", "deny"), (b"\n", None), (b"later\n", None)])
 async def test_the_answer_is_what_is_typed(keyboard: int, typed: bytes, word: str | None) -> None:
     asyncio.get_running_loop().call_later(0.1, os.write, keyboard, typed)
-    assert await prompting._word(CALL) == word
+    assert await prompting.word(CALL) == word
 
 
 async def test_what_was_typed_before_the_question_is_no_answer(keyboard: int) -> None:
     os.write(keyboard, b"y\n")
     asyncio.get_running_loop().call_later(0.2, os.write, keyboard, b"n\n")
-    assert await prompting._word(CALL) == "deny"
+    assert await prompting.word(CALL) == "deny"

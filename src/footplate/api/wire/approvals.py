@@ -4,6 +4,7 @@ from footplate.api.wire.base import Id, Parameters, Text, optional_timestamp, ti
 from footplate.api.wire.lists import PageSize
 from footplate.domain.approvals import Approval
 from footplate.domain.json import JsonObject
+from footplate.domain.threads import THREAD_ID
 
 
 class ListApprovals(Parameters):
@@ -21,6 +22,8 @@ def answer(approval: Approval) -> JsonObject:
         "session_id": approval.session_id,
         "session_title": approval.title,
         "turn_id": approval.turn_id,
+        "session_thread_id": body.get(THREAD_ID),
+        "agent_name": body.get("agent_name"),
         "name": body.get("name"),
         "mcp_server_name": body.get("mcp_server_name"),
         "input": body.get("input"),

@@ -22,6 +22,8 @@ class Approval(AnswerModel):
     session_id: str
     session_title: str | None
     turn_id: str
+    session_thread_id: str | None
+    agent_name: str | None
     name: str | None
     mcp_server_name: str | None
     input: dict[str, JsonValue] | None

@@ -82,7 +82,7 @@ class Asking:
     ) -> tuple[Event, list[Entry]]:
         """The call as the model said it: the CLI fills in what it left out. With a mark, if the turn parks for it."""
         own = replace(call, name=self.tools.own(call.name)) if self.tools.has(call.name) else call
-        use = threads.inside(mapping.tool_use(own, names, decision), calls.thread_id)
+        use = threads.asking(mapping.tool_use(own, names, decision), calls.thread_id, calls.agent)
         if not ev.asks(use) or _held(call, calls.agent):
             return use, []
         self._asked[call.id] = use

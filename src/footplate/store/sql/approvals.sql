@@ -5,6 +5,9 @@
 select seq, event_id, type, turn_id, created_at, processed_at, body, object_key from events
 where session_id = $1 and type = 'user.tool_confirmation' and ref_seq is null and body ->> 'tool_use_id' = any($2::text[])
 
+-- name: thread_of_ask
+select body ->> 'session_thread_id' as thread_id from events where session_id = $1 and event_id = $2 and ref_seq is null
+
 -- name: answer_ask
 update approvals set closed_at = now(), outcome = $3, principal = $4
 where session_id = $1 and event_id = $2 and closed_at is null

@@ -126,7 +126,7 @@ where h.session_id = $1 and h.organisation = $2
 -- name: events_ascending
 -- The moments are those of processing, as in the reference: an input that still waits is in no range of time. For a
 -- fork, what came after $10 has not happened. $11 is a subagent's thread; without one it is the primary, which has all
--- that is not a subagent's own, and what tells of threads. Reading bodies for that triples the time of a page, so it is not
+-- that is not a subagent's own, what tells of threads, and what people are asked. Reading bodies for that triples the time of a page, so it is not
 -- done where there cannot be any.
 select e.seq, e.event_id, e.type, e.turn_id, e.created_at, coalesce(t.processed_at, e.processed_at) as processed_at, e.body
 from events e
@@ -135,7 +135,8 @@ where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and e.seq 
   and ($5::text[] is null or e.type = any($5)) and ($10::bigint is null or e.seq <= $10)
   and case when $11::text is not null then e.body ->> 'session_thread_id' = $11 and e.type <> 'session.thread_created'
            when (select s.fork is null and s.agent ->> 'multiagent' is null from sessions s where s.id = $1) then true
-           else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_') end
+           else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_') or e.type = 'user.tool_confirmation'
+                or e.type in ('agent.tool_use', 'agent.mcp_tool_use') and e.body ->> 'evaluated_permission' = 'ask' end
   and ($6::timestamptz is null or coalesce(t.processed_at, e.processed_at) > $6)
   and ($7::timestamptz is null or coalesce(t.processed_at, e.processed_at) >= $7)
   and ($8::timestamptz is null or coalesce(t.processed_at, e.processed_at) < $8)
@@ -151,7 +152,8 @@ where e.session_id = $1 and e.organisation = $2 and e.ref_seq is null and ($3::b
   and ($5::text[] is null or e.type = any($5)) and ($10::bigint is null or e.seq <= $10)
   and case when $11::text is not null then e.body ->> 'session_thread_id' = $11 and e.type <> 'session.thread_created'
            when (select s.fork is null and s.agent ->> 'multiagent' is null from sessions s where s.id = $1) then true
-           else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_') end
+           else e.body ->> 'session_thread_id' is null or starts_with(e.type, 'session.thread_') or e.type = 'user.tool_confirmation'
+                or e.type in ('agent.tool_use', 'agent.mcp_tool_use') and e.body ->> 'evaluated_permission' = 'ask' end
   and ($6::timestamptz is null or coalesce(t.processed_at, e.processed_at) > $6)
   and ($7::timestamptz is null or coalesce(t.processed_at, e.processed_at) >= $7)
   and ($8::timestamptz is null or coalesce(t.processed_at, e.processed_at) < $8)

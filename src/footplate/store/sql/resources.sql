@@ -102,7 +102,8 @@ delete from sessions where id = $1
 -- The turn's calls that wait for an answer, whether it is parked by now or still runs: a custom tool's for its result, one
 -- of ours for a person's word.
 select call.event_id as id,
-       case call.type when 'agent.custom_tool_use' then 'user.custom_tool_result' else 'user.tool_confirmation' end as answer
+       case call.type when 'agent.custom_tool_use' then 'user.custom_tool_result' else 'user.tool_confirmation' end as answer,
+       call.body ->> 'session_thread_id' as thread_id
 from turns t join events call on call.session_id = t.session_id and call.seq >= t.first_seq and call.turn_id = t.id
 where t.session_id = $1 and t.id = $2
   and (call.type = 'agent.custom_tool_use'

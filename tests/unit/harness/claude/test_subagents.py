@@ -71,7 +71,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 def of(desk: Desk, thread_id: str | None) -> list[Event]:
-    return [event for event in desk.told() if threads.shown(event.type, event.body.get(threads.THREAD_ID), thread_id)]
+    return [event for event in desk.told() if threads.shown(event.type, event.body, thread_id)]
 
 
 def thread_ids(desk: Desk) -> list[str]:

@@ -1,0 +1,154 @@
+"""Calls of subagents that a person is asked about: who watches at a terminal is asked while the turn goes on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from tests.acceptance.cli_cell import Cell
+from tests.acceptance.terminal import Terminal
+
+from footplate.cli import local
+from footplate.client import Approval, AsyncFootplate
+from footplate.stack.leftovers import wait_until
+
+ASKING = {"name": "bash", "permission_policy": {"type": "always_ask"}}
+TOOLSET = {"type": "agent_toolset_20260401", "configs": [ASKING]}
+QUESTION = "Allow it?"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def cell(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cell]:
+    made = Cell(tmp_path_factory.mktemp("cli"))
+    try:
+        await made.start()
+        yield made
+    finally:
+        await made.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def client(cell: Cell) -> AsyncIterator[AsyncFootplate]:
+    data = cell.home / ".local/share/footplate"
+    running, key = local.find(data), local.key(data)
+    assert running is not None
+    assert key is not None
+    async with AsyncFootplate(running.base_url, key) as client:
+        yield client
+
+
+async def lead(client: AsyncFootplate, **more: Any) -> str:
+    """Asks two others, whose commands a person is asked about."""
+    made: dict[str, Any] = {"model": "anthropic:scripted", "tools": [TOOLSET]}
+    members = [(await client.agents.create(name=name, **made)).id for name in ("scout", "cook")]
+    asks = {"type": "coordinator", "agents": members}
+    return (await client.agents.create(name="lead", harness="claude", multiagent=asks, **made, **more)).id
+
+
+async def waiting(client: AsyncFootplate, number: int = 1) -> list[Approval]:
+    found: list[Approval] = []
+
+    async def there() -> bool:
+        found[:] = [one async for one in client.approvals.list()]
+        return len(found) == number
+
+    assert await wait_until(there, 60)
+    return found
+
+
+def effects(folder: Path) -> int:
+    """How many commands had one: each adds a line."""
+    file = folder / "looked.txt"
+    return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+@asynccontextmanager
+async def watching(cell: Cell, *arguments: str) -> AsyncIterator[Terminal]:
+    """Until it has ended, and well."""
+    terminal = Terminal(100)
+    running = asyncio.create_task(terminal.run(cell, *arguments, NO_COLOR="1"))
+    try:
+        yield terminal
+        assert await running == 0
+    finally:
+        running.cancel()
+
+
+@pytest.mark.parametrize(("typed", "status"), [("y\n", "allowed"), ("n\n", "denied")])
+async def test_who_watches_is_asked_in_the_middle_of_the_turn(
+    cell: Cell, client: AsyncFootplate, tmp_path: Path, typed: str, status: str
+) -> None:
+    command = ("run", "--directory", str(tmp_path), "--agent", await lead(client), "[[script:delegate]]")
+    async with watching(cell, *command) as terminal:
+        (ask,) = await waiting(client)
+        assert await wait_until(partial(terminal.shows, QUESTION), 60)
+        assert (ask.agent_name, effects(tmp_path)) == ("scout", 0)
+        terminal.type(typed)
+    assert "scout: bash echo looked >> looked.txt  waits for a person's word" in terminal.text
+    assert "The subagent scout asks: bash" in terminal.text
+    assert "command: echo looked >> looked.txt" in terminal.text
+    assert "It looked." in terminal.lines
+    assert (await client.approvals.retrieve(ask.id)).status == status
+    assert effects(tmp_path) == (1 if status == "allowed" else 0)
+    (said,) = [one async for one in client.events.list(ask.session_id, types=["user.tool_confirmation"])]
+    assert said.session_thread_id == ask.session_thread_id is not None
+
+
+async def test_the_call_that_asks_for_a_subagent_is_asked_about_as_its_calls_are(
+    cell: Cell, client: AsyncFootplate, tmp_path: Path
+) -> None:
+    agent = await lead(client, permissions={"ask": ["Agent"]})
+    async with watching(cell, "run", "--directory", str(tmp_path), "--agent", agent, "[[script:delegate]]") as terminal:
+        assert await wait_until(partial(terminal.shows, QUESTION), 60)
+        assert "The subagent" not in terminal.text
+        terminal.type("y\n")
+        assert await wait_until(partial(terminal.shows, QUESTION, 2), 60)
+        assert "The subagent scout asks: bash" in terminal.text
+        terminal.type("y\n")
+    assert effects(tmp_path) == 1
+
+
+async def test_who_attaches_is_asked_too(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
+    command = (
+        "run",
+        "--background",
+        "--directory",
+        str(tmp_path),
+        "--agent",
+        await lead(client),
+        "[[script:delegate]]",
+    )
+    session_id = (await cell.run(*command)).out.strip()
+    await waiting(client)
+    async with watching(cell, "attach", session_id) as terminal:
+        assert await wait_until(partial(terminal.shows, QUESTION), 60)
+        terminal.type("y\n")
+    assert effects(tmp_path) == 1
+    async with watching(cell, "attach", session_id) as terminal:
+        pass
+    assert QUESTION not in terminal.text
+
+
+async def test_an_answer_from_elsewhere_ends_the_question(cell: Cell, client: AsyncFootplate, tmp_path: Path) -> None:
+    """And what was typed for it is not taken for the next one."""
+    command = ("run", "--directory", str(tmp_path), "--agent", await lead(client), "[[script:both]]")
+    async with watching(cell, *command) as terminal:
+        asks = {str(ask.agent_name): ask for ask in await waiting(client, 2)}
+        assert await wait_until(partial(terminal.shows, QUESTION), 60)
+        first = "scout" if "scout asks" in terminal.text else "cook"
+        second = ({*asks} - {first}).pop()
+        terminal.type("y")
+        await client.approvals.deny(asks[first], "not today")
+        assert await wait_until(partial(terminal.shows, f"The subagent {second} asks"), 60)
+        assert await wait_until(partial(terminal.shows, QUESTION, 2), 10)
+        terminal.type("\n")
+        assert await wait_until(partial(terminal.shows, f"footplate approve {asks[second].id}"), 60)
+        assert effects(tmp_path) == 0
+        await client.approvals.allow(asks[second])
+    assert "It was denied meanwhile: not today" in terminal.text
+    assert "Both looked." in terminal.lines
+    assert effects(tmp_path) == 1
