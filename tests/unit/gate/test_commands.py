@@ -99,6 +99,23 @@ def test_what_stands_before_a_subcommand_hides_nothing(command: str) -> None:
     assert says(policy("Bash", deny=("Bash(git push *)",)), command) == "deny"
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("ip netns exec x rm y", "ask"),
+        ("just --command rm y", "ask"),
+        ("wrapper-that-nobody-knows -q /bin/rm y", "ask"),
+        ("tool " + "a " * 120 + "rm y", "ask"),
+        ("tool term", "allow"),
+        ("git subtree push origin main", "deny"),
+        ("git lfs push origin main", "deny"),
+        ("git subtree add --prefix x y", "allow"),
+    ],
+)
+def test_a_program_that_nobody_knows_may_run_its_arguments(command: str, said: str) -> None:
+    assert says(policy("Bash", deny=("Bash(rm *)", "Bash(git push *)")), command) == said
+
+
 def test_every_part_must_be_allowed() -> None:
     rules = policy("Bash(make *)", "Bash(npm test *)")
     assert says(rules, "make && npm test") == "allow"

@@ -45,6 +45,7 @@ def analyse(argv: Argv, stdin: Stdin, *, repeated: bool = False) -> Deeds:
     ):
         if any(UNKNOWN in word.text for word in argv[1:]):
             deeds.worry("an argument is not known before it runs", seen=True)
+        deeds.unknown = True
         deeds.mentions.extend(argv[1:])
     if first.text != name:
         deeds.harmless = False  # a file of that name may be anything

@@ -36,6 +36,8 @@ class Deeds:
     """Commands that it runs, and how many words stand before."""
     scripts: list[str] = field(default_factory=list)
     """Shell text that it runs."""
+    unknown: bool = False
+    """Nobody here knows the program: its arguments may be a command that it runs."""
     harmless: bool = False
     """Reads and prints, nothing else: allowed inside the workspace without a rule."""
     moves: Word | None = None

@@ -7,12 +7,13 @@ from typing import Final
 
 from footplate.gate.shell import script
 from footplate.gate.shell.analysis import analyse
-from footplate.gate.shell.deeds import Argv, Concern, Write
+from footplate.gate.shell.deeds import Argv, Concern, Deeds, Write
 from footplate.gate.shell.parts import Assignment, Simple, Stdin
 from footplate.gate.shell.words import UNKNOWN, Word
 
 _DEEPEST: Final = 6
 _MOST: Final = 100
+_MOST_WORDS: Final = 100
 _SAFE: Final = frozenset({
     "NODE_ENV", "CI", "LANG", "LANGUAGE", "TZ", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "TERM", "COLUMNS", "LINES",
     "DEBUG", "VERBOSE",
@@ -31,7 +32,7 @@ class Reach:
     forms: list[Argv] = field(default_factory=list)
     """Each command that runs, the one itself first."""
     maybe: list[Argv] = field(default_factory=list)
-    """What may run, if the words of a wrapper were understood wrongly."""
+    """What may run, if a wrapper's words were understood wrongly, or if a program that nobody here knows is one."""
     concerns: list[Concern] = field(default_factory=list)
     reads: list[Word] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
@@ -78,14 +79,23 @@ def _follow(argv: Argv, stdin: Stdin, repeated: bool, found: Reach, *, offset: i
         found.harmless, found.moves = deeds.harmless, deeds.moves
     elif deeds.moves is not None:
         found.concerns.append(Concern("it changes the directory on the way"))
-    if deeds.runs or deeds.scripts:
-        found.via.append(argv[0].text)
-        found.maybe.extend(argv[at:] for at in range(1, min(len(argv), 20)))
+    _take_note(argv, deeds, found)
     for at, inner in deeds.runs:
         if inner:
             _follow(inner, stdin, repeated, found, offset=offset + at if offset >= 0 else -1, depth=depth + 1)
     for text in deeds.scripts:
         _script(text, found, depth)
+
+
+def _take_note(argv: Argv, deeds: Deeds, found: Reach) -> None:
+    """Of a program that runs another, and of one that may."""
+    if deeds.runs or deeds.scripts:
+        found.via.append(argv[0].text)
+    elif not deeds.unknown:
+        return
+    found.maybe.extend([argv[at:] for at in range(1, min(len(argv), _MOST_WORDS))])
+    if len(argv) > _MOST_WORDS:
+        found.concerns.append(Concern(f"it has more than {_MOST_WORDS} arguments"))
 
 
 def _moved(concerns: Sequence[Concern], offset: int) -> list[Concern]:

@@ -56,6 +56,10 @@ _SHORT: Final = {
 """Short options of a subcommand that run, write, or read a file."""
 
 
+_OF_THEIR_OWN: Final = frozenset({"subtree", "lfs"})
+"""Subcommands with a `push` and a `pull` that rules for git's mean as well."""
+
+
 def describe(words: Sequence[Word], deeds: Deeds) -> None:
     at = _subcommand(words, deeds)
     if at is None:
@@ -76,6 +80,8 @@ def describe(words: Sequence[Word], deeds: Deeds) -> None:
         )
     if name in {"submodule", "bisect"} and len(rest) > 1:
         deeds.scripts.append(" ".join(word.text for word in rest[1:]))
+    if name in _OF_THEIR_OWN and rest:
+        deeds.runs.append((at, (words[0], *rest)))
     _arguments(name, rest, deeds)
     deeds.harmless = not deeds.concerns and not deeds.writes and (name in _READING or _lists(name, rest))
     if at > 1:
@@ -145,6 +151,7 @@ def _arguments(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
             letters = text[1:].split("m")[0] if takes_message else text[1:]
             if any(letter in short for letter in letters):
                 deeds.worry(f"git {name} {text} reads, writes or runs something")
+            deeds.mentions.append(word)
         elif not text.startswith("-"):
             deeds.mentions.append(word)
 
