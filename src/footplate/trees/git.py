@@ -107,6 +107,10 @@ class Git:
 
     git_dir: Path
     work_tree: Path | None = None
+    inside: bool = False
+    """Whether it runs in the work tree. Whoever writes an index does: a file that is as young as the index may have
+    changed unseen, so git looks at it once more before a younger index forgets that, by its name from where git is.
+    """
     index: Path | None = None
     """Another index than the git directory's own."""
     objects: Path | None = None
@@ -200,7 +204,8 @@ class Git:
     def command(self, *argv: str) -> list[str]:
         work_tree = [] if self.work_tree is None else [f"--work-tree={self.work_tree}"]
         as_user = [] if self.user is None or os.geteuid() != 0 else become(self.user)
-        return [*as_user, program(), f"--git-dir={self.git_dir}", *work_tree, *argv]
+        place = [] if self.work_tree is None or not self.inside else ["-C", str(self.work_tree)]
+        return [*as_user, program(), *place, f"--git-dir={self.git_dir}", *work_tree, *argv]
 
     def environment(self) -> dict[str, str]:
         """All of it: nothing is inherited from the worker, whose environment has keys."""

@@ -48,7 +48,7 @@ async def take(git_dir: Path, work_tree: Path, *, base: str | None = None, limit
     limits = limits or Limits()
     with scratch(git_dir) as place:
         index = place / "index"
-        git = Git(git_dir=git_dir, work_tree=work_tree, index=index, configuration=CONFIGURATION)
+        git = Git(git_dir=git_dir, work_tree=work_tree, inside=True, index=index, configuration=CONFIGURATION)
         try:
             os.link(git_dir / "index", index)  # git replaces an index, and never writes into one
         except FileNotFoundError:

@@ -1,13 +1,18 @@
 """A snapshot has every file of the work tree as it is, and restoring it gives the same files."""
 
+import asyncio
 import os
 import socket
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from tests.unit.trees.worlds import World, contents, git, make_world
 
+from footplate.trees import snapshots
 from footplate.trees.git import Git
+from footplate.trees.indexing import update
 from footplate.trees.staging import Limits
 
 
@@ -31,6 +36,26 @@ async def test_nothing_changed_is_the_same_ids_and_no_object(world: World) -> No
     objects = world.objects()
     assert await world.take() == first
     assert world.objects() == objects
+
+
+async def test_a_change_of_the_same_size_in_the_same_second_is_seen_when_the_second_ends_meanwhile(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git knows the times of files in seconds, and the snapshot writes its index more than once."""
+
+    async def in_the_next_second(of: Git, lines: Iterable[bytes]) -> None:
+        await asyncio.sleep(1.01 - time.time() % 1)
+        await update(of, lines)
+
+    await asyncio.sleep(1.01 - time.time() % 1)
+    (world.files / "same size").write_bytes(b"one")
+    (world.files / "goes").touch()
+    await world.take()
+    (world.files / "same size").write_bytes(b"two")
+    (world.files / "goes").unlink()
+    monkeypatch.setattr(snapshots, "update", in_the_next_second)
+    restored = await world.restored(await world.take())
+    assert contents(restored) == contents(world.files)
 
 
 async def test_each_kind_of_change_is_seen(world: World) -> None:
