@@ -277,3 +277,36 @@ def test_a_file_that_is_named_inside_a_word_is_asked_about(command: str) -> None
 )
 def test_other_words_with_such_marks_are_not(command: str) -> None:
     assert says(policy("Bash", deny=("Read(.env)",)), command) == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed -E '1e touch x' d src/a",
+        "sed -il '1e touch x' p src/a",
+        "sed -i'../.git/hooks/*' s/a/b/ src/a",
+        "sed -Ei'../.git/hooks/*' s/a/b/ src/a",
+        "sed --in-place='../.git/hooks/*' s/a/b/ src/a",
+        "awk --pretty-print=x 1 src/a",
+        "awk --dump-variables=x 1 src/a",
+        "awk -W exec evil/x.awk",
+        "awk -W file=evil/x.awk src/a",
+    ],
+)
+def test_a_rule_for_a_program_covers_no_option_that_runs_or_writes(command: str) -> None:
+    rules = policy(f"Bash({command.split(maxsplit=1)[0]} *)", "Edit(src/**)")
+    assert says(rules, command) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed -i.bak s/a/b/ src/a",
+        "sed -E -i 's/(a)/b/' src/a",
+        "sed -ie s/a/b/ src/a",
+        "awk -v n=1 '{print n}' src/a m=2",
+    ],
+)
+def test_but_all_others(command: str) -> None:
+    rules = policy(f"Bash({command.split(maxsplit=1)[0]} *)", "Edit(src/**)")
+    assert says(rules, command) == "allow"

@@ -19,7 +19,9 @@ _SED_COMMAND: Final = (
 _SED_ONE: Final = rf"\s*(?:{_SED_ADDRESS}(?:\s*,\s*[+~]?{_SED_ADDRESS})?)?\s*!?\s*{_SED_COMMAND}\s*"
 _SED: Final = re.compile(rf"{_SED_ONE}(?:[;\n]{_SED_ONE})*;?\s*")
 """The part of sed's language that neither reads nor writes files nor runs anything."""
+_SED_IN_PLACE: Final = re.compile(r"(-[Enrsuz]*i)(.+)", re.DOTALL)
 _AWK_BAD: Final = re.compile(r"system|getline|\||@|print.*>|close|fflush|ARGV|ARGC|ENVIRON|PROCINFO", re.DOTALL)
+_AWK_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _FIND_RUNS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _FIND_WRITES: Final = frozenset({"-fprint", "-fprintf", "-fprint0", "-fls"})
 _TAR_RUNS: Final = (
@@ -54,7 +56,9 @@ def find(words: Sequence[Word], deeds: Deeds) -> None:
 
 
 def sed(words: Sequence[Word], deeds: Deeds) -> None:
-    given = split(words[1:], takes="eflE", takes_long=("--expression", "--file", "--line-length"))
+    words, suffixes = _in_place(words)
+    given = split(words[1:], takes="efl", takes_long=("--expression", "--file", "--line-length"))
+    suffixes.extend(value for value in given.values("--in-place") if value is not None)
     scripts = list(given.values("-e", "--expression"))
     operands = given.operands
     if not scripts and not given.has("-f", "--file"):
@@ -68,9 +72,25 @@ def sed(words: Sequence[Word], deeds: Deeds) -> None:
             deeds.worry("what sed is to do is not understood")
     if given.has("-i", "--in-place") or any(name.startswith("-i") for name, _ in given.options):
         deeds.writes.extend(Write(word, asked_for=True) for word in operands)
+        if any(not suffix.known or "/" in suffix.text or "*" in suffix.text for suffix in suffixes):
+            deeds.worry("sed keeps the old text somewhere else")
     else:
         deeds.reads.extend(operands)
         deeds.harmless = not deeds.concerns
+
+
+def _in_place(words: Sequence[Word]) -> tuple[list[Word], list[Word]]:
+    """The words without what stands behind an `-i`, which is never another option: it ends a copy's name."""
+    found: list[Word] = []
+    suffixes: list[Word] = []
+    for index, word in enumerate(words):
+        if word.text == "--":
+            return [*found, *words[index:]], suffixes
+        if (given := _SED_IN_PLACE.fullmatch(word.text)) is not None:
+            suffixes.append(Word(given[2], word.globs))
+            word = Word(given[1])  # noqa: PLW2901
+        found.append(word)
+    return found, suffixes
 
 
 def awk(words: Sequence[Word], deeds: Deeds) -> None:
@@ -92,7 +112,11 @@ def awk(words: Sequence[Word], deeds: Deeds) -> None:
         "-p",
         "-d",
         "--profile",
+        "--pretty-print",
+        "--dump-variables",
         "-D",
+        "--debug",
+        "-W",
     ):
         deeds.worry("awk does as a file says, or writes one")
     if given.unclear:
@@ -105,7 +129,7 @@ def awk(words: Sequence[Word], deeds: Deeds) -> None:
         or _AWK_BAD.search(program.text.replace("||", ""))
     ):
         deeds.worry("what awk is to do is not understood")
-    deeds.reads.extend(word for word in given.operands[1:] if "=" not in word.text)
+    deeds.reads.extend(word for word in given.operands[1:] if not _AWK_ASSIGNMENT.match(word.text))
     deeds.harmless = not deeds.concerns
 
 
