@@ -291,6 +291,14 @@ def test_other_words_with_such_marks_are_not(command: str) -> None:
         "awk --dump-variables=x 1 src/a",
         "awk -W exec evil/x.awk",
         "awk -W file=evil/x.awk src/a",
+        "find . -e${x}ec touch x ';'",
+        "find .$x",
+        "sort src/a$x",
+        "sort -k 1$x src/a",
+        "git rebase --e${x}ec 'touch x' HEAD~1",
+        "git rebase HEAD$x",
+        "git commit -m a$x",
+        "dd if=src/a$x",
     ],
 )
 def test_a_rule_for_a_program_covers_no_option_that_runs_or_writes(command: str) -> None:
@@ -305,6 +313,10 @@ def test_a_rule_for_a_program_covers_no_option_that_runs_or_writes(command: str)
         "sed -E -i 's/(a)/b/' src/a",
         "sed -ie s/a/b/ src/a",
         "awk -v n=1 '{print n}' src/a m=2",
+        'find . -name "*.$x"',
+        'git commit -m "a $x"',
+        "git log HEAD~$?",
+        'sort "src/$x"',
     ],
 )
 def test_but_all_others(command: str) -> None:

@@ -39,7 +39,7 @@ def split(words: Sequence[Word], *, takes: str = "", takes_long: Sequence[str] =
         if text == "--" and word.known:
             found.operands.extend(reversed(left))
             break
-        if text[:1] == UNKNOWN or (word.globs and _glob_first(text)):
+        if text[:1] == UNKNOWN or word.splits or (word.globs and _glob_first(text)):
             found.unclear = True
             found.operands.append(word)
         elif text.startswith("--"):
@@ -49,7 +49,7 @@ def split(words: Sequence[Word], *, takes: str = "", takes_long: Sequence[str] =
             if equals:
                 found.options.append((name, Word(value, word.globs, word.faults)))
             elif any(meant(name, full) for full in takes_long):
-                found.options.append((name, left.pop() if left else None))
+                found.options.append((name, _value(found, left)))
             else:
                 found.options.append((name, None))
         elif text.startswith("-") and len(text) > 1:
@@ -57,6 +57,13 @@ def split(words: Sequence[Word], *, takes: str = "", takes_long: Sequence[str] =
         else:
             found.operands.append(word)
     return found
+
+
+def _value(found: Arguments, left: list[Word]) -> Word | None:
+    """The next word, which more may follow from than a value."""
+    value = left.pop() if left else None
+    found.unclear = found.unclear or (value is not None and value.splits)
+    return value
 
 
 def _glob_first(text: str) -> bool:
@@ -72,7 +79,7 @@ def _cluster(word: Word, takes: str, found: Arguments, left: list[Word]) -> None
             return
         if letter in takes:
             rest = text[index + 1 :]
-            value = Word(rest, word.globs) if rest else (left.pop() if left else None)
+            value = Word(rest, word.globs) if rest else _value(found, left)
             found.options.append((f"-{letter}", value))
             return
         found.options.append((f"-{letter}", None))

@@ -20,6 +20,7 @@ _ANSI_LETTERS: Final = {
 _GLOB: Final = re.compile(r"[*?\[]")
 _BRACES: Final = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
 _SAFE_EXPANSION: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?-[\w ./:-]*)?\}")
+_NUMBERS: Final = frozenset({"$?", "$#", "$$", "$!"})
 _ENDS: Final = re.compile(r"""[\s;|&<>()$`"'\\]""")
 """What ends a word unless it is quoted. A word that has it was told apart wrongly."""
 _LITERAL: Final = frozenset({"word", "number", "variable_name"})
@@ -32,6 +33,8 @@ class Word(NamedTuple):
     """Has `*`, `?` or `[` that the shell expands."""
     faults: tuple[str, ...] = ()
     """What of it is not understood at all."""
+    splits: bool = False
+    """Has a variable that is not quoted: it may turn out to be several words."""
 
     @property
     def known(self) -> bool:
@@ -41,6 +44,11 @@ class Word(NamedTuple):
     def whole(self) -> bool:
         """Known but for globs."""
         return UNKNOWN not in self.text
+
+    @property
+    def loose(self) -> bool:
+        """Whether what is not known of it may make an option of it, or of a part of it."""
+        return self.splits or (self.text[:1] in {UNKNOWN, "-"} and UNKNOWN in self.text.partition("=")[0])
 
 
 class WordReader:
@@ -64,7 +72,7 @@ class WordReader:
         bare = "".join(marked)
         if _BRACES.search(bare):
             faults.append("braces make several words of it")
-        return Word("".join(parts), _GLOB.search(bare) is not None, tuple(faults))
+        return Word("".join(parts), _GLOB.search(bare) is not None, tuple(faults), UNKNOWN in bare)
 
     def text(self, node: Node) -> str:
         return self._source[node.start_byte : node.end_byte].decode("utf-8", "replace")
@@ -100,7 +108,7 @@ class WordReader:
             marked.append("q")
         elif kind == "simple_expansion" or (kind == "expansion" and _SAFE_EXPANSION.fullmatch(text)):
             parts.append(UNKNOWN)
-            marked.append("q")
+            marked.append("q" if text in _NUMBERS else UNKNOWN)
         elif kind in _SUBSTITUTIONS:
             self.met.append(node)
             parts.append(UNKNOWN)

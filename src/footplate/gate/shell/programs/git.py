@@ -133,6 +133,8 @@ def _arguments(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
     short = _SHORT.get(name, "")
     takes_message = name in {"commit", "tag", "merge", "stash", "notes"}
     skip = False
+    if any(word.splits for word in rest):
+        deeds.worry("an argument is not known before it runs", seen=True)
     for index, word in enumerate(rest):
         text = word.text
         if skip:
@@ -141,7 +143,7 @@ def _arguments(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
         if text == "--" and word.known:
             deeds.mentions.extend(rest[index + 1 :])
             break
-        if text.startswith(UNKNOWN) or (word.globs and text[:1] in "*?["):
+        if word.loose or (word.globs and text[:1] in "*?["):
             deeds.worry("an argument is not known before it runs", seen=True)
         elif takes_message and text in {"-m", "--message", "-am", "-sm"}:
             skip = True

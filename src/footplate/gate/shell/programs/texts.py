@@ -37,6 +37,8 @@ def find(words: Sequence[Word], deeds: Deeds) -> None:
         text = word.text
         if starting and not text.startswith(("-", "(", "!")):
             deeds.reads.append(word)
+            if word.splits:
+                deeds.worry("an argument is not known before it runs")
             continue
         starting = starting and text in {"-L", "-H", "-P"}
         if text in _FIND_RUNS:
@@ -50,7 +52,7 @@ def find(words: Sequence[Word], deeds: Deeds) -> None:
             deeds.writes.append(Write(words[index + 1] if index + 1 < len(words) else Word(UNKNOWN), asked_for=True))
         elif text in {"-files0-from", "-newerXY", "-samefile"}:
             deeds.reads.extend(words[index + 1 : index + 2])
-        elif text.startswith(UNKNOWN) or (word.globs and text[:1] in "*?[-"):
+        elif word.loose or (word.globs and text[:1] in "*?[-"):
             deeds.worry("an argument is not known before it runs", seen=False)
     deeds.harmless = not deeds.concerns and not deeds.writes
 
@@ -161,6 +163,8 @@ def tar(words: Sequence[Word], deeds: Deeds) -> None:
 def dd(words: Sequence[Word], deeds: Deeds) -> None:
     for word in words[1:]:
         name, _, value = word.text.partition("=")
+        if word.loose:
+            deeds.worry("an argument is not known before it runs")
         if name == "of":
             deeds.writes.append(Write(Word(value, word.globs), asked_for=False))
         elif name == "if":
