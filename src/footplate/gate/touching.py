@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from footplate.domain.permissions import Outcome
-from footplate.gate.paths import protected
+from footplate.gate.paths import PROTECTED, protected
 from footplate.gate.places import Place, Target, normal, target
 from footplate.gate.policy import Placed, Policy
 from footplate.gate.rules import EDIT, READ
@@ -17,6 +17,7 @@ NOWHERE: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zer
 _PROGRAMS: Final = re.compile(r"/(?:(?:usr/)?(?:s?bin|lib)|usr/local/s?bin|lib64|opt)(?:/|\Z)")
 """Where they are."""
 _GLOB: Final = re.compile(r"[*?\[]")
+_GLOBBED: Final = {"*": ".*", "?": "."}
 
 
 class _Meaning(NamedTuple):
@@ -121,7 +122,9 @@ class Files:
         return self._permitted(EDIT, word)
 
     def guarded(self, word: Word) -> str | None:
-        """What of a path makes it one that no general rule covers."""
+        """What of a path makes it one that no general rule covers. A glob may mean such a path."""
+        if word.globs and (part := _may_be_protected(word.text)) is not None:
+            return part
         for each in self.targets(word) or ():
             for path in (each.path, each.real or ""):
                 if (part := protected(path.removeprefix(self.place.root))) is not None:
@@ -154,3 +157,16 @@ class Files:
             if found is None:
                 return None
         return found
+
+
+def _may_be_protected(glob: str) -> str | None:
+    """A `*` alone means whatever there is, as a directory does; a name is looked for only where it is in part spelt."""
+    for step in glob.split("/"):
+        found = _GLOB.search(step)
+        if found is None or not found.start():
+            continue
+        wanted = re.compile("".join(_GLOBBED.get(each, re.escape(each)) for each in step.partition("[")[0]))
+        for name in PROTECTED:
+            if wanted.match(name) if "[" in step else wanted.fullmatch(name):
+                return name
+    return None

@@ -299,6 +299,16 @@ def test_other_words_with_such_marks_are_not(command: str) -> None:
         "git rebase HEAD$x",
         "git commit -m a$x",
         "dd if=src/a$x",
+        "git rebase --exe 'touch x' HEAD~1",
+        "git fetch --upload-p='touch x' evil",
+        "git commit --templ=evil/x",
+        "git commit --fil=evil/x",
+        "git rebase --inter HEAD~2",
+        "cp src/a .gi[t]/hooks/",
+        "cp src/a .g?t/hooks/",
+        "mv src/a .gi*",
+        "tee .gi[[:alpha:]]/config",
+        "tee .bash*",
     ],
 )
 def test_a_rule_for_a_program_covers_no_option_that_runs_or_writes(command: str) -> None:
@@ -317,6 +327,11 @@ def test_a_rule_for_a_program_covers_no_option_that_runs_or_writes(command: str)
         'git commit -m "a $x"',
         "git log HEAD~$?",
         'sort "src/$x"',
+        "git diff --text HEAD",
+        "git rebase --continue",
+        "git commit --no-edit --amend --edit",
+        "mv src/*.py lib/",
+        "touch a*.log",
     ],
 )
 def test_but_all_others(command: str) -> None:

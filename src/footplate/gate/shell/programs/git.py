@@ -44,6 +44,13 @@ _OPTIONS: Final = re.compile(
     r"show-signature|strategy|strategy-option|interactive|edit-todo|rebase-merges|trailer|from-file|mailmap|ignore-revs-file)(?:=.*)?",
     re.DOTALL,
 )
+_SHORTENED: Final = (
+    "--exec", "--upload-pack", "--receive-pack", "--template", "--config", "--config-env", "--no-index", "--file",
+    "--separate-git-dir", "--reference", "--recurse-submodules", "--contents", "--pathspec-from-file", "--git-dir",
+    "--work-tree", "--interactive", "--from-file", "--ignore-revs-file", "--ext-diff", "--textconv",
+    "--open-files-in-pager",
+)  # fmt: skip
+"""git takes the beginning of an option for the option."""
 _ALLOWED: Final = frozenset(
     {"--gpg-sign", "--show-signature", "--trailer", "--strategy", "--strategy-option", "--rebase-merges"}
 )
@@ -82,6 +89,8 @@ def describe(words: Sequence[Word], deeds: Deeds) -> None:
         deeds.scripts.append(" ".join(word.text for word in rest[1:]))
     if name in _OF_THEIR_OWN and rest:
         deeds.runs.append((at, (words[0], *rest)))
+    if any(word.splits for word in rest):
+        deeds.worry("an argument is not known before it runs", seen=True)
     _arguments(name, rest, deeds)
     deeds.harmless = not deeds.concerns and not deeds.writes and (name in _READING or _lists(name, rest))
     if at > 1:
@@ -133,8 +142,6 @@ def _arguments(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
     short = _SHORT.get(name, "")
     takes_message = name in {"commit", "tag", "merge", "stash", "notes"}
     skip = False
-    if any(word.splits for word in rest):
-        deeds.worry("an argument is not known before it runs", seen=True)
     for index, word in enumerate(rest):
         text = word.text
         if skip:
@@ -147,8 +154,8 @@ def _arguments(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
             deeds.worry("an argument is not known before it runs", seen=True)
         elif takes_message and text in {"-m", "--message", "-am", "-sm"}:
             skip = True
-        elif (found := _OPTIONS.fullmatch(text)) and text.partition("=")[0] not in _ALLOWED:
-            _option(name, text, found, rest[index + 1 :], deeds)
+        elif _meant(option := text.partition("=")[0], text):
+            _option(name, text, option, rest[index + 1 :], deeds)
         elif text.startswith("-") and not text.startswith("--"):
             letters = text[1:].split("m")[0] if takes_message else text[1:]
             if any(letter in short for letter in letters):
@@ -158,9 +165,18 @@ def _arguments(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
             deeds.mentions.append(word)
 
 
-def _option(name: str, text: str, found: "re.Match[str]", rest: Sequence[Word], deeds: Deeds) -> None:
+def _meant(option: str, text: str) -> bool:
+    """Whether this option reads, writes or runs something."""
+    if option in _ALLOWED or option == "--text":
+        return False
+    if _OPTIONS.fullmatch(text):
+        return True
+    return len(option) > len("--") and option[:2] == "--" and any(full.startswith(option) for full in _SHORTENED)
+
+
+def _option(name: str, text: str, option: str, rest: Sequence[Word], deeds: Deeds) -> None:
     if text.startswith("--ou"):
         value = text.partition("=")[2] if "=" in text else (rest[0].text if rest else "")
         deeds.writes.append(Write(Word(value or UNKNOWN), asked_for=True))
     else:
-        deeds.worry(f"git {name} {found[0].partition('=')[0]} reads, writes or runs something")
+        deeds.worry(f"git {name} {option} reads, writes or runs something")
