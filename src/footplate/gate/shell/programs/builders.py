@@ -6,24 +6,26 @@ from typing import Final
 
 from footplate.gate.shell.deeds import Deeds, Write
 from footplate.gate.shell.options import split
-from footplate.gate.shell.words import Word
+from footplate.gate.shell.words import UNKNOWN, Word
 
 _PLAIN: Final = re.compile(r"[\w./:@%+,=-]*")
 _DANGEROUS: Final[dict[str, tuple[str, ...]]] = {
     "npm": ("--script-shell", "--shell", "--prefix", "-C", "--userconfig", "--globalconfig", "--node-options",
-    "--editor", "--viewer",
+    "--editor", "--viewer", "--logs-dir", "--node-gyp", "--python",
             "--git", "--registry", "--init-module", "--before-script", "--cache", "--location", "-g", "--global"),
     "pip": ("--index-url", "-i", "--extra-index-url", "-f", "--find-links", "--target", "-t", "--prefix", "--root",
     "--src", "--log",
             "--python", "--proxy", "--report", "--config-settings", "--global-option", "--trusted-host", "--cache-dir"),
     "uv": ("--index-url", "--default-index", "--index", "--extra-index-url", "--find-links", "--config-file",
     "--directory", "--project",
-           "--with-editable", "--env-file", "--cache-dir", "--with-requirements", "--script"),
-    "cargo": ("--config", "-Z", "--manifest-path", "-C", "--target-dir", "--out-dir"),
+           "-p", "--python", "-i", "-f", "--with-editable", "--env-file", "--cache-dir",
+           "--with-requirements", "--script"),
+    "cargo": ("--config", "-Z", "--manifest-path", "-C", "--target-dir", "--out-dir", "--artifact-dir",
+              "--lockfile-path"),
     "go": ("-exec", "-toolexec", "-vettool", "-modfile", "-overlay", "-C", "-modcacherw", "-pkgdir", "-ldflags",
     "-gcflags", "-asmflags",
            "-gccgoflags", "-compiler", "-fuzz", "-outputdir", "-trace", "-cpuprofile", "-memprofile", "-coverprofile",
-           "-blockprofile"),
+           "-blockprofile", "-mutexprofile", "-gocoverdir", "-testlogfile", "-fuzzcachedir"),
     "gh": ("--hostname",), "docker": ("-H", "--host", "--context", "-c", "--config", "--tlscacert"),
     "make": ("--eval", "-E", "-f", "--file", "--makefile", "-C", "--directory", "-I", "--include-dir", "-o", "-W"),
 }  # fmt: skip
@@ -43,6 +45,11 @@ _SUBCOMMANDS: Final[dict[str, frozenset[str]]] = {
                          "login"}),
 }  # fmt: skip
 """A rule has to name them."""
+_SHORTENING: Final = frozenset({"npm", "pip", "make"})
+"""They take the beginning of an option for the option."""
+_WHOLE: Final = frozenset({"--", "--pre"})
+_VALUED: Final = {"pip": "rec", "make": "jlO", "cargo": "pjF", "docker": "lDfpn", "uv": "rePn", "gh": "RLtqsaASlB"}
+"""Letters behind which a value stands, not more letters."""
 _ALIASES: Final = {
     "yarn": "npm", "pnpm": "npm", "bun": "npm", "pip3": "pip", "podman": "docker", "nerdctl": "docker", "gmake": "make",
     "docker-compose": "docker", "pipx": "pip",
@@ -76,24 +83,39 @@ def _options(name: str, known: str, words: Sequence[Word], deeds: Deeds) -> None
         if word.text == "--" and known in {"npm", "cargo"}:
             break  # the rest is for somebody else
         text = word.text.partition("=")[0]
-        if text.replace("_", "-") in _DANGEROUS[known]:
+        if text.startswith("-") and _dangerous(known, text.replace("_", "-")):
             deeds.worry(f"{name} {text} changes what it runs or where it writes")
-        elif text[:2] in _DANGEROUS[known] and not text.startswith("--") and known != "go":
-            deeds.worry(f"{name} {text[:2]} changes what it runs or where it writes")
         if not word.known:
             deeds.worry("an argument is not known before it runs")
+
+
+def _dangerous(known: str, option: str) -> bool:
+    """By its name, by the beginning of it, or as one letter of several."""
+    names = _DANGEROUS[known]
+    if known == "go":  # one dash or two, and those of the test itself
+        return f"-{option.lstrip('-').removeprefix('test.')}" in names
+    if option in names:
+        return True
+    if known == "npm" and len(option.lstrip("-")) > 1:  # one dash, or two, or three
+        option = f"--{option.lstrip('-')}"
+    if option.startswith("--"):
+        return known in _SHORTENING and option not in _WHOLE and any(each.startswith(option) for each in names)
+    letters = option[1:]
+    ends = next((at for at, letter in enumerate(letters) if letter in _VALUED.get(known, "")), len(letters))
+    return any(f"-{letter}" in names for letter in letters[: ends + 1])
 
 
 def _make(words: Sequence[Word], deeds: Deeds) -> None:
     for word in words[1:]:
         name, equals, value = word.text.partition("=")
         if equals and not name.startswith("-"):
-            if not _PLAIN.fullmatch(value) or name.rstrip(":?+!") in {
+            if not _PLAIN.fullmatch(value) or name.strip(":?+! \t\n") in {
                 "SHELL",
                 ".SHELLFLAGS",
                 "MAKEFLAGS",
                 "MAKE",
                 "MAKEFILES",
+                "GNUMAKEFLAGS",
             }:
                 deeds.worry(f"make is told what {name} is")
         elif not _PLAIN.fullmatch(word.text):
@@ -119,8 +141,7 @@ def _docker(name: str, words: Sequence[Word], deeds: Deeds) -> None:
 
 def _go(words: Sequence[Word], deeds: Deeds) -> None:
     for index, word in enumerate(words[1:], start=1):
-        if word.text == "-o" or word.text.startswith("-o="):
-            target = words[index + 1] if word.text == "-o" and index + 1 < len(words) else Word(word.text[3:])
-            deeds.writes.append(Write(target, asked_for=True))
-        elif word.text.startswith("--") and word.text[1:].partition("=")[0] in _DANGEROUS["go"]:
-            deeds.worry(f"go {word.text} changes what it runs or where it writes")
+        option, equals, value = word.text.partition("=")
+        if option in {"-o", "--o"}:
+            after = words[index + 1] if index + 1 < len(words) else Word(UNKNOWN)
+            deeds.writes.append(Write(Word(value) if equals else after, asked_for=True))
