@@ -132,7 +132,7 @@ def _language(name: str, inline: tuple[str, ...], words: Sequence[Word], deeds: 
             deeds.worry(f"{name} runs what it reads")
             return
         if text == "-m" and name.startswith(("python", "pypy")):
-            deeds.mentions.extend(words[index + 2 :])
+            deeds.runs.append((index + 1, tuple(words[index + 1 :])))
             return
         if not text.startswith("-"):
             if doubtful and any(_inline(each.text, inline) for each in words[index + 1 :]):

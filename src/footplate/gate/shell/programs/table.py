@@ -1,6 +1,7 @@
 """Programs whose arguments follow one scheme; they are listed in programs.toml."""
 
 import importlib.resources
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,6 +51,12 @@ class Program:
     """Makes links, after which paths mean other files."""
     fine: tuple[str, ...] = ()
     """Options that are none of these, though they look like the beginning of one."""
+    files_of_arguments: bool = False
+    """Takes `@FILE` for the arguments that stand in it."""
+    reports: bool = False
+    """Takes `html:DIRECTORY` for a report to write."""
+    freely: bool = False
+    """Options have one dash or two, in capitals or not; the table has them in small letters, without dashes between."""
     removes: tuple[str, ...] = ()
     """Options that make the operands written to: `sed -i`."""
 
@@ -67,6 +74,7 @@ def _load() -> dict[str, Program]:
     return found
 
 
+_REPORT: Final = re.compile(r"(?:--cov-report=)?(?:html|xml|json|lcov|annotate|markdown[a-z-]*):(.+)", re.DOTALL)
 PROGRAMS: Final = _load()
 
 
@@ -75,9 +83,15 @@ def describe(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
     program = PROGRAMS.get(name)
     if program is None:
         return False
-    given = split(words[1:], takes=program.takes, takes_long=program.takes_long)
+    rest = [_plainly(word) for word in words[1:]] if program.freely else words[1:]
+    given = split(rest, takes=program.takes, takes_long=program.takes_long)
     for option, value in given.options:
         _option(name, program, option, value, deeds)
+    if program.files_of_arguments and any(word.text.startswith("@") for word in given.operands):
+        deeds.worry(f"{name} does as a file says")
+    if program.reports:
+        found = [_REPORT.fullmatch(word.text) for word in words]
+        deeds.writes.extend(Write(Word(each[1]), asked_for=True) for each in found if each is not None)
     if program.links:
         deeds.worry("it makes a link, after which paths mean other files")
     risky = program.runs or program.writes or program.removes
@@ -90,10 +104,21 @@ def describe(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
     return True
 
 
+def _plainly(word: Word) -> Word:
+    option, equals, value = word.text.partition("=")
+    name = option.lstrip("-")
+    if not option.startswith("-") or len(name) == 0 or (len(name) == 1 and option[:2] != "--"):
+        return word
+    spelt = f"-{name}" if len(name) == 1 else f"--{name.lower().replace('-', '')}"
+    return word._replace(text=f"{spelt}{equals}{value}")
+
+
 def _option(name: str, program: Program, option: str, value: Word | None, deeds: Deeds) -> None:
     def among(names: tuple[str, ...]) -> bool:
         if option.startswith("--"):
-            return option not in program.fine and any(meant(option, full) for full in names)
+            return option not in program.fine and any(
+                meant(option, full) or option.startswith(f"{full}.") for full in names
+            )
         return option in names
 
     if among(program.runs):
