@@ -349,6 +349,15 @@ def test_other_words_with_such_marks_are_not(command: str) -> None:
         "gofmt -cpuprofile=x src",
         "gofmt --w a.go",
         "xxd -bo src/a x",
+        "jobs -x touch x",
+        "wait -n -p 'a[$(touch x)]'",
+        'wait -n "$x"',
+        "jq -n 'import \"./secrets/x\" as $d; $d'",
+        'jq -n \'include "x" {search: "./secrets"}; .\'',
+        "tar -tf src/x.tar --index-file=x",
+        "tar -cf src/x.tar -gx src",
+        "zip src/x.zip src/a -O x",
+        "rsync --write-batch=x src/a src/b",
     ],
 )
 def test_a_rule_for_a_program_covers_no_option_that_runs_or_writes(command: str) -> None:
@@ -390,6 +399,10 @@ def test_a_rule_for_a_program_covers_no_option_that_runs_or_writes(command: str)
         "gofmt -l -s -d src",
         "gofmt -w src/a.go",
         "xxd -ps -c16 -l 64 src/a",
+        "jobs -l",
+        "wait",
+        "wait 12",
+        "jq '.include, .import' src/a.json",
     ],
 )
 def test_but_all_others(command: str) -> None:

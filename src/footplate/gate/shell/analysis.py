@@ -62,6 +62,7 @@ _SPECIAL: Final = {
     "git": git.describe, "set": _set,
     "find": texts.find, "sed": texts.sed, "gsed": texts.sed, "tar": texts.tar, "bsdtar": texts.tar, "gtar": texts.tar,
     "awk": texts.awk, "gawk": texts.awk, "mawk": texts.awk, "nawk": texts.awk, "dd": texts.dd,
+    "jq": texts.jq,
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from footplate.gate.shell.deeds import Deeds, Write
 from footplate.gate.shell.options import split
+from footplate.gate.shell.programs import table
 from footplate.gate.shell.words import UNKNOWN, Word
 
 _SED_ADDRESS: Final = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?|\d+~\d+)"
@@ -27,7 +28,9 @@ _FIND_WRITES: Final = frozenset({"-fprint", "-fprintf", "-fprint0", "-fls"})
 _TAR_RUNS: Final = (
     "--to-command", "--checkpoint-action", "--use-compress-program", "-I", "--rsh-command", "--rmt-command", "-F",
     "--info-script", "--new-volume-script", "-P", "--absolute-names", "-T", "--files-from", "--force-local",
+    "--index-file", "--listed-incremental", "-g", "--volno-file", "--remove-files",
 )  # fmt: skip
+_JQ_IMPORTS: Final = re.compile(r"\b(?:import|include)\s*(?:#[^\n]*\n\s*)*[\"\0]")
 _LONGEST_PROGRAM: Final = 500
 
 
@@ -171,3 +174,11 @@ def dd(words: Sequence[Word], deeds: Deeds) -> None:
             deeds.reads.append(Word(value, word.globs))
         elif not word.known:
             deeds.worry("an argument is not known before it runs")
+
+
+def jq(words: Sequence[Word], deeds: Deeds) -> None:
+    """As the table has it; but a program may name files, too."""
+    table.describe("jq", words, deeds)
+    if any(_JQ_IMPORTS.search(word.text) for word in words[1:]):
+        deeds.worry("what jq is to do has other files in it")
+        deeds.harmless = False
