@@ -121,6 +121,8 @@ class Judging:
         """Why a rule that matches does not allow it nevertheless."""
         if pattern.exact and pattern.head == simple.source and simple.stdin is Stdin.OURS:
             return None  # somebody wrote down just this
+        if _leaves(pattern, simple.words):
+            return _ask(f"{placed.rule.text} names a directory, and this leads out of it.")
         for concern in found.concerns:
             if concern.upto is None or not _covers(pattern, simple.words[: concern.upto]):
                 return _ask(f"{placed.rule.text} does not cover it: {concern.text}.")
@@ -217,6 +219,14 @@ def _files_in(word: Word) -> list[Word]:
 def _covers(pattern: TextPattern, words: Argv) -> bool:
     """Whether a rule says these words literally."""
     return f"{pattern.head} ".startswith(f"{canonical(words)} ")
+
+
+def _leaves(pattern: TextPattern, words: Argv) -> bool:
+    """Whether a rule ends in a directory's name, as `python scripts/*` does, and the path goes on with `..`."""
+    named = pattern.head.rpartition(" ")[2]
+    if "/" not in named:
+        return False
+    return any(word.text.startswith(named) and ".." in word.text[len(named) :].split("/") for word in words)
 
 
 def canonical(words: Argv) -> str:

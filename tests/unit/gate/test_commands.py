@@ -408,3 +408,11 @@ def test_a_rule_for_a_program_covers_no_option_that_runs_or_writes(command: str)
 def test_but_all_others(command: str) -> None:
     rules = policy(f"Bash({command.split(maxsplit=1)[0]} *)", "Edit(src/**)")
     assert says(rules, command) == "allow"
+
+
+def test_a_rule_for_a_directory_covers_nothing_outside_of_it() -> None:
+    rules = policy("Bash(python scripts/*)")
+    assert says(rules, "python scripts/a.py") == "allow"
+    assert says(rules, "python scripts/a..b/c.py ../x") == "allow"
+    assert says(rules, "python scripts/../evil/run.py") == "ask"
+    assert says(rules, "python scripts/a/../../evil/run.py") == "ask"
