@@ -416,3 +416,15 @@ def test_a_rule_for_a_directory_covers_nothing_outside_of_it() -> None:
     assert says(rules, "python scripts/a..b/c.py ../x") == "allow"
     assert says(rules, "python scripts/../evil/run.py") == "ask"
     assert says(rules, "python scripts/a/../../evil/run.py") == "ask"
+
+
+@pytest.mark.parametrize(
+    "command", ["git reflog delete HEAD@{1}", "git reflog expire --all", "git remote show ssh://a/b"]
+)
+def test_what_git_forgets_or_asks_elsewhere_needs_a_rule(command: str) -> None:
+    assert says(policy("Read(./**)"), command) == "ask"
+
+
+@pytest.mark.parametrize("command", ["git reflog", "git reflog show HEAD", "git remote show origin", "git remote -v"])
+def test_what_git_only_tells_needs_none(command: str) -> None:
+    assert says(policy("Read(./**)"), command) == "allow"

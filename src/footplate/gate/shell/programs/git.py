@@ -92,14 +92,20 @@ def describe(words: Sequence[Word], deeds: Deeds) -> None:
     if any(word.splits for word in rest):
         deeds.worry("an argument is not known before it runs", seen=True)
     _arguments(name, rest, deeds)
-    deeds.harmless = not deeds.concerns and not deeds.writes and (name in _READING or _lists(name, rest))
+    deeds.harmless = not deeds.concerns and not deeds.writes and _reads(name, rest)
     if at > 1:
         deeds.runs.append((at - 1, (words[0], *words[at:])))  # so that rules see it without what stands between
 
 
+def _reads(name: str, rest: Sequence[Word]) -> bool:
+    if name == "reflog":
+        return not any(word.text in {"expire", "delete", "drop", "write"} for word in rest)
+    return name in _READING or _lists(name, rest)
+
+
 def _lists(name: str, rest: Sequence[Word]) -> bool:
     words = _LISTING.get(name)
-    if words is None:
+    if words is None or (name == "remote" and any(":" in word.text or "/" in word.text for word in rest)):
         return False
     if name in {"config", "stash", "worktree", "remote"} and rest and rest[0].text in words:
         return name != "config" or len(rest) <= 2  # noqa: PLR2004
