@@ -277,3 +277,54 @@ def test_a_file_that_is_named_inside_a_word_is_asked_about(command: str) -> None
 )
 def test_other_words_with_such_marks_are_not(command: str) -> None:
     assert says(policy("Bash", deny=("Read(.env)",)), command) == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed -E 'w out' p",
+        "sed -E 's/.*/touch out/e' a.txt",
+        "sed -l 'w out' p",
+        "sed -I.bak s/a/b/ a",
+        "sed 's/[/]/g;aw X/w out' a",
+        "awk -W exec evil.awk",
+        "gawk -W include=evil.awk x",
+        "gawk --dump-variables=out 'BEGIN{}'",
+        "gawk --pretty-print=out 'BEGIN{}'",
+        "awk 1 /etc/a=b",
+        "gawk 1 -F /etc/passwd",
+        """gawk 'BEGIN{SYMTAB["AR" "GV"][1]="/etc/passwd"} 1' a""",
+        "find -D stat /etc",
+        "find -O3 /etc",
+        "find -- /etc",
+        "find -E /etc",
+        "find -f /etc",
+        "find -f/etc",
+        "find -files0-from -",
+        "e=te; find . -dele$e",
+        "e=-delete; find . $e",
+        "tar tfI a.tar 'touch out'",
+        "tar tbf 20 /etc/a.tar",
+        "tar -tvf a.tar --index-file=out",
+        "tar -tMf a.tar --volno-file=out",
+        "tar -t -L -f /etc/a.tar",
+    ],
+)
+def test_programs_with_a_language_of_their_own_do_no_more_than_is_seen(command: str) -> None:
+    assert says(policy("Bash(npm test *)"), command) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed -E 's/[a-z]+/b/g' a",
+        "sed -n '/[[:space:]]x/p' a",
+        "awk -v x=1 -F: '{print $1}' a b=c",
+        "find -L src -name a",
+        "find . -type f -newer a",
+        "tar tzf a.tar b",
+        "tar -tvf a.tar",
+    ],
+)
+def test_and_what_is_seen_is_free(command: str) -> None:
+    assert says(policy("Bash(npm test *)"), command) == "allow"
