@@ -5,8 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from executing import Source
+from hypothesis import settings
 
 from footplate.stack import Stack
+
+settings.register_profile("patient", deadline=None)  # how long an example takes tells of the machine that others use too
+settings.load_profile("patient")
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -4,6 +4,7 @@ import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 from footplate.domain.permissions import Outcome
@@ -18,6 +19,7 @@ _PROGRAMS: Final = re.compile(r"/(?:(?:usr/)?(?:s?bin|lib)|usr/local/s?bin|lib64
 """Where they are."""
 _GLOB: Final = re.compile(r"[*?\[]")
 _GLOBBED: Final = {"*": ".*", "?": "."}
+_DOTS: Final = re.compile(r"\.[*?\[]")
 
 
 class _Meaning(NamedTuple):
@@ -61,8 +63,10 @@ class Files:
             found = _GLOB.search(text)
             text = text[: found.start()] if found else text
             rest = word.text[len(text) :]
-            if ".." in rest.split("/"):
-                return None
+            if ".." in rest.split("/") or any(
+                _DOTS.match(part) and fnmatchcase("..", part) for part in word.text.split("/")
+            ):
+                return None  # shells differ on whether `.?` means the directory above
             text = text.rpartition("/")[0] or ("/" if text.startswith("/") else ".")
         if self.directories is None:
             return [target(self.place, "/", text)] if text.startswith("/") else None

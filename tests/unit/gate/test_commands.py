@@ -428,3 +428,128 @@ def test_what_git_forgets_or_asks_elsewhere_needs_a_rule(command: str) -> None:
 @pytest.mark.parametrize("command", ["git reflog", "git reflog show HEAD", "git remote show origin", "git remote -v"])
 def test_what_git_only_tells_needs_none(command: str) -> None:
     assert says(policy("Read(./**)"), command) == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed -E 'w out' p",
+        "sed -E 's/.*/touch out/e' a.txt",
+        "sed -l 'w out' p",
+        "sed -I.bak s/a/b/ a",
+        "sed 's/[/]/g;aw X/w out' a",
+        "awk -W exec evil.awk",
+        "gawk -W include=evil.awk x",
+        "gawk --dump-variables=out 'BEGIN{}'",
+        "gawk --pretty-print=out 'BEGIN{}'",
+        "awk 1 /etc/a=b",
+        "gawk 1 -F /etc/passwd",
+        """gawk 'BEGIN{SYMTAB["AR" "GV"][1]="/etc/passwd"} 1' a""",
+        "find -D stat /etc",
+        "find -O3 /etc",
+        "find -- /etc",
+        "find -E /etc",
+        "find -f /etc",
+        "find -f/etc",
+        "find -files0-from -",
+        "e=te; find . -dele$e",
+        "e=-delete; find . $e",
+        "tar tfI a.tar 'touch out'",
+        "tar tbf 20 /etc/a.tar",
+        "tar -tvf a.tar --index-file=out",
+        "tar -tMf a.tar --volno-file=out",
+        "tar -t -L -f /etc/a.tar",
+    ],
+)
+def test_programs_with_a_language_of_their_own_do_no_more_than_is_seen(command: str) -> None:
+    assert says(policy("Bash(npm test *)"), command) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed -E 's/[a-z]+/b/g' a",
+        "sed -n '/[[:space:]]x/p' a",
+        "awk -v x=1 -F: '{print $1}' a b=c",
+        "find -L src -name a",
+        "find . -type f -newer a",
+        "tar tzf a.tar b",
+        "tar -tvf a.tar",
+    ],
+)
+def test_and_what_is_seen_is_free(command: str) -> None:
+    assert says(policy("Bash(npm test *)"), command) == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "test -- -o -v 'a[$(touch out)]'",
+        "jobs -x touch out",
+        "sleep 0 & wait -n -p 'a[$(touch out)]'",
+        "hostname -Fx",
+        "ls -T /etc",
+        "base64 -o out -i a",
+        "base64 -i/etc/passwd",
+        "fmt -p /etc/passwd",
+        "hexdump -f/etc/passwd a",
+        "strings @/etc/passwd",
+        "printf '/etc/passwd' | sort --files0-from=-",
+        "printf '/etc/passwd' | wc --files0-from=-",
+        "printf '/etc/passwd' | du --files0-from=-",
+        "echo /etc/passwd | file -f -",
+        "file -m a:/etc/passwd a",
+        "rg --ignore x /etc/passwd",
+        "grep --context x /etc/passwd",
+        "head a -n /etc/passwd",
+        "uniq a*",
+        "uniq a -out",
+        "xxd a*",
+        "xxd -rc a out",
+        "xxd a -out",
+        "tree -Po x out",
+        "date 01010000",
+        """jq -n 'import "a" as $d {search:"/etc"}; $d'""",
+        "cat .?/secret",
+        "o=output=out; git log --$o",
+        "git diff /etc/passwd /dev/null",
+        "git diff -- /etc/passwd a",
+        "git grep --op='touch out #' a",
+        "git grep --no-ind x /etc",
+        "git blame --conten /etc/passwd a",
+        "git blame --ignore-revs-f=/etc/passwd a",
+        "git annotate -S/etc/passwd a",
+        "git config -l -f/etc/passwd",
+        "git reflog expire --expire=now --all",
+        "git remote -v add x y",
+        "git remote show https://example.com/x",
+    ],
+)
+def test_programs_that_read_do_not_do_more(command: str) -> None:
+    assert says(policy("Bash(npm test *)"), command) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "test -n a",
+        "ls -I b",
+        "base64 -d a",
+        "sort a | uniq -c",
+        "xxd -l 64 a",
+        "tree -L 2 -I 'x|y' src",
+        "date +%s",
+        "jq .include a",
+        "jq -r '.a[]' import/b",
+        "cat src/*.py .*rc",
+        "git diff main HEAD -- src/a",
+        "git log -n5 --author=a",
+        "git reflog -5",
+        "git remote -v",
+        "git remote get-url origin",
+        "git branch --show-current",
+        "grep x src -A 3",
+    ],
+)
+def test_and_stay_free(command: str) -> None:
+    assert says(policy("Bash(npm test *)"), command) == "allow"

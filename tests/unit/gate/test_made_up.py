@@ -14,6 +14,7 @@ from footplate.domain.permissions import Layer, Outcome
 from footplate.gate.commands import decide, judge
 from footplate.gate.policy import Policy
 
+BREAKER = Breaker()
 RULES = policy("Bash(ls *)", "Bash(git *)", "Edit(src/**)", deny=("Bash(rm *)", "Read(.env)"))
 
 
@@ -76,7 +77,7 @@ def test_what_is_said_of_a_command_can_be_stored(text: str) -> None:
 
 @given(st.integers(min_value=0))
 def test_broken_commands_have_an_answer_and_it_is_the_same_with_a_word_on_each_part(seed: int) -> None:
-    text = Breaker().make(random.Random(seed))
+    text = BREAKER.make(random.Random(seed))
     verdict = judge(RULES, text, PLACE)
     assert verdict.parts
     assert decide(RULES, text, PLACE) == verdict.decision

@@ -13,6 +13,10 @@ class Arguments:
     operands: list[Word] = field(default_factory=list)
     unclear: bool = False
     """A word that may turn out to be an option."""
+    late: list[Word] = field(default_factory=list)
+    """Values of options behind an operand. Where options end with the first operand, they are operands, too."""
+    mixed: bool = False
+    """There are options behind an operand."""
 
     def values(self, *names: str) -> list[Word | None]:
         """Of the options with these names, shortened ones included."""
@@ -29,13 +33,13 @@ def meant(given: str, full: str) -> bool:
     return given.startswith("--") and len(given) > 2 and full.startswith(given)  # noqa: PLR2004
 
 
-def split(words: Sequence[Word], *, takes: str = "", takes_long: Sequence[str] = ()) -> Arguments:
-    """`takes`: the letters of short options that have a value."""
+def split(words: Sequence[Word], *, takes: str = "", takes_long: Sequence[str] = (), single: bool = False) -> Arguments:
+    """`takes`: the letters of short options that have a value. `single`: a word is one option, by its first letter."""
     found = Arguments()
     left = list(reversed(words))
     while left:
         word = left.pop()
-        text = word.text
+        text, behind, count = word.text, bool(found.operands), len(left)
         if text == "--" and word.known:
             found.operands.extend(reversed(left))
             break
@@ -53,9 +57,12 @@ def split(words: Sequence[Word], *, takes: str = "", takes_long: Sequence[str] =
             else:
                 found.options.append((name, None))
         elif text.startswith("-") and len(text) > 1:
-            _cluster(word, takes, found, left)
+            _cluster(word, takes, found, left, single=single)
         else:
             found.operands.append(word)
+            continue
+        if behind and found.options:
+            _note_late(found, taken=len(left) < count)
     return found
 
 
@@ -66,14 +73,23 @@ def _value(found: Arguments, left: list[Word]) -> Word | None:
     return value
 
 
+def _note_late(found: Arguments, *, taken: bool) -> None:
+    found.mixed = True
+    value = found.options[-1][1]
+    if taken and value is not None:
+        found.late.append(value)
+
+
 def _glob_first(text: str) -> bool:
     """The files that it finds may have the names of options."""
     return text[:1] in "*?[" or (text[:1] == "-" and "=" not in text)
 
 
-def _cluster(word: Word, takes: str, found: Arguments, left: list[Word]) -> None:
+def _cluster(word: Word, takes: str, found: Arguments, left: list[Word], *, single: bool) -> None:
     text = word.text
     for index, letter in enumerate(text[1:], start=1):
+        if single and index > 1:
+            return
         if letter == UNKNOWN:
             found.unclear = True
             return

@@ -20,13 +20,16 @@ _READING: Final = frozenset({
 _LISTING: Final = {
     "branch": frozenset({"-a", "-r", "-v", "-vv", "--all", "--list", "-l", "--remotes", "--show-current", "--verbose",
     "--no-color"}),
-    "remote": frozenset({"-v", "--verbose", "show", "get-url"}),
+    "remote": frozenset({"show", "get-url"}),
     "tag": frozenset({"-l", "--list", "-n"}),
     "stash": frozenset({"list", "show"}),
     "worktree": frozenset({"list"}),
     "config": frozenset({"--get", "--list", "-l", "--get-all"}),
 }  # fmt: skip
 """Subcommands that only list if all their words are these."""
+_NAME: Final = re.compile(r"[\w.-]+")
+_FORGETTING: Final = frozenset({"expire", "delete", "drop", "write"})
+"""What `git reflog` does beside showing."""
 _RUNNING: Final = frozenset({
     "config", "filter-branch", "difftool", "mergetool", "send-email", "daemon", "instaweb", "web--browse", "gui",
     "citool", "hook",
@@ -39,9 +42,9 @@ _RUNNING: Final = frozenset({
 })  # fmt: skip
 """A rule has to name them."""
 _OPTIONS: Final = re.compile(
-    r"--(?:ou[a-z]*|ext-diff|textconv|open-f[a-z-]*|up[a-z]*-pack|receive-pack|exec|extc[a-z]*|template|config|config-env|no-index|"
-    r"separate-git-dir|reference|recurse-submodules|contents|pathspec-from-file|file|git-dir|work-tree|exec-path|editor|gpg-sign|"
-    r"show-signature|strategy|strategy-option|interactive|edit-todo|rebase-merges|trailer|from-file|mailmap|ignore-revs-file)(?:=.*)?",
+    r"--(?:ou[a-z]*|ext-d[a-z]*|textc[a-z]*|filters|op[a-z-]*|up[a-z]*-pack|receive-pack|exec|extc[a-z]*|template|config|config-env|no-i|no-in|no-ind(?:ex?)?|"
+    r"separate-git-dir|reference|recurse-submodules|con(?:t(?:e[a-z]*)?)?|pathspec-from-file|file|git-dir|work-tree|exec-path|editor|gpg-sign|"
+    r"show-signature|strategy|strategy-option|interactive|edit-todo|rebase-merges|trailer|from-file|mailmap|ignore-revs[a-z-]*)(?:=.*)?",
     re.DOTALL,
 )
 _SHORTENED: Final = (
@@ -57,12 +60,11 @@ _ALLOWED: Final = frozenset(
 _SHORT: Final = {
     "grep": "Of", "rebase": "xs", "fetch": "", "pull": "", "clone": "ucb", "ls-remote": "", "commit": "Ftc",
     "merge": "Fs",
-    "format-patch": "o", "archive": "o", "tag": "F", "blame": "S", "push": "", "log": "O", "diff": "O", "show": "O",
+    "format-patch": "o", "archive": "o", "tag": "F", "blame": "S", "annotate": "S", "config": "f",
+    "push": "", "log": "O", "diff": "O", "show": "O",
     "difftool": "xt", "cherry-pick": "", "stash": "",
 }  # fmt: skip
 """Short options of a subcommand that run, write, or read a file."""
-
-
 _OF_THEIR_OWN: Final = frozenset({"subtree", "lfs"})
 """Subcommands with a `push` and a `pull` that rules for git's mean as well."""
 
@@ -91,25 +93,23 @@ def describe(words: Sequence[Word], deeds: Deeds) -> None:
         deeds.runs.append((at, (words[0], *rest)))
     if any(word.splits for word in rest):
         deeds.worry("an argument is not known before it runs", seen=True)
+    _beyond(name, rest, deeds)
     _arguments(name, rest, deeds)
-    deeds.harmless = not deeds.concerns and not deeds.writes and _reads(name, rest)
+    deeds.harmless = not deeds.concerns and not deeds.writes and (name in _READING or _lists(name, rest))
     if at > 1:
         deeds.runs.append((at - 1, (words[0], *words[at:])))  # so that rules see it without what stands between
 
 
-def _reads(name: str, rest: Sequence[Word]) -> bool:
-    if name == "reflog":
-        return not any(word.text in {"expire", "delete", "drop", "write"} for word in rest)
-    return name in _READING or _lists(name, rest)
-
-
 def _lists(name: str, rest: Sequence[Word]) -> bool:
     words = _LISTING.get(name)
-    if words is None or (name == "remote" and any(":" in word.text or "/" in word.text for word in rest)):
+    if words is None:
         return False
-    if name in {"config", "stash", "worktree", "remote"} and rest and rest[0].text in words:
+    if name == "remote":
+        said = [word.text for word in rest if word.text not in {"-v", "--verbose"}]
+        return not said or (said[0] in words and all(_NAME.fullmatch(text) for text in said))
+    if name in {"config", "stash", "worktree"} and rest and rest[0].text in words:
         return name != "config" or len(rest) <= 2  # noqa: PLR2004
-    return all(word.text in words for word in rest) and (name in {"branch", "tag", "remote"} or bool(rest))
+    return all(word.text in words for word in rest) and (name in {"branch", "tag"} or bool(rest))
 
 
 def _subcommand(words: Sequence[Word], deeds: Deeds) -> int | None:
@@ -178,6 +178,25 @@ def _meant(option: str, text: str) -> bool:
     if _OPTIONS.fullmatch(text):
         return True
     return len(option) > len("--") and option[:2] == "--" and any(full.startswith(option) for full in _SHORTENED)
+
+
+def _beyond(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
+    """What a subcommand that reads may do all the same."""
+    if name == "reflog" and any(word.text in _FORGETTING for word in rest):
+        deeds.worry("git reflog forgets something", seen=True, upto=3)
+    if name == "diff":
+        files = [word for word in rest if not word.text.startswith("-")]
+        deeds.reads.extend(word for word in files if len(files) > 1 or word.globs)  # any two files, in a tree or not
+    if any(_open(name, word) for word in rest):
+        deeds.worry("an option is not known before it runs")
+
+
+def _open(name: str, word: Word) -> bool:
+    """Whether the name of an option is not known."""
+    option, equals, _ = word.text.partition("=")
+    if option.startswith("--"):
+        return UNKNOWN in option or (word.globs and not equals)
+    return option.startswith("-") and (UNKNOWN in (option if name == "grep" else option[:2]) or word.globs)
 
 
 def _option(name: str, text: str, option: str, rest: Sequence[Word], deeds: Deeds) -> None:

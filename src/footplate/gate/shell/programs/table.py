@@ -47,6 +47,10 @@ class Program:
     """No option does harm, so an argument that is not known does none."""
     letters: bool = False
     """Only a letter makes an option: `-1` is an operand, and may be the first."""
+    single: bool = False
+    """A word is one option, by its first letter: `xxd -rc` is `xxd -r`."""
+    odd: str = ""
+    """Operands that make it do more than its kind says."""
     links: bool = False
     """Makes links, after which paths mean other files."""
     fine: tuple[str, ...] = ()
@@ -84,7 +88,7 @@ def describe(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
     if program is None:
         return False
     rest = [_plainly(word) for word in words[1:]] if program.freely else words[1:]
-    given = split(rest, takes=program.takes, takes_long=program.takes_long)
+    given = split(rest, takes=program.takes, takes_long=program.takes_long, single=program.single)
     for option, value in given.options:
         _option(name, program, option, value, deeds)
     if program.files_of_arguments and any(word.text.startswith("@") for word in given.operands):
@@ -100,6 +104,8 @@ def describe(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
     if any(given.has(option) for option in program.removes):
         deeds.writes.extend(Write(word, asked_for=True) for word in given.operands)
     _operands(program, given, deeds)
+    if program.harmless:
+        _beyond(name, program, words[1:], given, deeds)
     deeds.harmless = program.harmless and not deeds.concerns and not deeds.writes
     return True
 
@@ -111,6 +117,19 @@ def _plainly(word: Word) -> Word:
         return word
     spelt = f"-{name}" if len(name) == 1 else f"--{name.lower().replace('-', '')}"
     return word._replace(text=f"{spelt}{equals}{value}")
+
+
+def _beyond(name: str, program: Program, words: Sequence[Word], given: Arguments, deeds: Deeds) -> None:
+    """What programs do that take words otherwise than `getopt_long` does."""
+    if any(word.text in program.runs for word in words):
+        deeds.worry(f"{name} may take a word for an option that runs something")
+    if program.odd and any(re.fullmatch(program.odd, word.text, re.DOTALL) for word in given.operands):
+        deeds.worry(f"{name} does as an operand says")
+    if program.operands is Operands.SECOND:
+        if given.mixed or any(word.globs for word in given.operands):
+            deeds.worry(f"{name} may write the second of the files")
+    else:
+        deeds.reads.extend(given.late)
 
 
 def _option(name: str, program: Program, option: str, value: Word | None, deeds: Deeds) -> None:

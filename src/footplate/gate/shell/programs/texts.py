@@ -9,20 +9,28 @@ from footplate.gate.shell.options import split
 from footplate.gate.shell.programs import table
 from footplate.gate.shell.words import UNKNOWN, Word
 
-_SED_ADDRESS: Final = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?|\d+~\d+)"
+
+def _sed_pattern(d: str) -> str:
+    """Up to a delimiter. Seds differ on one in brackets, so none may be there."""
+    brackets = rf"\[\^?(?:\[:[a-z]+:\]|\\[^\]\[\n]|[^{d}\]\[\\\n])+\]"
+    return rf"(?:[^{d}\\\n\[]|\\[^\n]|{brackets})*"
+
+
+_SED_ADDRESS: Final = rf"(?:\d+|\$|/{_sed_pattern('/')}/I?|\d+~\d+)"
 _SED_COMMAND: Final = (
     "(?:[pdqQ=lnNhHgGxD]|"
-    + "|".join(
-        rf"s{d}(?:[^{d}\\\n]|\\[^\n])*{d}(?:[^{d}\\\n]|\\[^\n])*{d}[gpiI0-9]*" for d in ("/", r"\|", "#", ",", "@")
-    )
+    + "|".join(rf"s{d}{_sed_pattern(d)}{d}(?:[^{d}\\\n]|\\[^\n])*{d}[gpiI0-9]*" for d in ("/", r"\|", "#", ",", "@"))
     + r"|[aic]\\?[ ]?[^\n;{}\\]*)"
 )
 _SED_ONE: Final = rf"\s*(?:{_SED_ADDRESS}(?:\s*,\s*[+~]?{_SED_ADDRESS})?)?\s*!?\s*{_SED_COMMAND}\s*"
 _SED: Final = re.compile(rf"{_SED_ONE}(?:[;\n]{_SED_ONE})*;?\s*")
 """The part of sed's language that neither reads nor writes files nor runs anything."""
 _SED_IN_PLACE: Final = re.compile(r"(-[Enrsuz]*i)(.+)", re.DOTALL)
-_AWK_BAD: Final = re.compile(r"system|getline|\||@|print.*>|close|fflush|ARGV|ARGC|ENVIRON|PROCINFO", re.DOTALL)
+_AWK_BAD: Final = re.compile(r"system|getline|\||@|print.*>|close|fflush|ARGV|ARGC|ENVIRON|PROCINFO|SYMTAB", re.DOTALL)
+_AWK_OPTIONS: Final = frozenset({"-F", "-v", "--field-separator", "--assign", "--version", "--posix", "--csv"})
 _AWK_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_FIND_OPTIONS: Final = re.compile(r"-(?:[HLPEXdsxf]+|O\d*|D|-)")
+"""What may stand before the directories, GNU's and BSD's."""
 _FIND_RUNS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _FIND_WRITES: Final = frozenset({"-fprint", "-fprintf", "-fprint0", "-fls"})
 _TAR_RUNS: Final = (
@@ -30,6 +38,7 @@ _TAR_RUNS: Final = (
     "--info-script", "--new-volume-script", "-P", "--absolute-names", "-T", "--files-from", "--force-local",
     "--index-file", "--listed-incremental", "-g", "--volno-file", "--remove-files",
 )  # fmt: skip
+_TAR_TAKES: Final = "fCTXIbFKLNVHg"
 _JQ_IMPORTS: Final = re.compile(r"\b(?:import|include)\s*(?:#[^\n]*\n\s*)*[\"\0]")
 _LONGEST_PROGRAM: Final = 500
 
@@ -40,10 +49,10 @@ def find(words: Sequence[Word], deeds: Deeds) -> None:
         text = word.text
         if starting and not text.startswith(("-", "(", "!")):
             deeds.reads.append(word)
-            if word.splits:
-                deeds.worry("an argument is not known before it runs")
+            if word.splits or text.startswith(UNKNOWN):
+                deeds.worry("an argument is not known before it runs", seen=False)
             continue
-        starting = starting and text in {"-L", "-H", "-P"}
+        starting = starting and _FIND_OPTIONS.fullmatch(text) is not None
         if text in _FIND_RUNS:
             end = next((at for at in range(index, len(words)) if words[at].text in {";", "+"}), len(words))
             deeds.runs.append((index + 1, tuple(words[index + 1 : end])))
@@ -53,16 +62,18 @@ def find(words: Sequence[Word], deeds: Deeds) -> None:
             deeds.writes.extend(Write(each, asked_for=False) for each in deeds.reads or [Word(".")])
         elif text in _FIND_WRITES:
             deeds.writes.append(Write(words[index + 1] if index + 1 < len(words) else Word(UNKNOWN), asked_for=True))
-        elif text in {"-files0-from", "-newerXY", "-samefile"}:
+        elif text == "-files0-from" or re.match(r"-[HLPEXdsx]*f[^a-z]", text):
+            deeds.worry(f"find {text} looks where something else says")
+        elif text == "-samefile":
             deeds.reads.extend(words[index + 1 : index + 2])
-        elif word.loose or (word.globs and text[:1] in "*?[-"):
+        elif word.loose or UNKNOWN in (text[:1] if text[:1] != "-" else text) or (word.globs and text[:1] in "*?[-"):
             deeds.worry("an argument is not known before it runs", seen=False)
     deeds.harmless = not deeds.concerns and not deeds.writes
 
 
 def sed(words: Sequence[Word], deeds: Deeds) -> None:
     words, suffixes = _in_place(words)
-    given = split(words[1:], takes="efl", takes_long=("--expression", "--file", "--line-length"))
+    given = split(words[1:], takes="ef", takes_long=("--expression", "--file", "--line-length"))
     suffixes.extend(value for value in given.values("--in-place") if value is not None)
     scripts = list(given.values("-e", "--expression"))
     operands = given.operands
@@ -75,7 +86,7 @@ def sed(words: Sequence[Word], deeds: Deeds) -> None:
     for script in scripts:
         if script is None or not script.known or len(script.text) > _LONGEST_PROGRAM or not _SED.fullmatch(script.text):
             deeds.worry("what sed is to do is not understood")
-    if given.has("-i", "--in-place") or any(name.startswith("-i") for name, _ in given.options):
+    if given.has("-i", "-I", "--in-place"):
         deeds.writes.extend(Write(word, asked_for=True) for word in operands)
         if any(not suffix.known or "/" in suffix.text or "*" in suffix.text for suffix in suffixes):
             deeds.worry("sed keeps the old text somewhere else")
@@ -102,27 +113,7 @@ def awk(words: Sequence[Word], deeds: Deeds) -> None:
     given = split(
         words[1:], takes="fFvilEeo", takes_long=("--file", "--assign", "--field-separator", "--source", "--include")
     )
-    if given.has(
-        "-f",
-        "--file",
-        "-i",
-        "--include",
-        "-l",
-        "--load",
-        "-E",
-        "--exec",
-        "-e",
-        "--source",
-        "-o",
-        "-p",
-        "-d",
-        "--profile",
-        "--pretty-print",
-        "--dump-variables",
-        "-D",
-        "--debug",
-        "-W",
-    ):
+    if any(name not in _AWK_OPTIONS for name, _ in given.options):
         deeds.worry("awk does as a file says, or writes one")
     if given.unclear:
         deeds.worry("an argument is not known before it runs")
@@ -135,16 +126,15 @@ def awk(words: Sequence[Word], deeds: Deeds) -> None:
     ):
         deeds.worry("what awk is to do is not understood")
     deeds.reads.extend(word for word in given.operands[1:] if not _AWK_ASSIGNMENT.match(word.text))
+    deeds.reads.extend(given.late)
     deeds.harmless = not deeds.concerns
 
 
 def tar(words: Sequence[Word], deeds: Deeds) -> None:
     rest = list(words[1:])
     if rest and not rest[0].text.startswith("-"):
-        rest[0] = Word(f"-{rest[0].text}", rest[0].globs)
-    given = split(
-        rest, takes="fCTXIbFKLNVHg", takes_long=("--file", "--directory", "--exclude", "--use-compress-program")
-    )
+        rest = _apart(rest[0], rest[1:])
+    given = split(rest, takes=_TAR_TAKES, takes_long=("--file", "--directory", "--exclude", "--use-compress-program"))
     for name in _TAR_RUNS:
         if given.has(name):
             deeds.worry(f"tar {name} runs something, or does as something else says")
@@ -154,13 +144,23 @@ def tar(words: Sequence[Word], deeds: Deeds) -> None:
     if any(":" in archive.text for archive in archives):
         deeds.worry("tar reaches another machine")
     if given.has("-t", "--list") and not given.has("-x", "-c", "-r", "-u", "-A"):
-        deeds.reads.extend([*archives])
+        deeds.reads.extend([*archives, *given.operands])
         deeds.harmless = not deeds.concerns
     elif given.has("-c", "--create") and not given.has("-x", "-C", "--directory"):
         deeds.writes.extend(Write(archive, asked_for=False) for archive in archives)
         deeds.reads.extend(given.operands)
     else:
         deeds.worry("tar writes what an archive says")
+
+
+def _apart(letters: Word, rest: Sequence[Word]) -> list[Word]:
+    """`tar tfC a b` is `tar -t -f a -C b`."""
+    found, left = [], list(reversed(rest))
+    for letter in letters.text:
+        found.append(Word(f"-{letter}", letters.globs))
+        if letter in _TAR_TAKES and left:
+            found.append(left.pop())
+    return [*found, *reversed(left)]
 
 
 def dd(words: Sequence[Word], deeds: Deeds) -> None:
