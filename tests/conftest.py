@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from footplate.stack import Stack
 
-settings.register_profile("patient", deadline=None)  # how long an example takes tells of the machine that others use too
+settings.register_profile("patient", deadline=None)  # others use the machine as well
 settings.load_profile("patient")
 
 
