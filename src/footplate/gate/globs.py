@@ -27,12 +27,13 @@ def _paths(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
             if j < columns and other[j] == "**":
                 reach[i][j] |= reach[i][j + 1] or (i < rows and reach[i + 1][j])
             if i < rows and j < columns and reach[i + 1][j + 1]:
-                reach[i][j] |= _names(one[i], other[j])
+                reach[i][j] |= names_may_meet(one[i], other[j])
     return reach[0][0]
 
 
 @lru_cache(maxsize=4096)
-def _names(one: str, other: str) -> bool:
+def names_may_meet(one: str, other: str) -> bool:
+    """The same of one component; one with brackets may be anything."""
     if "[" in one or "[" in other or len(one) > _MOST or len(other) > _MOST:
         return True
     if other[:1] == "." and one[:1] in {"*", "?"}:

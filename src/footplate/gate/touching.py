@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 from footplate.domain.permissions import Outcome
+from footplate.gate.globs import names_may_meet
 from footplate.gate.paths import PROTECTED, protected
 from footplate.gate.places import Place, Target, normal, target
 from footplate.gate.policy import Placed, Policy
@@ -18,7 +19,6 @@ NOWHERE: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zer
 _PROGRAMS: Final = re.compile(r"/(?:(?:usr/)?(?:s?bin|lib)|usr/local/s?bin|lib64|opt)(?:/|\Z)")
 """Where they are."""
 _GLOB: Final = re.compile(r"[*?\[]")
-_GLOBBED: Final = {"*": ".*", "?": "."}
 _DOTS: Final = re.compile(r"\.[*?\[]")
 
 
@@ -169,8 +169,8 @@ def _may_be_protected(glob: str) -> str | None:
         found = _GLOB.search(step)
         if found is None or not found.start():
             continue
-        wanted = re.compile("".join(_GLOBBED.get(each, re.escape(each)) for each in step.partition("[")[0]))
+        spelt = step[: found.start()]
         for name in PROTECTED:
-            if wanted.match(name) if "[" in step else wanted.fullmatch(name):
+            if name.startswith(spelt) and names_may_meet(step, name):
                 return name
     return None

@@ -102,6 +102,12 @@ def test_broken_commands_have_an_answer_and_it_is_the_same_with_a_word_on_each_p
         "sh -c '" * 1_000,
         "env " * 2_000 + "ls",
         "a=" * 4_000,
+        "tee ." + "*" * 60 + "z" + "?*" * 400,
+        "cat " + ".*" * 2_000,
+        "sed 's/" + "[a]" * 500 + "/" * 3 + "'",
+        "awk '" + "print" * 500 + "'",
+        "git diff " + "--a" * 900,
+        "tool " + "x=@:" * 900,
     ],
 )
 def test_huge_and_deep_ones_are_asked_about_in_time(text: str) -> None:
