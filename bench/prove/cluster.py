@@ -17,11 +17,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
-import asyncpg
-
-from bench.prove import remains
+from bench.prove import databases, remains
 from bench.prove.figure import NotHeld
 from footplate import wiring
 from footplate.cli.children import WORKER_READY
@@ -106,7 +103,7 @@ class Cluster:
     def settings(self) -> StackSettings:
         """As the stack's, but with the cluster's own database."""
         of_stack = self.stack.settings
-        url = urlsplit(of_stack.database_url)._replace(path=f"/{self._database}").geturl()
+        url = databases.dsn(self.stack, self._database)
         return StackSettings(database_url=url, redis_url=of_stack.redis_url, temporal_address=of_stack.temporal_address)
 
     @property
@@ -124,9 +121,8 @@ class Cluster:
 
     async def start(self) -> None:
         self.failpoints.mkdir()
-        await self._create_database()
+        await databases.create_database(self.stack, self._database)
         await self.model.start()
-        await wiring.migrate(self._own_settings())
         self.key = await self.create_key("default")
         self.apis = [self._api(number, port) for number, port in enumerate(self._ports)]
         self.workers = [self._worker(number) for number in range(self._workers)]
@@ -138,7 +134,7 @@ class Cluster:
         """Stop all, then look: whatever is alive by now was left behind."""
         await asyncio.gather(*(program.stop() for program in [*self.apis, *self.workers]))
         await self.model.aclose()
-        await self._drop_database()
+        await databases.drop_database(self.stack, self._database)
 
         async def nothing_left() -> bool:
             return not self.alive()
@@ -225,19 +221,6 @@ class Cluster:
     @property
     def _database(self) -> str:
         return f"cluster_{self.id}"
-
-    async def _create_database(self) -> None:
-        await self._administer(f"CREATE DATABASE {self._database}")
-
-    async def _drop_database(self) -> None:
-        await self._administer(f"DROP DATABASE IF EXISTS {self._database} WITH (FORCE)")
-
-    async def _administer(self, statement: str) -> None:
-        connection = await asyncpg.connect(self.stack.settings.database_url)
-        try:
-            await connection.execute(statement)
-        finally:
-            await connection.close()
 
     def _is_of_stack(self, pid: int) -> bool:
         """Its servers are stopped later, by the stack itself."""

@@ -1,11 +1,10 @@
 """One database and one task queue for all tests of the engine, and a worker that runs beside them."""
 
 from collections.abc import AsyncIterator
-from urllib.parse import urlsplit
 
-import asyncpg
 import pytest
 import pytest_asyncio
+from bench.prove import databases
 from temporalio.client import Client
 from tests.integration.engine.cell import Engine
 from tests.integration.store.cell import Cell, Forgetful, somebody
@@ -13,7 +12,6 @@ from tests.integration.store.cell import Cell, Forgetful, somebody
 from footplate.config import Settings
 from footplate.domain import ids
 from footplate.stack import Stack
-from footplate.store import migrate
 from footplate.store.objects import Objects
 
 _NAME = "engine_tests"
@@ -22,9 +20,7 @@ _NAME = "engine_tests"
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def idle_engine(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Engine]:
     """Without a worker."""
-    dsn = urlsplit(stack.settings.database_url)._replace(path=f"/{_NAME}").geturl()
-    await _administer(stack, f"create database {_NAME}")
-    await migrate.upgrade(dsn)
+    dsn = await databases.create_database(stack, _NAME)
     folder = tmp_path_factory.mktemp("engine")
     settings = Settings(
         database_url=dsn,
@@ -45,18 +41,10 @@ async def idle_engine(stack: Stack, tmp_path_factory: pytest.TempPathFactory) ->
     client = await Client.connect(stack.settings.temporal_address)
     yield Engine(Cell(database, Objects.open(None, folder), folder), client, settings, somebody(), folder)
     await database.close()
-    await _administer(stack, f"drop database {_NAME}")
+    await databases.drop_database(stack, _NAME)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def engine(idle_engine: Engine) -> AsyncIterator[Engine]:
     async with idle_engine.worker():
         yield idle_engine
-
-
-async def _administer(stack: Stack, statement: str) -> None:
-    connection = await asyncpg.connect(stack.settings.database_url)
-    try:
-        await connection.execute(statement)
-    finally:
-        await connection.close()

@@ -2,17 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
 from alembic import command
+from bench.prove import databases
 
 from footplate.stack import Stack
 from footplate.store import migrate
 from footplate.store.database import SQL
-
-from .conftest import administer
 
 _NAME = "migration_tests"
 _SNAPSHOT = """
@@ -27,9 +25,9 @@ insert into stretches (session_id, last_seq, entries, owner, organisation) value
 @pytest.fixture
 async def dsn(stack: Stack) -> AsyncIterator[str]:
     """Of an empty database."""
-    await administer(stack, f"create database {_NAME}")
-    yield urlsplit(stack.settings.database_url)._replace(path=f"/{_NAME}").geturl()
-    await administer(stack, f"drop database {_NAME}")
+    await databases.execute(stack, f"create database {_NAME}")
+    yield databases.dsn(stack, _NAME)
+    await databases.drop_database(stack, _NAME)
 
 
 async def test_what_left_before_is_what_sessions_and_their_forks_go_on_from(dsn: str) -> None:
