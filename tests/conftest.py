@@ -9,8 +9,10 @@ from hypothesis import settings
 
 from footplate.stack import Stack
 
-settings.register_profile("patient", deadline=None)  # others use the machine as well
-settings.load_profile("patient")
+# No deadline: other lanes use the machine too.
+settings.register_profile("sample", max_examples=25, deadline=None)
+settings.register_profile("fuzz", max_examples=5000, deadline=None)  # `just fuzz`
+settings.load_profile("sample")
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

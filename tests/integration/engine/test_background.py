@@ -12,6 +12,8 @@ from footplate.domain.turns import Mode, Outcome, TurnStatus
 from footplate.engine import clock
 from footplate.stream.turn_live import TurnLive
 
+pytestmark = pytest.mark.timing
+
 
 async def test_a_turn_whose_time_is_over_keeps_what_it_has(engine: Engine) -> None:
     async def work(turn: TurnContext) -> Outcome:

@@ -17,6 +17,8 @@ from footplate.stack.leftovers import wait_until
 from footplate.store.leases import Leases
 from footplate.store.write_leases import WriteLeases
 
+pytestmark = pytest.mark.timing
+
 _IN_QUEUE = "select count(*) from write_queue where organisation = $1"
 
 

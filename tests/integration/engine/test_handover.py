@@ -4,6 +4,7 @@ import asyncio
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
+import pytest
 from tests.integration.engine.cell import DONE, PATIENCE, Engine
 
 from footplate.domain import events
@@ -11,6 +12,8 @@ from footplate.domain.errors import HandOver
 from footplate.domain.ports import TurnContext
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.stack.leftovers import wait_until
+
+pytestmark = pytest.mark.timing
 
 
 async def test_a_worker_that_stops_hands_its_turn_over(idle_engine: Engine) -> None:

@@ -4,12 +4,15 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+import pytest
 from tests.integration.engine.cell import DONE, PATIENCE, Engine, ScriptedHarness
 from tests.integration.store.cell import message
 
 from footplate.domain.ports import Ahead, Kept, TurnContext
 from footplate.domain.turns import Outcome
 from footplate.stack.leftovers import wait_until
+
+pytestmark = pytest.mark.timing
 
 
 @dataclass(slots=True)

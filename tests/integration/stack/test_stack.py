@@ -14,6 +14,8 @@ from temporalio.client import Client
 from footplate.stack import Postgres, Stack, leftovers
 from footplate.stack.part import Part
 
+pytestmark = pytest.mark.timing
+
 LAUNCH = """
 import asyncio, sys
 from pathlib import Path

@@ -93,15 +93,19 @@ class Rester:
                 "update session_heads set claimed_at = now() - interval '1 day' where session_id = $1", self.id
             )
 
-    async def read(self, *, step: int = 11) -> dict[str, Any]:
-        """Everything, in every way: both orders, cursors, page sizes, filters, positions, the conversation, turns."""
+    async def read(self, *, thorough: bool = False) -> dict[str, Any]:
+        """Everything, in every way: both orders, cursors, page sizes, filters, positions, the conversation, turns.
+
+        Cursors are at every second position when it is thorough, and at a few otherwise.
+        """
+        step, limits = (2, (1, 4, 1000)) if thorough else (23, (4, 1000))
         cell, principal = self.cell, self.principal
         head = await cell.head(self.id)
         found: dict[str, Any] = {"seq": head["seq"], "entries": head["entries"]}
         stamps = sorted({item.processed_at for item in await self._list(EventPage(limit=1000)) if item.processed_at})
         some = stamps[len(stamps) // 2]
         for after in (None, *range(0, head["seq"] + 2, step)):
-            for limit in (1, 4, 1000):
+            for limit in limits:
                 for order in _ORDERS:
                     page = EventPage(limit=limit, order=order, after_seq=after)
                     for name, narrow in (
@@ -117,7 +121,7 @@ class Rester:
                     principal.organisation, self.id, after or 0, limit
                 )
         if self.claim is not None:
-            for index in range(head["entries"] + 1):
+            for index in range(0, head["entries"] + 1, 1 if thorough else 5):
                 found[f"entries {index}"] = await cell.turns.entries(self.claim, index)
         found["turns"] = await cell.reads.turns(principal, self.id, limit=100, before=None)
         return found

@@ -23,7 +23,7 @@ _values = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.dictionaries(_texts, _values, max_size=4))
 async def test_any_body_is_stored_and_read_back_clean(cell: Cell, principal: Principal, body: dict[str, Any]) -> None:
     session_id = await cell.session(principal, "go")

@@ -27,6 +27,8 @@ from .cell import ANSWERED, Cell, somebody
 from .test_files import in_pieces, upload
 from .test_projects import begin, claimed, create
 
+pytestmark = pytest.mark.timing
+
 DAY = timedelta(days=1)
 A_BASE = Base("1" * 40, "main", "app", "b" * 40)
 

@@ -22,6 +22,8 @@ from footplate.stream.turn_live import TurnLive
 from .archiving import Rester, rester
 from .cell import Cell
 
+pytestmark = pytest.mark.timing
+
 _NOW = timedelta(0)
 
 

@@ -3,6 +3,8 @@
 import asyncio
 from datetime import timedelta
 
+import pytest
+
 from footplate.domain import events
 from footplate.domain.principals import Principal
 from footplate.domain.snapshots import SCRATCH, KeptSnapshot, Snapshot, TreeSnapshot
@@ -11,6 +13,8 @@ from footplate.store.session_log import SessionLog
 
 from .archiving import REST, Rester, rester
 from .cell import ANSWERED, Cell, ask, waits_for
+
+pytestmark = pytest.mark.timing
 
 
 async def _old(cell: Cell, principal: Principal, *, waits: bool = False) -> Rester:

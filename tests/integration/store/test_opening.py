@@ -6,6 +6,7 @@ import pytest
 
 from footplate.domain.errors import Unavailable
 from footplate.stack import Stack
+from footplate.stack.ports import free_port
 from footplate.store.database import Database
 
 
@@ -18,3 +19,13 @@ async def test_who_is_not_let_in_is_told_where_and_why(stack: Stack) -> None:
     assert "no-such-secret" not in caught.value.advice
     with pytest.raises(Unavailable, match=rf"at {place}/nowhere cannot be opened: database .*does not exist"):
         await Database.open(parts._replace(path="/nowhere").geturl(), size=1)
+
+
+async def test_nobody_is_there() -> None:
+    port = free_port()
+    with pytest.raises(Unavailable) as caught:
+        await Database.open(f"postgresql://u:secret@127.0.0.1:{port}/cell", size=1)
+    assert f"127.0.0.1:{port}/cell cannot be opened" in caught.value.message
+    assert "onnect" in caught.value.message
+    assert "FOOTPLATE_DATABASE_URL" in caught.value.help_text
+    assert "secret" not in caught.value.advice

@@ -25,6 +25,8 @@ from footplate.stream.hub import Hub
 from .archiving import BATCH, Rester, rester
 from .cell import ANSWERED, Cell, answer_to, ask, somebody, waits_for
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +38,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_all_that_can_be_read_is_the_same(cell: Cell, principal: Principal) -> None:
     session = await rester(cell, principal)
     await session.grow_old()
-    before = await session.read(step=2)
+    before = await session.read(thorough=True)
     bodies = session.files
 
     await session.archive()
@@ -46,7 +48,7 @@ async def test_all_that_can_be_read_is_the_same(cell: Cell, principal: Principal
     assert (row["last_seq"], row["entries"], row["pruned"]) == (before["seq"], before["entries"], True)
     assert await cell.rows("events", session.id) == await cell.rows("entries", session.id) == []
     assert session.files == sorted([*bodies, Path(row["object_key"]).name])
-    assert await session.read(step=2) == before
+    assert await session.read(thorough=True) == before
 
 
 async def test_it_goes_on_after_it_was_archived_and_is_archived_again(cell: Cell, principal: Principal) -> None:

@@ -11,6 +11,8 @@ from footplate.store.write_leases import WriteLeases
 
 from .cell import Cell, somebody
 
+pytestmark = pytest.mark.timing
+
 PLACE = "proj_1 refs/heads/main"
 
 

@@ -12,6 +12,8 @@ from footplate.stream.nudges import NudgeListener, Nudger
 
 from .redis_server import RedisServer
 
+pytestmark = pytest.mark.timing
+
 
 async def wait_for(counts: dict[str, int], session_id: str, least: int, nudger: Nudger) -> None:
     async with asyncio.timeout(5):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+import pytest
 from anthropic.lib.sessions import AccumulatedEvent, accumulate_managed_agents_event
 from anthropic.types.beta.sessions import BetaManagedAgentsStreamSessionEvents
 from pydantic import TypeAdapter
@@ -19,6 +20,8 @@ from footplate.stream.turn_live import TurnLive
 
 from .client import ALL, ORGANISATION, Client, Received
 from .memory_log import MemoryLog
+
+pytestmark = pytest.mark.timing
 
 STREAM_EVENT: TypeAdapter[BetaManagedAgentsStreamSessionEvents] = TypeAdapter(BetaManagedAgentsStreamSessionEvents)
 

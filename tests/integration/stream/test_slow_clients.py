@@ -3,6 +3,8 @@
 import asyncio
 import time
 
+import pytest
+
 from footplate.domain import events
 from footplate.stream.hub import Hub
 from footplate.stream.publisher import Live
@@ -11,6 +13,8 @@ from footplate.stream.turn_live import TurnLive
 
 from .client import ORGANISATION, Client
 from .memory_log import MemoryLog
+
+pytestmark = pytest.mark.timing
 
 
 async def test_a_client_that_never_reads_is_bounded_and_catches_up(

@@ -22,6 +22,8 @@ from footplate.stream.turn_live import TurnLive
 from .client import Client
 from .memory_log import MemoryLog
 
+pytestmark = pytest.mark.timing
+
 OWNER = "org_a"
 """The organisation of the api's test key."""
 DELTAS = "event_deltas[]=agent.message"

@@ -17,6 +17,8 @@ from .client import ORGANISATION, Client
 from .memory_log import MemoryLog
 from .redis_server import RedisServer
 
+pytestmark = pytest.mark.timing
+
 
 async def test_without_a_cursor_the_stream_starts_now(hub: Hub, live: Live, log: MemoryLog, session_id: str) -> None:
     log.append(session_id, events.status_running(), events.message("old"))

@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 
+import pytest
+
 from footplate.domain import events
 from footplate.stream import sse
 from footplate.stream.hub import Hub
@@ -12,6 +14,8 @@ from footplate.stream.turn_live import TurnLive
 
 from .client import ALL, ORGANISATION
 from .memory_log import MemoryLog
+
+pytestmark = pytest.mark.timing
 
 CLIENTS = 100
 DELTAS = 1500

@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 from redis.asyncio import Redis
 
@@ -17,6 +18,8 @@ from footplate.stream.turn_live import TurnLive
 from .client import ORGANISATION, Client
 from .memory_log import MemoryLog
 from .redis_server import RedisServer
+
+pytestmark = pytest.mark.timing
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -7,6 +7,8 @@ import pytest
 from footplate.domain.brought import Kind, imports, kind, text_of, wanted
 from footplate.domain.projects import Trust
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.mark.parametrize(
     ("path", "expected"),

@@ -9,6 +9,8 @@ from tests.unit.engine.parts import CLAIM, CONFIG, Part, lodging
 
 from footplate.engine.kept import KeptHarnesses
 
+pytestmark = pytest.mark.timing
+
 
 def kept(**given: Any) -> KeptHarnesses:
     return KeptHarnesses(**{"most": 2, "seconds": 60, "deadline": lambda: 7.0, **given})

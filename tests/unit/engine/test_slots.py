@@ -15,6 +15,8 @@ from footplate.engine.conversations import Conversations
 from footplate.engine.kept import KeptHarnesses
 from footplate.engine.slots import Slots
 
+pytestmark = pytest.mark.timing
+
 
 @dataclass
 class Desk:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.harness.twins import LocalEnvironment
+from tests.integration.harness.twins import LocalEnvironment
 
 from footplate.domain.agents import ResolvedConfig, resolve
 from footplate.domain.audit import AuditEntry

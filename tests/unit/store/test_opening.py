@@ -1,10 +1,8 @@
-"""A database that cannot be opened is named, without its password, with the reason and what to do."""
+"""A database is named by its place, without its password."""
 
 import pytest
 
-from footplate.domain.errors import Unavailable
-from footplate.stack.ports import free_port
-from footplate.store.database import Database, place_of
+from footplate.store.database import place_of
 
 
 @pytest.mark.parametrize(
@@ -19,13 +17,3 @@ from footplate.store.database import Database, place_of
 )
 def test_its_place(dsn: str, place: str) -> None:
     assert place_of(dsn) == place
-
-
-async def test_nobody_is_there() -> None:
-    port = free_port()
-    with pytest.raises(Unavailable) as caught:
-        await Database.open(f"postgresql://u:secret@127.0.0.1:{port}/cell", size=1)
-    assert f"127.0.0.1:{port}/cell cannot be opened" in caught.value.message
-    assert "onnect" in caught.value.message
-    assert "FOOTPLATE_DATABASE_URL" in caught.value.help_text
-    assert "secret" not in caught.value.advice

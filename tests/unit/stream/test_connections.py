@@ -2,7 +2,11 @@
 
 import asyncio
 
+import pytest
+
 from footplate.stream import connections
+
+pytestmark = pytest.mark.timing
 
 
 async def test_a_task_that_loses_a_cancellation_ends_all_the_same() -> None:

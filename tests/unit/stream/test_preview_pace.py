@@ -4,9 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import cast
 
+import pytest
+
 from footplate.stream.entries import Command
 from footplate.stream.publisher import Live
 from footplate.stream.turn_live import TurnLive
+
+pytestmark = pytest.mark.timing
 
 
 class Noted:

@@ -1,0 +1,41 @@
+"""A lane's CPU time is that of everything it started, orphans included, and what it leaves behind fails it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.ci.lanes import ROOT
+
+_RUN = """
+import sys
+from pathlib import Path
+from bench.ci.lane_process import run_lane
+from bench.ci.lanes import Lane
+import bench.ci.lane_process as module
+module._LEFTOVERS_END_WITHIN = 1.0
+run_lane(Lane("x", sys.argv[2:], 1), Path(sys.argv[1]))
+"""
+_BUSY = "import os, time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass"
+_ORPHAN = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {_BUSY!r}], start_new_session=True)"
+
+
+def _lane(tmp_path: Path, *command: str) -> dict[str, object]:
+    subprocess.run([sys.executable, "-c", _RUN, str(tmp_path), *command], cwd=ROOT, check=True, timeout=60)
+    found = json.loads((tmp_path / "x.json").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def test_orphans_are_counted(tmp_path: Path) -> None:
+    waits = f"{_ORPHAN}.wait()"
+    found = _lane(tmp_path, sys.executable, "-c", waits)
+    assert found["exit_code"] == 0
+    assert found["leftovers"] == []
+    assert 1 <= float(str(found["cpu_seconds"])) < 5
+
+
+def test_what_outlives_the_command_is_named_and_ended(tmp_path: Path) -> None:
+    found = _lane(tmp_path, "sh", "-c", "setsid sleep 4321 & exit 3")
+    assert (found["exit_code"], found["leftovers"]) == (3, ["sleep 4321"])
+    assert subprocess.run(["pgrep", "-f", "^sleep 4321"], check=False, capture_output=True).returncode == 1

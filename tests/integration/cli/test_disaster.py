@@ -1,0 +1,94 @@
+"""The demo's worker is killed once, in the middle of the slow command, and any other death is a death."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from footplate.cli import disaster, stories
+from footplate.stack import Part
+from footplate.stack.leftovers import wait_until
+from footplate.testing import Replies, ScriptedModel, script_json
+from footplate.testing.steps import Tool
+
+pytestmark = pytest.mark.timing
+
+
+class Sleeper(Part):
+    title = "Worker 0"
+    owns_directory = False
+
+    @property
+    def address(self) -> str:
+        return ""
+
+    @property
+    def program(self) -> Path:
+        return Path(sys.executable)
+
+    def arguments(self) -> Sequence[str]:
+        return ["-c", "import time; time.sleep(60)"]
+
+    async def ready(self) -> bool:
+        return True
+
+
+def _demo() -> Replies:
+    return script_json.load_file(stories.find("demo"))["default"]
+
+
+def test_it_strikes_at_the_slow_command() -> None:
+    (call,) = [step for step in _demo().replies[stories.DISASTER_AT].steps if isinstance(step, Tool)]
+    assert "sleep 10" in str(call.input["command"])
+
+
+async def _ask(url: str, replies_before: int) -> None:
+    said = [message for _ in range(replies_before) for message in _exchange()]
+    body = {"model": "m", "max_tokens": 9, "messages": [*said, {"role": "user", "content": "Go on"}]}
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        answer = await client.post(f"{url}/v1/messages", json=body, headers={"x-api-key": "none"}, timeout=60)
+        assert answer.status_code == 200
+
+
+def _exchange() -> list[dict[str, str]]:
+    return [{"role": "user", "content": "Go on"}, {"role": "assistant", "content": "Yes"}]
+
+
+async def test_killed_once_and_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disaster, "_INTO_THE_COMMAND", 0)
+    monkeypatch.setattr(disaster, "_LOOKS", 0.01)
+    worker = Sleeper(tmp_path / "worker", log_file=tmp_path / "log")
+    said: list[str] = []
+    async with ScriptedModel({"default": _demo()}) as model:
+        await worker.start()
+        first = worker.pid
+        death = asyncio.create_task(disaster.death_of(worker, model.url.removeprefix("http://"), said.append))
+        try:
+            await _ask(model.url, stories.DISASTER_AT - 1)
+            await asyncio.sleep(0.1)
+            assert worker.pid == first
+            await _ask(model.url, stories.DISASTER_AT)
+
+            async def told() -> bool:
+                return len(said) == 2
+
+            assert await wait_until(told, 30)
+            assert worker.pid != first
+            assert f"pid {first}" in said[0]
+            assert not death.done()
+        finally:
+            await worker.kill()
+        assert await death == -9
+
+
+async def test_another_death_is_told_at_once(tmp_path: Path) -> None:
+    worker = Sleeper(tmp_path / "worker", log_file=tmp_path / "log")
+    await worker.start()
+    death = asyncio.create_task(disaster.death_of(worker, "127.0.0.1:9", lambda _: None))
+    await asyncio.sleep(0.1)
+    await worker.kill()
+    async with asyncio.timeout(10):
+        assert await death == -9

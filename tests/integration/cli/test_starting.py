@@ -1,0 +1,68 @@
+"""Which harness a session gets that `footplate run` begins."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.client.server import Server, answer, failure
+
+from footplate.cli import starting
+from footplate.cli.profiles import Server as Known
+from footplate.client import AsyncFootplate, InvalidRequest
+
+AGENT = {"id": "agent_1", "name": "footplate-cli", "version": 1, "model": {"id": "claude-sonnet-5"}}
+DATES = {"created_at": "2026-11-15T12:00:00Z", "updated_at": "2026-11-15T12:00:00Z"}
+AGENTS = answer({"data": [{**AGENT, **DATES}], "next_page": None})
+ENVIRONMENT = answer({"id": "env_1", "name": "footplate-cli", **DATES})
+SESSION = answer({"id": "sesn_1", "agent": AGENT, "environment_id": "env_1", "status": "idle", **DATES})
+NO_CLAUDE = answer(failure(400, field="agent.harness"), 400)
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+async def _asked(answers: Sequence[bytes], *, known: dict[str, Any] | None = None, **said: Any) -> list[Any]:
+    """The agents that the server was asked to begin a session with."""
+    async with Server([*answers]) as server, AsyncFootplate(server.url, "key", patience=5) as client:
+        place = Known(server.url, "key", "a test", **(known or {}))
+        await starting.begin(client, place, starting.Request(prompt="Hello", **said))
+    return [json.loads(each.body)["agent"] for each in server.asked if each.path == "/v1/sessions"]
+
+
+@pytest.mark.parametrize(
+    ("model", "harness"),
+    [
+        (None, "claude"),
+        ("claude-opus-5", "claude"),
+        ("anthropic:claude-opus-5", "claude"),
+        ("anthropic:scripted", None),
+        ("openai:gpt-5.1", None),
+    ],
+)
+async def test_claude_models_run_in_claude_code(model: str | None, harness: str | None) -> None:
+    (agent,) = await _asked([AGENTS, ENVIRONMENT, SESSION], model=model)
+    assert agent.get("harness") == harness
+
+
+async def test_where_the_server_has_it() -> None:
+    first, second = await _asked([AGENTS, ENVIRONMENT, NO_CLAUDE, SESSION])
+    assert (first["harness"], second.get("harness")) == ("claude", None)
+
+
+async def test_unless_somebody_says_otherwise() -> None:
+    (agent,) = await _asked([AGENTS, ENVIRONMENT, SESSION], harness="native")
+    assert agent["harness"] == "native"
+    (agent,) = await _asked([AGENTS, ENVIRONMENT, SESSION], known={"harness": "native"})
+    assert agent["harness"] == "native"
+    with pytest.raises(InvalidRequest):
+        await _asked([AGENTS, ENVIRONMENT, NO_CLAUDE] * 2, harness="claude")
+
+
+async def test_a_named_agent_keeps_its_own() -> None:
+    assert await _asked([ENVIRONMENT, SESSION], agent="agent_1") == ["agent_1"]

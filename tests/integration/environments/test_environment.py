@@ -1,0 +1,146 @@
+"""An environment beside its shell: programs and files. In every backend."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from footplate.domain.errors import Unavailable
+from footplate.environments.guarded import GuardedEnvironment
+from footplate.environments.output import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from tests.integration.environments.conftest import Mark, Open
+
+Until = Callable[..., Awaitable[float]]
+
+
+def names(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()]
+
+
+async def test_run(environment: GuardedEnvironment) -> None:
+    result = await environment.run(["bash", "-c", "pwd; cat; echo err >&2; exit 5"], stdin=b"given")
+    assert (result.exit_code, result.stdout, result.stderr) == (5, f"{environment.root}\ngiven".encode(), b"err\n")
+
+
+async def test_run_with_much_input_and_output(environment: GuardedEnvironment) -> None:
+    content = os.urandom(3_000_000)
+    result = await environment.run(["cat"], stdin=content)
+    assert b"".join(result.whole["stdout"].pieces()) == content
+    assert len(result.stdout) < DEFAULT_LIMIT + 100
+    assert result.truncated
+    del result  # and with it the file
+    assert (await environment.run(["true"], stdin=content)).exit_code == 0
+
+
+async def test_run_what_is_not_there(environment: GuardedEnvironment) -> None:
+    result = await environment.run(["no-such-program"])
+    assert result.exit_code == 127
+    assert b"no-such-program" in result.stderr
+
+
+async def test_run_beside_the_shell(environment: GuardedEnvironment) -> None:
+    shell = asyncio.create_task(environment.shell("sleep 0.5; echo shell", timeout=10))
+    assert (await environment.run(["echo", "beside"])).stdout == b"beside\n"
+    assert not shell.done()
+    assert (await shell).stdout == b"shell\n"
+
+
+async def test_run_does_not_wait_for_what_it_leaves(environment: GuardedEnvironment, mark: Mark, until: Until) -> None:
+    result = await environment.run(["bash", "-c", "sleep 3301 & echo done"])
+    assert result.stdout == b"done\n"
+    await until(lambda: "sleep 3301" in mark.command_lines())
+
+
+@pytest.mark.parametrize("prefix", ["", "trap '' TERM; "])
+async def test_run_timeout(environment: GuardedEnvironment, mark: Mark, prefix: str) -> None:
+    result = await environment.run(["bash", "-c", f"{prefix}echo partial; setsid sleep 3302 & sleep 3303"], timeout=0.3)
+    assert (result.exit_code, result.timed_out, result.stdout) == (None, True, b"partial\n")
+    assert mark.processes() == []
+
+
+async def test_run_cancelled(environment: GuardedEnvironment, mark: Mark, until: Until) -> None:
+    command = asyncio.create_task(environment.run(["bash", "-c", "trap '' TERM; sleep 3304; true"]))
+    await until(lambda: "sleep 3304" in mark.command_lines())
+    command.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await command
+    assert mark.processes() == []
+
+
+@pytest.mark.parametrize("backend", ["unsandboxed"], indirect=True)
+async def test_no_guardian_without_a_command(environment: GuardedEnvironment) -> None:
+    await environment.write("a", b"1")
+    await environment.read("a")
+    await environment.list_files()
+    assert environment._guardian is None
+
+
+async def test_first_commands_share_one_guardian(
+    environment: GuardedEnvironment, children: Callable[[], list[psutil.Process]]
+) -> None:
+    results = await asyncio.gather(*(environment.run(["readlink", "/proc/self/ns/pid"]) for _ in range(5)))
+    assert len({result.stdout for result in results}) == 1
+    assert {result.exit_code for result in results} == {0}
+    assert len([child for child in children() if child.status() != psutil.STATUS_ZOMBIE]) == 1
+
+
+async def test_closed_is_closed(open_environment: Open) -> None:
+    environment = open_environment()
+    await environment.aclose()
+    with pytest.raises(Unavailable):
+        await environment.shell("true", timeout=5)
+    with pytest.raises(Unavailable):
+        await environment.write("a", b"")
+
+
+async def test_write_and_read(environment: GuardedEnvironment, tmp_path: Path) -> None:
+    await environment.write("deep/er/file", b"\x00\xff")
+    assert await environment.read("deep/er/file") == b"\x00\xff"
+    assert await environment.read(str(tmp_path / "deep/er/file")) == b"\x00\xff"
+    assert names(tmp_path / "deep/er") == ["file"]
+
+
+async def test_write_keeps_the_mode_and_goes_through_links(environment: GuardedEnvironment, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("old")
+    script.chmod(0o751)
+    (tmp_path / "link").symlink_to("script")
+    before = script.stat().st_ino
+    await environment.write("link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert script.read_bytes() == b"new"
+    assert stat.S_IMODE(script.stat().st_mode) == 0o751
+    assert script.stat().st_ino != before, "replaced as a whole, not written over"
+
+
+async def test_file_errors(environment: GuardedEnvironment, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        await environment.read("absent")
+    with pytest.raises(IsADirectoryError):
+        await environment.read(".")
+    with pytest.raises(IsADirectoryError):
+        await environment.write(".", b"")
+    with pytest.raises(FileNotFoundError):
+        await environment.list_files("absent")
+    assert names(tmp_path) == []
+
+
+async def test_list_files(environment: GuardedEnvironment, tmp_path: Path) -> None:
+    for path in ("b/c", "a", ".git/config", "sub/.git", ".hidden"):
+        await environment.write(path, b"123")
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "loop").symlink_to(".")
+    os.mkfifo(tmp_path / "fifo")
+    found = await environment.list_files()
+    assert [(file.path, file.size) for file in found] == [(".hidden", 3), ("a", 3), ("b/c", 3)]
+    assert found[1].modified == (tmp_path / "a").stat().st_mtime
+    assert [file.path for file in await environment.list_files("b")] == ["c"]

@@ -1,0 +1,239 @@
+"""Whoever dies or stops, the guardian's tree is dead in time: worker, lease or guardian itself, in every backend."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import psutil
+import pytest
+from tests.integration.environments.conftest import EVERY_WAY, NO_ENGINE
+
+import footplate
+from footplate.domain.errors import Unavailable
+from footplate.environments.docker.opening import InContainers
+from footplate.environments.guardian import clock
+from footplate.environments.sandbox.probe import Found
+
+if TYPE_CHECKING:
+    from tests.integration.environments.conftest import Mark, Open
+
+pytestmark = pytest.mark.timing
+
+_PYTHONPATH: Final = (Path(footplate.__file__).parents[1], Path(__file__).parents[3])
+Until = Callable[..., Awaitable[float]]
+
+# In turn: a session of its own; nohup; a daemon by double fork; deaf children; a deaf command in the foreground.
+UNRULY: Final = """
+setsid sleep 3001 &
+nohup sleep 3002 >/dev/null 2>&1 &
+(setsid bash -c '(sleep 3003 &)' &)
+(trap '' TERM INT HUP; sleep 3004 &)
+(setsid bash -c 'trap "" TERM INT HUP; sleep 3005 & wait' &)
+trap '' TERM INT HUP; sleep 3006
+"""
+SLEEPS: Final = {f"sleep {number}" for number in range(3001, 3007)}
+
+
+def unruly(mark: Mark) -> Callable[[], bool]:
+    return lambda: mark.command_lines() >= SLEEPS
+
+
+def gone(tree: list[psutil.Process]) -> bool:
+    def alive(process: psutil.Process) -> bool:
+        try:
+            return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    return not any(alive(process) for process in tree)
+
+
+def names(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()]
+
+
+class Worker:
+    def __init__(
+        self, root: Path, mark: Mark, *, lease: float, backend: str, engine: str = "", prefix: Sequence[str] = ()
+    ) -> None:
+        self.deadline = 0.0
+        self.process = subprocess.Popen(
+            [
+                *prefix,
+                sys.executable,
+                str(Path(__file__).with_name("worker.py")),
+                str(root),
+                mark.value,
+                str(lease),
+                backend,
+                UNRULY,
+                engine,
+            ],
+            env={"PYTHONPATH": os.pathsep.join(map(str, _PYTHONPATH)), "PATH": os.defpath},
+            stdout=subprocess.PIPE,
+        )
+
+    def tree(self) -> list[psutil.Process]:
+        """The guardian and all below it, init and watcher included."""
+        assert self.process.stdout is not None
+        pid, deadline = self.process.stdout.readline().split()
+        self.deadline = float(deadline)
+        guardian = psutil.Process(int(pid))
+        return [guardian, *guardian.children(recursive=True)]
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def start_worker(
+    tmp_path: Path, mark: Mark, backend: str, sandbox_host: Found | None, docker: InContainers | None
+) -> Iterator[Callable[[float], Worker]]:
+    if backend == "sandbox" and sandbox_host is None:
+        pytest.skip("no sandbox can be made on this machine")
+    if backend == "docker" and docker is None:
+        pytest.skip(f"no private dockerd: {NO_ENGINE[0]}")
+    engine = docker.engine if docker is not None else ""
+    started: list[Worker] = []
+
+    def start(lease: float) -> Worker:
+        started.append(Worker(tmp_path, mark, lease=lease, backend=backend, engine=engine))
+        return started[-1]
+
+    yield start
+    for worker in started:
+        worker.end()
+
+
+@EVERY_WAY
+async def test_worker_killed(start_worker: Callable[[float], Worker], mark: Mark, until: Until) -> None:
+    worker = start_worker(60)
+    tree = worker.tree()
+    await until(unruly(mark))
+    worker.process.kill()
+    await until(lambda: not mark.processes() and gone(tree), limit=1)
+
+
+@EVERY_WAY
+async def test_worker_stopped(start_worker: Callable[[float], Worker], mark: Mark, until: Until) -> None:
+    worker = start_worker(4)
+    tree = worker.tree()
+    await until(unruly(mark), limit=3)
+    worker.process.send_signal(signal.SIGSTOP)
+    assert unruly(mark)(), "a stopped worker's commands go on as long as its lease"
+    lease_left = worker.deadline - clock()
+    assert lease_left > 0
+    await until(lambda: not mark.processes() and gone(tree), limit=lease_left + 1)
+    assert worker.process.poll() is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's worker takes this way in the tests above")
+async def test_worker_without_privilege_killed(tmp_path: Path, mark: Mark, until: Until) -> None:
+    """A user namespace makes the pid namespace possible; the worker itself asserts the mode."""
+    worker = Worker(tmp_path, mark, lease=60, backend="unsandboxed", prefix=("setpriv", "--bounding-set=-sys_admin"))
+    try:
+        tree = worker.tree()
+        await until(unruly(mark))
+        worker.process.kill()
+        await until(lambda: not mark.processes() and gone(tree), limit=1)
+    finally:
+        worker.end()
+
+
+@EVERY_WAY
+async def test_guardian_killed(open_environment: Open, mark: Mark, until: Until) -> None:
+    environment = open_environment()
+    command = asyncio.create_task(environment.shell(UNRULY, timeout=600))
+    await until(unruly(mark))
+    assert environment._guardian is not None
+    os.kill(environment._guardian.pid, signal.SIGKILL)
+    with pytest.raises(Unavailable):
+        await asyncio.wait_for(command, 1)
+    await until(lambda: not mark.processes(), limit=1)
+    with pytest.raises(Unavailable):
+        await environment.run(["true"])
+
+
+@pytest.mark.parametrize("backend", ["descendants"], indirect=True)
+async def test_guardian_behind_its_watcher_killed(open_environment: Open, mark: Mark, until: Until) -> None:
+    environment = open_environment()
+    command = asyncio.create_task(environment.shell(UNRULY, timeout=600))
+    await until(unruly(mark))
+    assert environment._guardian is not None
+    (inner,) = psutil.Process(environment._guardian.pid).children()
+    inner.kill()
+    with pytest.raises(Unavailable):
+        await asyncio.wait_for(command, 1)
+    await until(lambda: not mark.processes(), limit=1)
+
+
+@EVERY_WAY
+async def test_closed(open_environment: Open, mark: Mark, until: Until) -> None:
+    environment = open_environment()
+    command = asyncio.create_task(environment.shell(UNRULY, timeout=600))
+    await until(unruly(mark))
+    await environment.aclose()
+    assert mark.processes() == []
+    with pytest.raises(Unavailable):
+        await command
+
+
+@EVERY_WAY
+async def test_lease_not_renewed(open_environment: Open, mark: Mark, until: Until) -> None:
+    environment = open_environment(lease=5)
+    end = clock() + 5
+    command = asyncio.create_task(environment.shell(UNRULY, timeout=600))
+    await until(unruly(mark), limit=4.9)
+    with pytest.raises(Unavailable):
+        await command
+    assert end - 0.1 <= clock()
+    await until(lambda: not mark.processes(), limit=end + 1 - clock())
+
+
+@EVERY_WAY
+async def test_no_command_goes_on_after_the_death_of_another(
+    open_environment: Open,
+    mark: Mark,
+    until: Until,
+    tmp_path: Path,
+) -> None:
+    """Killed one by one, a shell would run the line behind the command that was killed before it."""
+    script = "for n in 1 2 3 4 5 6 7 8; do (sleep 3010; touch went-on) & done; sleep 3011 | cat; touch went-on"
+    for _ in range(5):
+        environment = open_environment()
+        command = asyncio.create_task(environment.shell(script, timeout=600))
+        await until(lambda: mark.command_lines() >= {"sleep 3010", "sleep 3011"})
+        await environment.aclose()
+        with pytest.raises(Unavailable):
+            await command
+        assert names(tmp_path) == []
+
+
+async def test_lease_renewed(open_environment: Open, mark: Mark) -> None:
+    environment = open_environment(lease=0.6)
+    command = asyncio.create_task(environment.shell("sleep 1.2; echo done", timeout=10))
+    while not command.done():
+        environment.renew(clock() + 0.6)
+        await asyncio.sleep(0.1)
+    assert (await command).stdout == b"done\n"
+
+
+async def test_nothing_starts_after_the_lease(open_environment: Open, tmp_path: Path) -> None:
+    environment = open_environment(lease=-0.001)
+    with pytest.raises(Unavailable):
+        await environment.shell("touch ran", timeout=5)
+    with pytest.raises(Unavailable):
+        await environment.run(["touch", "ran"])
+    with pytest.raises(Unavailable):
+        await environment.write("ran", b"")
+    assert names(tmp_path) == []

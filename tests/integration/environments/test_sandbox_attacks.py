@@ -1,0 +1,229 @@
+"""What somebody inside a sandbox tried once, and could do: none of it works any more."""
+
+import asyncio
+import contextlib
+import ctypes
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from footplate.domain.environments import Backend, EnvironmentConfig
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.networks import Network
+from footplate.environments.guarded import GuardedEnvironment
+from footplate.environments.guardian import clock
+from footplate.environments.opening import WORKSPACES, Sandboxed, forget
+from footplate.environments.sandbox import disk
+from footplate.environments.sandbox.limits import Limits
+from footplate.environments.sandbox.probe import Found
+from footplate.environments.sandbox.view import check_named
+from footplate.environments.sandbox.watch import DiskWatch
+from footplate.proxy.models import ModelProxy
+
+from .conftest import UID
+
+pytestmark = pytest.mark.timing
+
+MIB = 1 << 20
+PATTERN = Path("/proc/sys/kernel/core_pattern")
+BACKEND = Backend(name="sandbox", network=Network(), cuts_network=True)
+FILE_MAX = Path("/proc/sys/fs/file-max")
+
+
+@pytest.fixture
+def backend() -> str:
+    return "sandbox"
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    sandbox_host: Found | None, root: Path, *, limits: Limits | None = None, directory: Path | None = None
+) -> AsyncIterator[GuardedEnvironment]:
+    """As a worker opens one."""
+    if sandbox_host is None:
+        pytest.skip("no sandbox can be made on this machine")
+    context = json.dumps({"directory": str(directory)} if directory else {})
+    environments = Sandboxed(root, BACKEND, sandbox_host.host, uid=UID, may_be_named=True, limits=limits)
+    async with ModelProxy({}) as proxy:
+        models = proxy.grant(deadline=clock() + 100)
+        environment = await environments.open(
+            "org",
+            "session",
+            deadline=clock() + 100,
+            variables={"FOOTPLATE_CONTEXT": context},
+            config=EnvironmentConfig(),
+            models=models,
+        )
+        assert isinstance(environment, GuardedEnvironment)
+        try:
+            yield environment
+        finally:
+            await environment.aclose()
+            await models.aclose()
+
+
+async def test_no_signal_reaches_the_first_process(environment: GuardedEnvironment) -> None:
+    result = await environment.shell("for n in $(seq 1 64); do kill -$n 1 2>/dev/null; done; echo lives", timeout=10)
+    assert (result.stdout, result.error) == (b"lives\n", "")
+
+
+@pytest.mark.parametrize(
+    "words", ["head -c 200M /dev/zero | tr '\\0' 7", "head -c 200M /dev/zero", "yes 0", "echo four"]
+)
+async def test_a_command_that_speaks_for_its_shell_loses_it(environment: GuardedEnvironment, words: str) -> None:
+    """The worker reads one short number there, and neither believes nor keeps anything else."""
+    before = psutil.Process().memory_info().rss
+    result = await environment.shell(f"({words}) >&11; sleep 60", timeout=20)
+    assert result.exit_code is None
+    assert result.duration < 10
+    assert psutil.Process().memory_info().rss - before < 20 * MIB
+    assert (await environment.shell("echo next", timeout=10)).stdout == b"next\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only a root worker's commands can be root's")
+async def test_the_kernels_settings_cannot_be_written_by_roots_own_commands(
+    sandbox_host: Found | None, tmp_path: Path
+) -> None:
+    """In a directory that root owns a root worker's commands are root to the kernel, which asks for no capability."""
+    named = tmp_path / "named"
+    named.mkdir()
+    before = PATTERN.read_text()  # noqa: ASYNC240 - the kernel answers at once
+    async with opened(sandbox_host, tmp_path, directory=named) as environment:
+        written = await environment.shell(
+            "find /proc/sys /proc/irq /proc/bus /proc/fs -type f -writable 2>/dev/null | wc -l\n"
+            "cat /proc/sys/kernel/core_pattern > /tmp/pattern && cat /tmp/pattern > /proc/sys/kernel/core_pattern",
+            timeout=20,
+        )
+        hidden = await environment.shell("cat /proc/cmdline /proc/kpagecount /proc/slabinfo | wc -c", timeout=10)
+    assert written.stdout == b"0\n"
+    assert b"Read-only file system" in written.stderr
+    assert hidden.stdout == b"0\n"
+    assert PATTERN.read_text() == before  # noqa: ASYNC240
+
+
+async def test_no_crash_is_handed_to_the_machine(environment: GuardedEnvironment) -> None:
+    """With a limit of 0 the kernel starts the machine's crash handler, as root; with 1 it does not."""
+    tries = "import resource; resource.setrlimit(4, (0, 0)); resource.prlimit(0, 4, (0, 0))"
+    result = await environment.shell(f'exec python3 -c "{tries}; print(resource.getrlimit(4))"', timeout=10)
+    assert result.stdout == b"(1, 1)\n", result.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ("libc.syscall(206, 128, ctypes.byref(ctypes.c_ulong(0)))", "ENOSYS"),  # io_setup
+        ("libc.fallocate(os.open('f', os.O_RDWR | os.O_CREAT), 0, 0, 1 << 20)", "ENOTSUP"),
+        ("libc.socket(16, 3, 15)", "ENOSYS"),  # netlink, uevents
+        ("libc.socket(16, 3, 12)", "ENOSYS"),  # netlink, netfilter
+        ("libc.socket(2, 1, 132)", "ENOSYS"),  # SCTP
+        ("libc.socket(40, 1, 0)", "ENOSYS"),  # AF_VSOCK
+        ("libc.socket(16, 3, 0) - 10**6", "0"),  # netlink, routes: allowed
+    ],
+)
+async def test_what_the_filter_refuses(environment: GuardedEnvironment, call: str, error: str) -> None:
+    program = (
+        "import ctypes, errno, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        f"assert {call} < 0\nprint(errno.errorcode.get(ctypes.get_errno(), 0))"
+    )
+    result = await environment.run(["python3", "-c", program], timeout=10)
+    assert result.stdout.decode().strip() == error, result.stderr
+    assert ctypes.sizeof(ctypes.c_ulong) == 8
+
+
+@pytest.mark.parametrize(
+    "directory",
+    ["/", "/etc/cron.d", "/usr/local", "/run/user/1000", "/proc/1", "/dev/shm", "/sys/kernel", "/var", "/tmp"],
+)
+def test_what_is_the_systems_is_nobodys_tree(directory: str) -> None:
+    with pytest.raises(InvalidRequest, match="belongs to the system"):
+        check_named(Path(directory), [])
+
+
+def test_what_is_beside_the_systems_may_be_a_tree() -> None:
+    for directory in ("/home/ada", "/srv/project", "/usrlocal", "/var/www", "/tmp/x", "/root"):
+        check_named(Path(directory), [])
+
+
+async def test_too_much_on_disk_ends_the_sandbox_and_lets_nothing_grow(
+    sandbox_host: Found | None, tmp_path: Path, until: Callable[..., object]
+) -> None:
+    limits = Limits(disk=20 * MIB)
+    async with opened(sandbox_host, tmp_path, limits=limits) as environment:
+        for number in range(3):
+            await environment.shell(f"head -c 19M /dev/urandom > {number}", timeout=20)
+        result = await environment.shell("sleep 20", timeout=30)
+        assert "delete some" in result.error
+        assert result.duration < 10
+        refused = await environment.shell("echo more > more; head -c 1M /dev/zero >> 0", timeout=10)
+        assert refused.exit_code != 0
+        assert "delete some" in refused.error
+    tree = tmp_path / WORKSPACES / "org" / "session"
+    full = sum(file.stat().st_size for file in tree.iterdir())
+    async with opened(sandbox_host, tmp_path, limits=limits) as environment:  # the next turn
+        assert (await environment.shell("echo more > more", timeout=10)).exit_code != 0
+        with pytest.raises(OSError, match="large"):
+            await environment.write("other", b"text")
+        assert sum(file.stat().st_size for file in tree.iterdir()) == full
+        await environment.shell("rm 0 1 2; sleep 5", timeout=10)
+        again = await environment.shell("echo more > more && cat more", timeout=10)
+        assert (again.stdout, again.error) == (b"more\n", "")
+
+
+async def test_background_jobs_fill_no_disk_while_nobody_waits(sandbox_host: Found | None, tmp_path: Path) -> None:
+    async with opened(sandbox_host, tmp_path, limits=Limits(disk=20 * MIB)) as environment:
+        script = "while :; do head -c 1M /dev/zero > $RANDOM$RANDOM; sleep 0.02; done"
+        await environment.shell(f"setsid bash -c '{script}' >/dev/null 2>&1 & disown", timeout=10)
+        await asyncio.sleep(6)
+        size = disk.used(str(tmp_path / WORKSPACES / "org" / "session"))
+        await asyncio.sleep(1)
+        assert 20 * MIB < size == disk.used(str(tmp_path / WORKSPACES / "org" / "session"))
+        assert "was ended" in (await environment.shell("true", timeout=10)).error
+
+
+async def test_a_disk_that_fills_faster_is_looked_at_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting a large tree takes long, so it is done seldom: what happens in between must not go unseen."""
+    counts = []
+    ended = asyncio.Event()
+
+    async def end() -> None:
+        ended.set()
+
+    def used() -> int:
+        counts.append(1)
+        return 200 * MIB
+
+    watch = DiskWatch(tmp_path, [tmp_path], 100 * MIB)
+    free = iter([1000 * MIB, 1000 * MIB, 800 * MIB])
+    monkeypatch.setattr(watch, "_free", lambda: next(free))
+    monkeypatch.setattr(watch, "_used", used)
+    monkeypatch.setattr("footplate.environments.sandbox.watch._COUNT_EVERY", 3600)
+    monkeypatch.setattr("footplate.environments.sandbox.watch._ASK_EVERY", 0.01)
+    task = asyncio.create_task(watch.watch(end))
+    await asyncio.wait_for(ended.wait(), 5)
+    task.cancel()
+    assert counts == [1]
+    assert DiskWatch(tmp_path, [tmp_path], 100 * MIB).full
+
+
+def test_empty_files_count(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / str(number)).touch()
+    assert disk.used(str(tmp_path)) >= 100 * disk.LEAST
+
+
+async def test_a_tree_as_deep_as_one_likes_is_deleted(sandbox_host: Found | None, tmp_path: Path) -> None:
+    script = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')"
+    async with opened(sandbox_host, tmp_path) as environment:
+        assert (await environment.run(["python3", "-c", script], timeout=30)).exit_code == 0
+    await forget(tmp_path / WORKSPACES, "org", "session")
+    assert list((tmp_path / WORKSPACES / "org").iterdir()) == []
+
+
+async def test_open_files_of_one_sandbox_leave_some_to_the_machine(environment: GuardedEnvironment) -> None:
+    found = int((await environment.shell("ulimit -Hn", timeout=10)).stdout)
+    half = int(FILE_MAX.read_text()) // 2  # noqa: ASYNC240 - the kernel answers at once
+    assert found * Limits().pids <= max(half, 512 * Limits().pids)

@@ -1,0 +1,44 @@
+"""Who wants more of the processors than it may have counts little beside others, for as long as it does."""
+
+import asyncio
+
+import pytest
+from tests.integration.environments.conftest import Open, Until
+
+from footplate.environments.enclosed import EnclosedEnvironment
+from footplate.environments.sandbox import yielding
+from footplate.environments.sandbox.cgroups import Cgroup
+
+pytestmark = pytest.mark.timing
+
+BUSY = "for n in 1 2 3 4; do (while :; do :; done) & done; wait"
+
+
+def weight(group: Cgroup) -> int:
+    place, version = group._of_processors()
+    return int((place / {1: "cpu.shares", 2: "cpu.weight"}[version]).read_text())
+
+
+@pytest.mark.parametrize("backend", ["sandbox", "docker"], indirect=True)
+async def test_gives_way_while_it_is_at_its_limit(
+    open_environment: Open, until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(yielding, "_FOR", 0.6)
+    environment = open_environment(cpus=0.5)
+    assert isinstance(environment, EnclosedEnvironment)
+    await environment.run(["true"])
+    group = environment._group()
+    if group is None:
+        pytest.skip("no control groups can be made on this machine")
+    full = weight(group)
+    busy = asyncio.create_task(environment.run(["sh", "-c", BUSY], timeout=600))
+    await until(lambda: weight(group) < full / 5)
+    busy.cancel()
+    await asyncio.gather(busy, return_exceptions=True)
+    await until(lambda: weight(group) == full)
+
+
+async def test_ends_with_the_group() -> None:
+    """A container's is the engine's to remove, at any time."""
+    async with asyncio.timeout(5):
+        await yielding.give_way(Cgroup([]))

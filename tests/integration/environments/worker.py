@@ -1,0 +1,45 @@
+"""A worker with one command that nobody can end politely. Run by the tests, to be killed or stopped."""
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from footplate.environments.docker.images import Recipe
+from footplate.environments.docker.opening import Ground, InContainers
+from footplate.environments.docker.probe import find as find_docker
+from footplate.environments.guarded import GuardedEnvironment
+from footplate.environments.guardian import clock
+from footplate.environments.sandbox.environment import SandboxEnvironment
+from footplate.environments.sandbox.probe import find
+from footplate.environments.unsandboxed import UnsandboxedEnvironment
+
+
+async def environment(root: str, mark: str, lease: float, backend: str, engine: str) -> GuardedEnvironment:
+    env = {"FOOTPLATE_TEST_MARK": mark}
+    if backend not in {"sandbox", "docker"}:
+        return UnsandboxedEnvironment(root, deadline=clock() + lease, env=env, namespaces=backend != "descendants")
+    from tests.integration.environments.conftest import FULL, UID, sandbox_view, sandboxed_user
+
+    place = Path(tempfile.mkdtemp(dir=Path(root).parent))
+    view, user = sandbox_view(Path(root), place), sandboxed_user()
+    if backend == "sandbox":
+        found = await find(UID)
+        return SandboxEnvironment(view, found.host, user=user, deadline=clock() + lease, env=env)
+    ground = Ground(root=place / "workspaces", uid=UID, worker="worker_killed")
+    containers = (await find_docker(engine, ground, place / "docker", wanted=Recipe(image=FULL))).environments
+    assert isinstance(containers, InContainers)
+    return containers.around(view, user, {}, deadline=clock() + lease, env=env)
+
+
+async def main(root: str, mark: str, lease: float, backend: str, command: str, engine: str) -> None:
+    opened = await environment(root, mark, lease, backend, engine)
+    await opened.shell("true", timeout=10)
+    guardian = opened._guardian
+    assert guardian is not None
+    assert guardian.mode == ("descendants" if backend == "descendants" else "namespace"), guardian.mode
+    print(guardian.pid, opened._deadline, flush=True)  # noqa: T201 - the test reads it
+    await opened.shell(command, timeout=600)
+
+
+asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3]), *sys.argv[4:7]))

@@ -1,0 +1,212 @@
+"""The real CLI under a real guardian, with a scripted model and a log in memory: one session, turn by turn."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tests.integration.harness.twins import MemoryLog
+
+from footplate.domain import events as ev
+from footplate.domain.agents import CustomTool, ResolvedConfig, Subagent
+from footplate.domain.brought import Brought
+from footplate.domain.events import Event
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.mcp import McpServer
+from footplate.domain.ports import Ahead, Endpoint, Kept, SteerMessage, TurnContext
+from footplate.domain.turns import Outcome, TurnStatus
+from footplate.environments.guarded import GuardedEnvironment
+from footplate.environments.guardian import clock
+from footplate.environments.unsandboxed import UnsandboxedEnvironment
+from footplate.harness.claude.harness import ClaudeHarness
+from footplate.testing import ScriptedModel
+from footplate.testing.gates import ScriptedGate
+from footplate.testing.scripts import Script
+
+TOOLS = ("bash", "read", "write", "edit", "glob", "grep")
+CONFIG = ResolvedConfig(harness="claude", model="claude-sonnet-4-5", system="Be brief.", tools=TOOLS)
+ASK = CustomTool(name="ask", description="Ask the person.", input_schema={"type": "object"})
+
+
+@dataclass
+class MemoryAnswers:
+    """As the store's, of a log in memory."""
+
+    log: Callable[[], MemoryLog]
+    heard: list[str] = field(default_factory=list)
+    """Of which asks somebody was told."""
+
+    async def wanted(self, use: Event) -> None:
+        self.heard.append(use.id)
+
+    async def given(self, event_id: str) -> Event | None:
+        said = (event for event in self.log().events if event.type == ev.USER_TOOL_CONFIRMATION)
+        return next((event for event in said if event.body["tool_use_id"] == event_id), None)
+
+    async def close(self, event_id: str, reason: str) -> Event:
+        if (word := await self.given(event_id)) is None:
+            body: JsonObject = {"tool_use_id": event_id, "result": "deny", "deny_message": reason}
+            self.log().events.append(word := Event(ev.USER_TOOL_CONFIRMATION, body))
+        return word
+
+
+@dataclass
+class Desk:
+    model: ScriptedModel
+    folder: Path
+    harness: ClaudeHarness = field(default_factory=ClaudeHarness)
+    log: MemoryLog = field(default_factory=MemoryLog)
+    interrupt: asyncio.Event = field(default_factory=asyncio.Event)
+    steering: list[SteerMessage] = field(default_factory=list)
+    kept: Kept | None = None
+    keeps: bool = False
+    handover: asyncio.Event = field(default_factory=asyncio.Event)
+    number: int = 0
+    attempt: int = 0
+    first_event: int = 0
+    parked: bool = False
+    left: Sequence[Event] = ()
+    content: Sequence[JsonObject] = ()
+    environment: GuardedEnvironment | None = None
+    brought: Brought = field(default_factory=Brought)
+    servers: tuple[McpServer, ...] = ()
+    gate: ScriptedGate = field(default_factory=ScriptedGate)
+    custom_tools: tuple[CustomTool, ...] = ()
+    subagents: tuple[Subagent, ...] = ()
+    max_iterations: int = CONFIG.max_iterations
+
+    def __post_init__(self) -> None:
+        self.answers = MemoryAnswers(lambda: self.log)
+
+    def open(self, host: str = "host") -> GuardedEnvironment:
+        """On a machine of this name: another has another home and another working directory."""
+        root = self.folder / host / "work"
+        root.mkdir(parents=True, exist_ok=True)
+        return UnsandboxedEnvironment(str(root), deadline=clock() + 600, home=str(self.folder / host))
+
+    @property
+    def config(self) -> ResolvedConfig:
+        return replace(
+            CONFIG,
+            mcp_servers=self.servers,
+            custom_tools=self.custom_tools,
+            subagents=self.subagents,
+            max_iterations=self.max_iterations,
+        )
+
+    async def prepare(self) -> None:
+        """A CLI ahead of the next turn, which finds it."""
+        self.environment = self.environment or self.open()
+        self.kept = await self.harness.prepare(
+            Ahead(
+                session_id="sesn_1",
+                config=self.config,
+                history=list(self.log.entries),
+                environment=self.environment,
+                endpoints={"anthropic": Endpoint("a-token", self.model.url)},
+            )
+        )
+
+    def next_turn(self, text: str) -> None:
+        self.number += 1
+        self.left = self.log.events[self.first_event :] if self.parked else ()
+        self.attempt, self.first_event = 0, len(self.log.events)
+        self.content = [ev.text_block(text)]
+        self.interrupt = asyncio.Event()
+
+    async def turn(self, text: str, host: str = "host") -> Outcome:
+        self.next_turn(text)
+        return await self.try_it(host)
+
+    async def try_it(self, host: str = "host") -> Outcome:
+        """One attempt of the turn."""
+        self.environment = self.environment or self.open(host)
+        try:
+            outcome = await self.harness.run(self.context(self.environment))
+            self.parked = outcome.status is TurnStatus.AWAITING
+            return outcome
+        finally:
+            if self.kept is None:
+                await self.close()
+
+    async def close(self) -> None:
+        if self.kept is not None:
+            await self.kept.aclose()
+            self.kept = None
+        if self.environment is not None:
+            await self.environment.aclose()
+            self.environment = None
+
+    def context(self, environment: GuardedEnvironment) -> TurnContext:
+        self.attempt += 1
+        kept, self.kept = self.kept, None
+
+        async def take() -> Sequence[SteerMessage]:
+            taken, self.steering = self.steering, []
+            return taken
+
+        def keep(harness: Kept) -> bool:
+            if self.keeps:
+                self.kept = harness
+            return self.keeps
+
+        return TurnContext(
+            organisation="org_1",
+            session_id="sesn_1",
+            turn_id=f"turn_{self.number}",
+            attempt=self.attempt,
+            config=self.config,
+            content=self.content,
+            history=list(self.log.entries),
+            turn_events=list(self.log.events[self.first_event :]),
+            left=self.left,
+            log=self.log,
+            environment=environment,
+            gate=self.gate,
+            interrupt=self.interrupt,
+            take_steering=take,
+            handover=self.handover,
+            kept=kept,
+            keep=keep,
+            endpoints={"anthropic": Endpoint("a-token", self.model.url)},
+            brought=self.brought,
+            answers=self.answers,
+        )
+
+    def confirm(self, event_id: str, result: str, **more: Json) -> None:
+        """As a person."""
+        body: JsonObject = {"tool_use_id": event_id, "result": result, **more}
+        self.log.events.append(Event(ev.USER_TOOL_CONFIRMATION, body))
+
+    def answer(self, event_id: str, *content: JsonObject, is_error: bool = False) -> None:
+        """As the client."""
+        body: JsonObject = {"custom_tool_use_id": event_id, "content": [*content], "is_error": is_error}
+        self.log.events.append(Event(ev.USER_CUSTOM_TOOL_RESULT, body))
+
+    def told(self) -> list[Event]:
+        """Events of the last turn."""
+        return self.log.events[self.first_event :]
+
+    def said_to_model(self) -> list[tuple[str, str]]:
+        """What the last request's conversation says, without what the CLI adds."""
+        body = self.model.requests()[-1].body
+        assert body is not None
+        found = []
+        for message in body["messages"]:  # type: ignore[union-attr]
+            content = message["content"]  # type: ignore[index,call-overload]
+            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            for block in blocks:  # type: ignore[union-attr]
+                text = block.get("text") or block.get("thinking") or block.get("content") or block.get("input") or ""  # type: ignore[union-attr]
+                if not str(text).startswith("<system-reminder>"):
+                    found.append((str(message["role"]), str(text).partition("\n\n<system-reminder>")[0].strip()))  # type: ignore[index,call-overload]
+        return [item for item in found if item[0] != "system"]
+
+
+@contextlib.asynccontextmanager
+async def asking_desk(scripts: Mapping[str, Script], folder: Path) -> AsyncIterator[Desk]:
+    """Whose agent has a tool that the client answers."""
+    async with ScriptedModel(scripts) as model:
+        desk = Desk(model, folder, custom_tools=(ASK,))
+        yield desk
+        await desk.close()

@@ -1,0 +1,78 @@
+"""The web tools inside a turn: offered when enabled, logged like the others, ended by an interrupt."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from footplate.domain.ports import WebAccess
+from footplate.domain.turns import TurnStatus
+from footplate.harness.native.web.access import Web
+
+from .pages import Pages, ok, silent
+from .twins import World, call, model_of, texts
+
+pytestmark = pytest.mark.timing
+
+
+@pytest.fixture
+async def pages() -> AsyncIterator[Pages]:
+    async with Pages({"/": ok(b"hello from the page"), "/silent": silent}) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    "enabled", [(), ("bash",), ("web_fetch",), ("bash", "web_search"), ("web_fetch", "web_search")]
+)
+async def test_only_what_an_agent_enables_is_offered(world: World, enabled: tuple[str, ...]) -> None:
+    offered: list[str] = []
+
+    async def stream(_: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        offered.extend(tool.name for tool in info.function_tools)
+        yield "Hi"
+
+    world.config = replace(world.config, tools=enabled, custom_tools=())
+    await world.run(FunctionModel(stream_function=stream))
+    assert sorted(offered) == sorted(enabled)
+
+
+async def test_a_page_is_read_once_and_its_text_logged(world: World, pages: Pages) -> None:
+    world.web = Web(WebAccess(allow=("127.0.0.1",)))
+    world.config = replace(world.config, tools=("web_fetch",))
+    fetch = call("web_fetch", f'{{"url": "{pages.url()}"}}', "call_1")
+    model, _ = model_of(world, lambda number: [fetch] if number == 0 else ["Read."])
+    assert (await world.run(model)).text == "Read."
+    (result,) = world.log.of("agent.tool_result")
+    assert texts(result).endswith("hello from the page")
+    assert not result.body["is_error"]
+    assert len(pages.seen) == 1
+
+
+async def test_without_being_enabled_it_does_not_run(world: World, pages: Pages) -> None:
+    world.web = Web(WebAccess(allow=("127.0.0.1",)))
+    fetch = call("web_fetch", f'{{"url": "{pages.url()}"}}', "call_1")
+    model, _ = model_of(world, lambda number: [fetch] if number == 0 else ["No."])
+    await world.run(model)
+    (result,) = world.log.of("agent.tool_result")
+    assert texts(result).startswith("There is no tool 'web_fetch'.")
+    assert not pages.seen
+
+
+async def test_an_interrupt_ends_a_running_fetch(world: World, pages: Pages) -> None:
+    world.web = Web(WebAccess(allow=("127.0.0.1",)))
+    world.config = replace(world.config, tools=("web_fetch",))
+    fetch = call("web_fetch", f'{{"url": "{pages.url("/silent")}"}}', "call_1")
+    model, _ = model_of(world, lambda _: [fetch])
+    running = asyncio.create_task(world.run(model))
+    await asyncio.wait_for(pages.arrived.wait(), 5)
+    begun = time.monotonic()
+    world.interrupt.set()
+    assert (await running).status is TurnStatus.INTERRUPTED
+    await asyncio.wait_for(pages.left.wait(), 5)
+    assert time.monotonic() - begun < 1
+    (result,) = world.log.of("agent.tool_result")
+    assert "Interrupted by the user" in texts(result)

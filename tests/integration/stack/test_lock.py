@@ -1,0 +1,43 @@
+"""One launcher per data directory, and a killed one leaves no lock behind."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from footplate.domain.errors import Conflict
+from footplate.stack.lock import DirectoryLock
+
+pytestmark = pytest.mark.timing
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from footplate.stack.lock import DirectoryLock
+lock = DirectoryLock(Path(sys.argv[1]))
+lock.acquire()
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_second_launcher_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(Conflict, match=f"process {holder.pid}"):
+            DirectoryLock(tmp_path).acquire()
+        holder.kill()
+        holder.wait()
+    lock = DirectoryLock(tmp_path)
+    lock.acquire()
+    lock.release()
+
+
+def test_released_is_free_again(tmp_path: Path) -> None:
+    first, second = DirectoryLock(tmp_path), DirectoryLock(tmp_path)
+    first.acquire()
+    first.release()
+    second.acquire()
+    second.release()

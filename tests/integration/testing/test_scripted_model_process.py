@@ -1,0 +1,84 @@
+"""The scripted model as a process: one line on stdout, controlled over HTTP, gone when it should be."""
+
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+
+import anthropic
+import psutil
+import pytest
+from anthropic.types import MessageParam
+
+from footplate.testing import replies, text, tool
+from footplate.testing.process import ModelProcess
+
+pytestmark = pytest.mark.timing
+
+COMMAND = (sys.executable, "-m", "footplate.testing")
+PIPE = asyncio.subprocess.PIPE
+
+
+async def start(*arguments: str) -> tuple[asyncio.subprocess.Process, str]:
+    process = await asyncio.create_subprocess_exec(*COMMAND, *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, env={})
+    assert process.stdout is not None
+    line = json.loads(await asyncio.wait_for(process.stdout.readline(), 20))
+    assert line["pid"] == process.pid
+    return process, line["url"]
+
+
+async def say(url: str, prompt: str) -> str:
+    messages: list[MessageParam] = [{"role": "user", "content": prompt}]
+    async with (
+        anthropic.AsyncAnthropic(api_key="test", base_url=url, max_retries=0) as client,
+        client.messages.stream(model="m", max_tokens=9, messages=messages) as stream,
+    ):
+        return await stream.get_final_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_it_serves_a_file_and_ends_on_a_signal(tmp_path: Path, number: signal.Signals) -> None:
+    file = tmp_path / "scripts.json"
+    file.write_text(
+        '{"scripts": {"a": {"replies": [[{"text": "from a file"}]]}, "h": {"replies": [[{"hang": true}]]}}}'
+    )
+    process, url = await start("--port", "0", "--script", str(file))
+    assert await say(url, "[[script:a]]") == "from a file"
+    hanging = asyncio.create_task(say(url, "[[script:h]]"))
+    await asyncio.sleep(0.2)
+    process.send_signal(number)
+    out, err = await asyncio.wait_for(process.communicate(), 5)
+    assert (process.returncode, out, err) == (0, b"", b"")
+    with pytest.raises(anthropic.APIError):
+        await hanging
+
+
+async def test_it_ends_when_its_stdin_closes() -> None:
+    process, _ = await start("--exit-with-stdin")
+    assert process.stdin is not None
+    process.stdin.close()
+    assert await asyncio.wait_for(process.wait(), 5) == 0
+
+
+async def test_a_mistaken_file_is_said_and_nothing_starts(tmp_path: Path) -> None:
+    file = tmp_path / "scripts.json"
+    file.write_text("{}")
+    process = await asyncio.create_subprocess_exec(*COMMAND, "--script", str(file), stdout=PIPE, stderr=PIPE, env={})
+    out, err = await asyncio.wait_for(process.communicate(), 20)
+    assert (process.returncode, out) == (1, b"")
+    assert b"a script file is" in err
+
+
+async def test_model_process() -> None:
+    async with ModelProcess({"s": replies([tool("bash", {"command": "{n}"})], [text("bye")])}) as model:
+        await model.install("late", replies([text("late")]))
+        assert await say(model.url, "[[script:late]]") == "late"
+        assert [line["script"] for line in await model.requests()] == ["late"]
+        assert await model.requests("s") == []
+        (line,) = await model.requests("late", bodies=False)
+        assert "body" not in line
+        await model.clear()
+        assert await model.requests() == []
+        pid = model.pid
+    assert not psutil.pid_exists(pid)

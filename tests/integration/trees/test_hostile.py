@@ -1,0 +1,207 @@
+"""A workspace whose agent works against us: a snapshot of it neither waits, nor runs, nor has what is outside."""
+
+import asyncio
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.integration.trees.worlds import World, contents, git, make_world
+
+from footplate.domain.errors import Permanent, Unavailable
+from footplate.trees import looking
+from footplate.trees.commits import NoCommits, take
+from footplate.trees.git import Git
+from footplate.trees.staging import Limits
+
+pytestmark = pytest.mark.timing
+
+SECRET = b"the host's own secret"
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> World:
+    world = await make_world(tmp_path)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret").write_bytes(SECRET)
+    return world
+
+
+async def test_a_file_that_is_swapped_for_a_link_never_shows_what_is_outside(world: World) -> None:
+    def swap(number: int) -> None:
+        path, other = world.files / "swapped", world.files / "other"
+        if number % 2:
+            other.symlink_to(world.root / "outside" / "secret")
+        else:
+            other.write_bytes(b"%d" % number)
+        other.replace(path)
+
+    with meanwhile(swap) as swaps:
+        for _ in range(30):
+            await world.take()
+    assert swaps[0] > 100
+    assert not await stored(world, SECRET)
+
+
+async def test_a_directory_that_is_swapped_for_a_link_never_shows_what_is_outside(world: World) -> None:
+    (world.files / "inside").mkdir()
+    (world.files / "inside" / "secret").write_bytes(b"of the workspace")
+
+    def swap(number: int) -> None:
+        (world.files / "inside").rename(world.files / "aside")
+        (world.files / "inside").symlink_to(world.root / "outside")
+        (world.files / "aside" / "secret").write_bytes(b"%d" % number)
+        (world.files / "inside").unlink()
+        (world.files / "aside").rename(world.files / "inside")
+
+    with meanwhile(swap) as swaps:
+        for _ in range(30):
+            await world.take()
+    assert swaps[0] > 100
+    assert not await stored(world, SECRET)
+
+
+async def test_a_git_directory_that_is_a_link_is_kept_as_a_link(world: World) -> None:
+    git(world.root / "outside", "init", "--quiet")
+    (world.files / "sub").mkdir()
+    (world.files / "sub" / "file").write_text("file")
+    (world.files / "sub" / ".git").symlink_to(world.root / "outside")
+    (world.files / ".git").symlink_to(world.root / "outside" / ".git")
+    taken = await world.take()
+    assert contents(await world.restored(taken)) == contents(world.files)
+    assert not await stored(world, SECRET)
+
+
+@pytest.mark.parametrize("name", ["objects", "refs", "HEAD", "config"])
+async def test_a_part_of_a_git_directory_that_is_a_link_comes_back_as_one(world: World, name: str) -> None:
+    git(world.files, "init", "--quiet")
+    path = world.files / ".git" / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    path.symlink_to(world.root / "outside")
+    taken = await world.take()
+    assert contents(await world.restored(taken)) == contents(world.files)
+    assert [entry.name for entry in (world.root / "outside").iterdir()] == ["secret"]
+
+
+async def test_configuration_hooks_and_filters_of_the_workspace_run_nothing(world: World) -> None:
+    git(world.files, "init", "--quiet")
+    (world.files / ".gitattributes").write_text("* filter=evil diff=evil text eol=crlf\n")
+    (world.files / "file").write_text("one\n")
+    git(world.files, "add", "--all")
+    git(world.files, "commit", "--quiet", "-m", "first")
+    touch = f"touch {world.root / 'ran'}; cat"
+    for key in ("core.fsmonitor", "filter.evil.clean", "filter.evil.process", "diff.evil.textconv", "core.pager"):
+        git(world.files, "config", key, touch)
+    for name in ("post-index-change", "pre-commit", "post-checkout"):
+        hook = world.files / ".git" / "hooks" / name
+        hook.write_text(f"#!/bin/sh\n{touch}\n")
+        hook.chmod(0o755)
+    (world.files / "file").write_text("two\n")
+    first = await world.take()
+    (world.files / "file").write_text("three\n")
+    await world.take()
+    await world.restored(first)
+    assert not (world.root / "ran").exists()
+
+
+@pytest.mark.parametrize("name", [".gitignore", "deep/.gitignore", ".gitattributes", "deep/.gitattributes"])
+async def test_a_pipe_that_git_would_wait_for_is_told_by_name(
+    world: World, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking, "_PATIENCE", 0.2)
+    (world.files / "deep").mkdir()
+    (world.files / "deep" / "file").write_text("file")
+    os.mkfifo(world.files / name)
+    begun = time.monotonic()
+    for _ in range(2):
+        with pytest.raises(Permanent, match=name):
+            await world.take()
+    assert time.monotonic() - begun < 5
+
+
+async def test_files_that_never_stop_growing_end(world: World) -> None:
+    def grow(_: int) -> None:
+        with (world.files / "log").open("ab") as file:
+            file.write(bytes(100_000))
+
+    with meanwhile(grow):
+        taken = await world.take(Limits(file_bytes=3_000_000))
+    assert [left.path for left in taken.left_out] in ([], [b"log"])
+
+
+async def test_files_that_come_and_go_are_no_error(world: World) -> None:
+    def churn(number: int) -> None:
+        path = world.files / f"{number % 50}"
+        if path.exists():
+            path.unlink()
+        else:
+            path.write_bytes(b"%d" % number)
+
+    with meanwhile(churn):
+        for _ in range(20):
+            await world.take()
+    taken = await world.take()
+    assert contents(await world.restored(taken)) == contents(world.files)
+
+
+async def test_a_snapshot_that_takes_too_long_says_so(world: World) -> None:
+    for number in range(2000):
+        (world.files / f"{number}").write_text("file")
+    with pytest.raises(Unavailable, match="could not be read within"):
+        await world.take(Limits(seconds=0.05))
+    await asyncio.sleep(0)
+    taken = await world.take()
+    assert len(contents(await world.restored(taken))) == 2000
+
+
+async def test_a_commit_whose_tree_has_a_git_directory_is_not_taken_in(world: World) -> None:
+    git(world.files, "init", "--quiet", "--initial-branch=good")
+    git(world.files, "commit", "--quiet", "--allow-empty", "-m", "first")
+    host = Git(git_dir=world.git_dir)
+    await take(bundle(world, "good"), host)
+    good = git(world.files, "rev-parse", "good").strip()
+    assert (await host.ask("cat-file", "-e", good))[0] == 0
+    (world.files / "tree").write_bytes(b"40000 .git\0" + bytes.fromhex(git(world.files, "write-tree").strip()))
+    tree = git(world.files, "hash-object", "-w", "--literally", "-t", "tree", "tree").strip()
+    git(world.files, "update-ref", "refs/heads/bad", git(world.files, "commit-tree", "-m", "bad", tree).strip())
+    with pytest.raises(NoCommits, match="fsck"):
+        await take(bundle(world, "bad"), host)
+    assert (await host.ask("cat-file", "-e", tree, accept=(0, 1, 128)))[0] != 0
+
+
+def bundle(world: World, branch: str) -> bytes:
+    git(world.files, "bundle", "create", "--quiet", "../bundle", branch)
+    return (world.root / "bundle").read_bytes()
+
+
+@contextmanager
+def meanwhile(act: Callable[[int], None]) -> Iterator[list[int]]:
+    """Something that goes on all the time, in a thread; how often it was done."""
+    done = [0]
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.is_set():
+            act(done[0])
+            done[0] += 1
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield done
+    finally:
+        over.set()
+        thread.join()
+
+
+async def stored(world: World, content: bytes) -> bool:
+    """Whether any object that the host has stored has it."""
+    host = Git(git_dir=world.git_dir)
+    listed = await host.run("cat-file", "--batch-check=%(objectname) %(objecttype)", "--batch-all-objects")
+    blobs = [line.split()[0] for line in listed.decode().splitlines() if line.endswith("blob")]
+    found = await host.run("cat-file", "--batch", stdin="\n".join(blobs).encode())
+    return content in found

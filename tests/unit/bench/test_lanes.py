@@ -1,0 +1,62 @@
+"""Every test is in one lane of CI, and every lane is a job of the hosted workflow."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from bench.ci.__main__ import problems_of
+from bench.ci.lane_process import LaneResult
+from bench.ci.lanes import ROOT, Lane, load_lanes
+from bench.prove import registry
+
+
+def test_every_test_file_is_in_exactly_one_lane() -> None:
+    paths = [ROOT / path for lane in load_lanes().values() for path in lane.test_paths]
+    assert [str(path) for path in paths if not path.exists()] == []
+    found = Counter(
+        {test: sum(test.is_relative_to(path) for path in paths) for test in (ROOT / "tests").rglob("test_*.py")}
+    )
+    assert {str(test.relative_to(ROOT)): number for test, number in found.items() if number != 1} == {}
+
+
+def test_every_lane_is_a_job() -> None:
+    found = re.search(r"^ +lane: \[(.+)\]$", (ROOT / ".github" / "workflows" / "ci.yml").read_text(), re.MULTILINE)
+    assert found is not None
+    assert found[1].split(", ") == [*load_lanes()]
+
+
+def test_what_touches_processes_or_clocks_is_marked() -> None:
+    touches = re.compile(r"\.kill\(|SIGKILL|SIGSTOP|sleep\(|monotonic\(|wait_until|asyncio\.timeout|time\.time\(")
+    tests = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
+    unmarked = [name for name, text in tests.items() if touches.search(text) and "pytest.mark.timing" not in text]
+    assert unmarked == []
+
+
+def test_samples_are_claims_that_exist() -> None:
+    words = [word for lane in load_lanes().values() if "bench.prove" in lane.command for word in lane.command]
+    named = words[words.index("bench.prove") + 1 :]
+    assert named
+    assert [name for name in named if not registry.select(name)] == []
+
+
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [
+        (LaneResult("x", 0, 9, 129), None),
+        (LaneResult("x", 0, 9, 131), "used 131 CPU seconds, more than 1.3 times its budget of 100"),
+        (LaneResult("x", 2, 9, 1), "exit code 2"),
+        (LaneResult("x", 0, 9, 1, ("sleep 60",)), "left a process behind: sleep 60"),
+    ],
+)
+def test_what_fails_a_lane(result: LaneResult, problem: str | None) -> None:
+    found = problems_of(result, Lane("x", (), 100))
+    assert len(found) == (problem is not None)
+    assert all(str(problem) in text for text in found)
+
+
+def test_an_unknown_key_in_the_lanes_file_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "lanes.toml"
+    path.write_text('[x]\ncommand = "true"\ncpu = 1\n')
+    with pytest.raises(KeyError):
+        load_lanes(path)

@@ -1,0 +1,40 @@
+"""Keeps unit tests pure: a test here that starts a process or a server fails."""
+
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+_PROCESSES = frozenset(
+    {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.exec", "os.system"}
+)
+_HERE = Path(__file__).parent
+_running: list[str] = []
+"""The unit test that runs now, if one does. An audit hook cannot be removed, so it looks here."""
+
+
+def _forbid(event: str, arguments: tuple[object, ...]) -> None:
+    if not _running:
+        return
+    if event in _PROCESSES:
+        raise RuntimeError(f"{_running[0]} starts a process ({event}). Such tests belong into tests/integration.")
+    if event == "socket.bind" and isinstance(arguments[1], tuple):
+        raise RuntimeError(
+            f"{_running[0]} starts a server at {arguments[1]}. Such tests belong into tests/integration."
+        )
+
+
+sys.addaudithook(_forbid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """From before its first fixture until after its last."""
+    if not item.path.is_relative_to(_HERE):
+        return (yield)
+    _running.append(item.nodeid)
+    try:
+        return (yield)
+    finally:
+        _running.pop()
