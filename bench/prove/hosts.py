@@ -1,6 +1,8 @@
 """Workers whose disks no other worker has, as on machines of their own."""
 
+import asyncio
 import os
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -39,3 +41,14 @@ def host(cluster: Cluster, name: str, backend: str, objects: str | None = None) 
 
 def data_of(cluster: Cluster, name: str) -> Path:
     return cluster.directory / f"host-{name}" / "data"
+
+
+async def lose_host(cluster: Cluster, name: str, program: Program) -> None:
+    await program.kill()
+    await remove_disk(cluster, name)
+
+
+async def remove_disk(cluster: Cluster, name: str) -> None:
+    """All of it, although what watched over the killed worker may be removing files there at the same time."""
+    while (data := data_of(cluster, name)).exists():
+        await asyncio.to_thread(shutil.rmtree, data, ignore_errors=True)

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from jsonschema import Draft202012Validator
+from tests.acceptance.command_server import Command, CommandServer
 
+from footplate.cli import local
+from footplate.client import AsyncFootplate
 from footplate.stack.ports import free_port
 
 SCHEMAS: Final = Path(__file__).resolve().parents[2] / "docs" / "schemas"
@@ -64,8 +67,9 @@ class Done:
 
 
 class Cell:
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, commands: CommandServer) -> None:
         self.home = home
+        self._commands = commands
         self.port = free_port()
         self.script = home / "script.json"
         self.script.write_text(json.dumps({"scripts": {name: {"replies": said} for name, said in SCRIPTS.items()}}))
@@ -75,8 +79,15 @@ class Cell:
     def environment(self) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
 
+    def client(self) -> AsyncFootplate:
+        data = self.home / ".local/share/footplate"
+        running, key = local.find(data), local.key(data)
+        assert running is not None
+        assert key is not None
+        return AsyncFootplate(running.base_url, key)
+
     async def start(self) -> None:
-        self._dev = await self.spawn("dev", "--port", str(self.port), "--scripted", str(self.script))
+        self._dev = await self.start_program("dev", "--port", str(self.port), "--scripted", str(self.script))
         assert self._dev.stdout is not None
         async with asyncio.timeout(120):
             while line := await self._dev.stdout.readline():
@@ -95,7 +106,12 @@ class Cell:
             self._dev.send_signal(signal.SIGTERM)
             await self._dev.wait()
 
-    async def spawn(self, *arguments: str, **extra: str) -> asyncio.subprocess.Process:
+    async def spawn(self, *arguments: str, **extra: str) -> Command:
+        """A command in a process of its own, forked from one that has loaded the command line before."""
+        return await self._commands.spawn(*arguments, cwd=self.home, env={**self.environment, **extra})
+
+    async def start_program(self, *arguments: str, **extra: str) -> asyncio.subprocess.Process:
+        """The program as a shell starts it."""
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "footplate", *arguments),
             env={**self.environment, **extra},
@@ -106,7 +122,13 @@ class Cell:
         )
 
     async def run(self, *arguments: str, **extra: str) -> Done:
-        process = await self.spawn(*arguments, **extra)
-        async with asyncio.timeout(100):
-            out, err = await process.communicate()
-        return Done(process.returncode or 0, out.decode(), err.decode())
+        return await finish(await self.spawn(*arguments, **extra))
+
+    async def run_program(self, *arguments: str, **extra: str) -> Done:
+        return await finish(await self.start_program(*arguments, **extra))
+
+
+async def finish(process: Command | asyncio.subprocess.Process) -> Done:
+    async with asyncio.timeout(100):
+        out, err = await process.communicate()
+    return Done(process.returncode or 0, out.decode(), err.decode())

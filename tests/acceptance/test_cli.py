@@ -6,36 +6,17 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from tests.acceptance.cli_cell import Cell, Done, fits
+from tests.acceptance.cli_cell import Cell, fits
+from tests.acceptance.command_server import Command
 
-from footplate.cli import answers, local
+from footplate.cli import answers
 from footplate.client import AsyncFootplate
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def cell(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cell]:
-    made = Cell(tmp_path_factory.mktemp("cli"))
-    try:
-        await made.start()
-        yield made
-    finally:
-        await made.stop()
-
-
-@pytest.fixture
-async def client(cell: Cell) -> AsyncIterator[AsyncFootplate]:
-    data = cell.home / ".local/share/footplate"
-    running, key = local.find(data), local.key(data)
-    assert running is not None
-    assert key is not None
-    async with AsyncFootplate(running.base_url, key) as made:
-        yield made
+pytestmark = pytest.mark.timing
 
 
 async def _json(cell: Cell, schema: str, *arguments: str) -> Any:
@@ -44,7 +25,7 @@ async def _json(cell: Cell, schema: str, *arguments: str) -> Any:
     return fits(schema, done.out)
 
 
-async def _until(process: asyncio.subprocess.Process, text: bytes) -> None:
+async def _until(process: Command, text: bytes) -> None:
     assert process.stdout is not None
     async with asyncio.timeout(60):
         while text not in await process.stdout.readline():
@@ -247,7 +228,8 @@ async def test_ctrl_c_interrupts_and_is_5(cell: Cell, client: AsyncFootplate) ->
 
 
 async def test_a_second_ctrl_c_leaves_and_is_130(cell: Cell) -> None:
-    process = await cell.spawn("run", "[[script:slow]]")
+    """In a directory of the session's own: it may be left before the interrupt is sent, and then works on there."""
+    process = await cell.spawn("run", "--scratch", "[[script:slow]]")
     await _until(process, b"This takes long")
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
@@ -401,7 +383,7 @@ async def test_completion_lists_live_ids_in_time(cell: Cell) -> None:
     spent: list[float] = []
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done: Done = await cell.run(**asked)
+        done = await cell.run_program(**asked)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         assert session_id in done.out.splitlines()
@@ -411,7 +393,11 @@ async def test_completion_lists_live_ids_in_time(cell: Cell) -> None:
 
 def test_some_answer_is_held_against_every_schema() -> None:
     tests = Path(__file__).parent.parent
-    text = "".join(path.read_text() for place in ("acceptance", "unit/cli") for path in (tests / place).glob("*.py"))
+    text = "".join(
+        path.read_text()
+        for place in ("acceptance", "integration/cli", "unit/cli")
+        for path in (tests / place).glob("*.py")
+    )
     held = set(re.findall(r'(?:fits|schema|_json)\((?:cell, )?"([a-z-]+)"', text))
     assert [name for name in answers.SCHEMAS if name not in held] == []
 

@@ -8,37 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from tests.acceptance.cli_cell import Cell
 from tests.acceptance.terminal import Terminal
 
-from footplate.cli import local
 from footplate.client import Approval, AsyncFootplate
 from footplate.stack.leftovers import wait_until
+
+pytestmark = pytest.mark.timing
 
 ASKING = {"name": "bash", "permission_policy": {"type": "always_ask"}}
 TOOLSET = {"type": "agent_toolset_20260401", "configs": [ASKING]}
 QUESTION = "Allow it?"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def cell(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cell]:
-    made = Cell(tmp_path_factory.mktemp("cli"))
-    try:
-        await made.start()
-        yield made
-    finally:
-        await made.stop()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def client(cell: Cell) -> AsyncIterator[AsyncFootplate]:
-    data = cell.home / ".local/share/footplate"
-    running, key = local.find(data), local.key(data)
-    assert running is not None
-    assert key is not None
-    async with AsyncFootplate(running.base_url, key) as client:
-        yield client
 
 
 async def lead(client: AsyncFootplate, **more: Any) -> str:

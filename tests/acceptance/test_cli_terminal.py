@@ -2,29 +2,17 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
-import pytest_asyncio
 from tests.acceptance.cli_cell import Cell
 from tests.acceptance.terminal import Terminal
 
-from footplate.cli import local
-from footplate.client import AsyncFootplate
 from footplate.stack.leftovers import wait_until
 
+pytestmark = pytest.mark.timing
+
 COLOUR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|9[0-7])m")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def cell(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cell]:
-    made = Cell(tmp_path_factory.mktemp("cli"))
-    try:
-        await made.start()
-        yield made
-    finally:
-        await made.stop()
 
 
 @pytest.mark.parametrize("width", [60, 100, 160])
@@ -84,11 +72,7 @@ async def test_everything_is_killed_and_the_command_line_goes_on(cell: Cell) -> 
 async def test_who_sits_at_the_terminal_is_asked(cell: Cell, typed: str, code: int, ending: str) -> None:
     asking = {"name": "bash", "permission_policy": {"type": "always_ask"}}
     toolset = {"type": "agent_toolset_20260401", "configs": [asking]}
-    data = cell.home / ".local/share/footplate"
-    running, key = local.find(data), local.key(data)
-    assert running is not None
-    assert key is not None
-    async with AsyncFootplate(running.base_url, key) as client:
+    async with cell.client() as client:
         agent = await client.agents.create(name="careful", model="anthropic:scripted", tools=[toolset])
     terminal = Terminal(100)
     watched = asyncio.create_task(terminal.run(cell, "run", "--agent", agent.id, "Say hello"))

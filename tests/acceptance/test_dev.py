@@ -15,6 +15,8 @@ from footplate.stack.leftovers import wait_until
 from footplate.stack.ports import LOOPBACK, free_port
 from footplate.stack.program import http_status
 
+pytestmark = pytest.mark.timing
+
 MARK = "acceptance-of-dev"
 
 
@@ -56,33 +58,27 @@ class Dev:
                 process.kill()
 
 
-@pytest.fixture
-async def dev(tmp_path: Path) -> AsyncIterator[Dev]:
-    made = Dev(tmp_path)
+@pytest.fixture(scope="module")
+async def dev(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Dev]:
+    made = Dev(tmp_path_factory.mktemp("dev"))
     yield made
     made.end()
 
 
-async def test_it_stops_all_of_it_when_told_to(dev: Dev) -> None:
-    process = await dev.start()
-    assert await dev.answers()
-    process.send_signal(signal.SIGTERM)
-    assert await process.wait() == 0
-    assert await dev.nothing_left()
-    assert local.find(dev.data) is None
-
-
-async def test_killed_it_leaves_nothing_and_starts_again_with_its_state(dev: Dev) -> None:
+async def test_killed_it_leaves_nothing_and_starts_again_with_its_state_and_stops_when_told_to(dev: Dev) -> None:
     first = await dev.start()
     secret = local.key(dev.data)
+    assert await dev.answers()
     first.kill()
     await first.wait()
+    assert await wait_until(dev.nothing_left, 30)
     second = await dev.start()
     assert local.key(dev.data) == secret
     assert await dev.answers()
-    second.kill()
-    await second.wait()
-    assert await wait_until(dev.nothing_left, 10)
+    second.send_signal(signal.SIGTERM)
+    assert await second.wait() == 0
+    assert await dev.nothing_left()
+    assert local.find(dev.data) is None
 
 
 async def test_a_part_that_dies_ends_it_with_a_reason(dev: Dev) -> None:

@@ -3,52 +3,47 @@
 import asyncio
 import shutil
 import subprocess
+import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench.prove.clients import Client, Event
 from bench.prove.cluster import Cluster, open_cluster
-from bench.prove.hosts import data_of, host
+from bench.prove.hosts import host, lose_host
 
 from footplate.stack import Stack
 from footplate.stack.leftovers import wait_until
 from footplate.testing import Step, replies, reply, text, tool
 
+pytestmark = pytest.mark.timing
+
 NAMES = {"native": "bash", "claude": "Bash"}
 FAST = {"FOOTPLATE_LEASE": "4", "FOOTPLATE_HEARTBEAT_TIMEOUT": "6"}
 
 
-@pytest.fixture
-def projects(tmp_path: Path) -> Path:
-    repository = tmp_path / "projects" / "app"
-    repository.mkdir(parents=True)
-    (repository / "file").write_text("one\n")
-    (repository / "other").write_text("x\n")
-    for command in ("init -q -b main", "add -A", "-c user.name=User -c user.email=u@example.com commit -qm first"):
-        subprocess.run(["git", *command.split()], cwd=repository, check=True)
-    return repository.parent
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("projects")
 
 
-@pytest.fixture
-async def cluster(stack: Stack, projects: Path) -> AsyncIterator[Cluster]:
-    environment = {**FAST, "FOOTPLATE_PROJECTS_ROOT": str(projects)}
-    async with open_cluster(workers=0, stack=stack, environment=environment) as cluster:
-        yield cluster
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def one_worker(stack: Stack, projects: Path) -> AsyncIterator[Cluster]:
     environment = {"FOOTPLATE_PROJECTS_ROOT": str(projects)}
     async with open_cluster(workers=1, stack=stack, environment=environment) as cluster:
         yield cluster
 
 
-@pytest.fixture
-async def client(cluster: Cluster) -> AsyncIterator[Client]:
-    async with Client(cluster) as client:
-        yield client
+def new_repository(projects: Path) -> Path:
+    repository = Path(tempfile.mkdtemp(dir=projects))
+    (repository / "file").write_text("one\n")
+    (repository / "other").write_text("x\n")
+    for command in ("init -q -b main", "add -A", "-c user.name=User -c user.email=u@example.com commit -qm first"):
+        subprocess.run(["git", *command.split()], cwd=repository, check=True)
+    return repository
 
 
 def said(events: list[Event]) -> list[str]:
@@ -62,56 +57,177 @@ def apply(patch: bytes, place: Path) -> None:
     subprocess.run(["git", "apply"], cwd=place, input=patch, check=True)
 
 
-async def a_session(client: Client, harness: str, *, with_project: bool) -> str:
+async def a_session(client: Client, harness: str, repository: Path | None) -> str:
     agent = await client.agent(extra_body={"harness": harness})
-    if not with_project:
+    if repository is None:
         return await client.session(agent)
-    made = await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
+    made = await client.sdk.post("/v1/projects", body={"path": repository.name}, cast_to=dict[str, Any])
     return await client.session(agent, extra_body={"project_ids": [made["id"]]})
 
 
-@pytest.mark.parametrize("with_project", [True, False])
-@pytest.mark.parametrize("harness", ["native", "claude"])
-async def test_another_host_finishes_the_turn_with_the_files(
-    cluster: Cluster, client: Client, harness: str, *, with_project: bool
-) -> None:
-    def bash(command: str) -> Step:
-        return tool(NAMES[harness], {"command": command})
+class Lost(ABC):
+    """A session on a host that is lost with its disk, and goes on elsewhere."""
 
-    begin = "echo two > file"
-    look = "cat file in/new link; ls -A | tr '\\n' ' '"
-    if with_project:
-        begin += " && git commit -qam second && echo staged > staged && git add staged"
-        look += "; git log --format=%s; git status --porcelain"
-    await cluster.model.install(
-        "work",
-        replies(
-            [bash(f"{begin}; echo done")],
-            [bash("mkdir in && printf kept > in/new && chmod +x in/new && ln -s in/new link && rm -f other")],
-            [bash("echo lost > lost; sleep 60")],
-            [bash(look)],
-            [text("Done.")],
-        ),
-    )
-    first, second = host(cluster, "a", "sandbox"), host(cluster, "b", "sandbox")
-    await first.start()
-    session_id = await a_session(client, harness, with_project=with_project)
-    async with client.stream(session_id) as stream:
-        await client.send_text(session_id, "[[script:work]]")
-        seen: list[Event] = []
-        while sum(event["type"] == "agent.tool_use" for event in seen) < 3:
-            seen += await stream.until("agent.tool_use", patience=120)
+    def __init__(self, cluster: Cluster, client: Client, harness: str) -> None:
+        self.cluster = cluster
+        self.client = client
+        self.harness = harness
+        self.results: list[str] = []
+        """What its tools printed, in order."""
+
+    def bash(self, command: str) -> Step:
+        return tool(NAMES[self.harness], {"command": command})
+
+    @abstractmethod
+    async def begin(self, stack: AsyncExitStack) -> None:
+        """Up to the moment when the host is lost."""
+
+    @abstractmethod
+    async def finish(self) -> None: ...
+
+
+class InTheMiddle(Lost):
+    """Its third call is running, and the two before it changed files."""
+
+    def __init__(self, cluster: Cluster, client: Client, harness: str, repository: Path | None) -> None:
+        super().__init__(cluster, client, harness)
+        self._repository = repository
+        self._seen: list[Event] = []
+
+    async def begin(self, stack: AsyncExitStack) -> None:
+        begin = "echo two > file"
+        look = "cat file in/new link; ls -A | tr '\\n' ' '"
+        if self._repository is not None:
+            begin += " && git commit -qam second && echo staged > staged && git add staged"
+            look += "; git log --format=%s; git status --porcelain"
+        name = f"work-{self.harness}-{self._repository is not None}"
+        await self.cluster.model.install(
+            name,
+            replies(
+                [self.bash(f"{begin}; echo done")],
+                [self.bash("mkdir in && printf kept > in/new && chmod +x in/new && ln -s in/new link && rm -f other")],
+                [self.bash("echo lost > lost; sleep 200")],
+                [self.bash(look)],
+                [text("Done.")],
+            ),
+        )
+        session_id = await a_session(self.client, self.harness, self._repository)
+        self._stream = await stack.enter_async_context(self.client.stream(session_id))
+        await self.client.send_text(session_id, f"[[script:{name}]]")
+        while sum(event["type"] == "agent.tool_use" for event in self._seen) < 3:
+            self._seen += await self._stream.until("agent.tool_use", patience=120)
         await asyncio.sleep(0.5)
-        await first.kill()
-        await asyncio.to_thread(shutil.rmtree, data_of(cluster, "a"))
+
+    async def finish(self) -> None:
+        self.results = said(self._seen + await self._stream.until_idle(patience=120))
+
+
+class BetweenTurns(Lost):
+    """It was sent files and has used no tool yet: a session that is told of a file has it."""
+
+    async def begin(self, stack: AsyncExitStack) -> None:
+        del stack
+        client = self.client
+        look = self.bash("cat .footplate/uploads/*/a.txt given/b.txt")
+        await self.cluster.model.install("hear", replies([text("Heard.")]))
+        await self.cluster.model.install(f"look-{self.harness}", replies([look], [text("Seen.")]))
+        made = [await client.sdk.beta.files.upload(file=(name, name.encode())) for name in ("a.txt", "b.txt")]
+        agent = await client.agent(extra_body={"harness": self.harness})
+        mounted: Any = [{"type": "file", "file_id": made[1].id, "mount_path": "given/b.txt"}]
+        self._session_id = await client.session(agent, resources=mounted)
+        async with client.stream(self._session_id) as stream:
+            await client.sdk.beta.sessions.events.send(
+                self._session_id, events=[_with_file("[[script:hear]]", made[0].id)]
+            )
+            await stream.until_idle(patience=120)
+        (turn,) = await client.turns(self._session_id)
+        found: Any = await client.sdk.get(
+            f"/v1/sessions/{self._session_id}/diff", cast_to=dict[str, Any], options={"params": {"turn_id": turn["id"]}}
+        )
+        assert found["trees"][0]["files"] == [], "what came with the message is not the turn's work"
+        for file in made:
+            await client.sdk.beta.files.delete(file.id)
+
+    async def finish(self) -> None:
+        turn = await self.client.run_turn(self._session_id, f"[[script:look-{self.harness}]]", patience=120)
+        self.results = said(turn)
+
+
+class BeforeTheFirstCall(Lost):
+    """The model is answering, no call was made: a file is kept with the words that tell of it."""
+
+    async def begin(self, stack: AsyncExitStack) -> None:
+        client = self.client
+        look = self.bash("cat .footplate/uploads/*/a.txt")
+        slow = text("one two three four five six seven eight", chunks=8, delay=8)
+        await self.cluster.model.install("slow", replies(reply(look, first_attempts=[[slow]]), [text("Seen.")]))
+        made = await client.sdk.beta.files.upload(file=("a.txt", b"a.txt"))
+        session_id = await client.session(await client.agent(extra_body={"harness": self.harness}))
+        self._stream = await stack.enter_async_context(client.stream(session_id))
+        await client.sdk.beta.sessions.events.send(session_id, events=[_with_file("[[script:slow]]", made.id)])
+        await self._stream.until("span.model_request_start", patience=120)
+        await asyncio.sleep(1)
+        await client.sdk.beta.files.delete(made.id)
+
+    async def finish(self) -> None:
+        self.results = said(await self._stream.until_idle(patience=120))
+
+
+def _with_file(words: str, file_id: str) -> Any:
+    document = {"type": "document", "source": {"type": "file", "file_id": file_id}, "deliver": "file"}
+    return {"type": "user.message", "content": [{"type": "text", "text": words}, document]}
+
+
+@pytest.fixture(scope="module")
+async def after_the_loss(stack: Stack, projects: Path) -> AsyncIterator[dict[str, list[str]]]:
+    """What the tools of each session printed: one host is lost under all of them at once, and another goes on."""
+    environment = {**FAST, "FOOTPLATE_PROJECTS_ROOT": str(projects)}
+    async with AsyncExitStack() as exits:
+        cluster = await exits.enter_async_context(open_cluster(workers=0, stack=stack, environment=environment))
+        client = await exits.enter_async_context(Client(cluster))
+        lost: dict[str, Lost] = {}
+        for harness in NAMES:
+            lost[f"{harness} project"] = InTheMiddle(cluster, client, harness, new_repository(projects))
+            lost[f"{harness} scratch"] = InTheMiddle(cluster, client, harness, None)
+            lost[f"{harness} between"] = BetweenTurns(cluster, client, harness)
+        first, second = host(cluster, "a", "sandbox"), host(cluster, "b", "sandbox")
+        await first.start()
+        await asyncio.gather(*(session.begin(exits) for session in lost.values()))
+        # Last, because the model's slow answer must not end before.
+        lost["native answering"] = BeforeTheFirstCall(cluster, client, "native")
+        await lost["native answering"].begin(exits)
+        await lose_host(cluster, "a", first)
         await second.start()
-        seen += await stream.until_idle(patience=120)
-    await second.stop()
-    *_, unknown, last = said(seen)
+        try:
+            await asyncio.gather(*(session.finish() for session in lost.values()))
+        finally:
+            await second.stop()
+        yield {name: session.results for name, session in lost.items()}
+
+
+@pytest.mark.parametrize("harness", NAMES)
+@pytest.mark.parametrize("where", ["project", "scratch"])
+async def test_another_host_finishes_the_turn_with_the_files(
+    after_the_loss: dict[str, list[str]], harness: str, where: str
+) -> None:
+    *_, unknown, last = after_the_loss[f"{harness} {where}"]
     assert "unknown" in unknown
-    there = ".git file in link staged" if with_project else "file in link"
-    state = "second\nfirst\n D other\nA  staged\n?? in/\n?? link" if with_project else ""
+    there = ".git file in link staged" if where == "project" else "file in link"
+    state = "second\nfirst\n D other\nA  staged\n?? in/\n?? link" if where == "project" else ""
     assert last == f"two\nkeptkept{there} {state}".strip()
+
+
+@pytest.mark.parametrize("harness", NAMES)
+async def test_a_file_that_came_with_a_message_is_there_on_another_host(
+    after_the_loss: dict[str, list[str]], harness: str
+) -> None:
+    assert after_the_loss[f"{harness} between"] == ["a.txtb.txt"]
+
+
+async def test_a_file_that_the_model_was_told_of_is_there_when_the_host_is_lost_at_once(
+    after_the_loss: dict[str, list[str]],
+) -> None:
+    assert after_the_loss["native answering"] == ["a.txt"]
 
 
 @pytest.mark.parametrize("with_project", [True, False])
@@ -120,6 +236,7 @@ async def test_a_fork_has_the_files_of_its_event_and_a_diff_tells_what_changed(
     one_worker: Cluster, projects: Path, tmp_path: Path, harness: str, *, with_project: bool
 ) -> None:
     cluster = one_worker
+    repository = await asyncio.to_thread(new_repository, projects) if with_project else None
 
     def bash(command: str) -> Step:
         return tool(NAMES[harness], {"command": command})
@@ -129,7 +246,7 @@ async def test_a_fork_has_the_files_of_its_event_and_a_diff_tells_what_changed(
     await cluster.model.install("more", replies([bash("echo more > file; rm made-1; cat made-*")], [text("Done.")]))
     await cluster.model.install("look", replies([bash("ls -A | tr '\\n' ' '; cat file")], [text("Seen.")]))
     async with Client(cluster) as client:
-        session_id = await a_session(client, harness, with_project=with_project)
+        session_id = await a_session(client, harness, repository)
         events = await client.run_turn(session_id, "[[script:work]]", patience=120)
         results = [event["id"] for event in events if event["type"] == "agent.tool_result"]
         await client.run_turn(session_id, "[[script:more]]", patience=120)
@@ -179,68 +296,6 @@ async def test_a_fork_has_the_files_of_its_event_and_a_diff_tells_what_changed(
             return not [*(cluster.directory / "data" / "diffs").iterdir()]
 
         assert await wait_until(nothing_left, 10)
-    place = projects / "app" if with_project else tmp_path / "empty"
+    place = repository or tmp_path / "empty"
     await asyncio.to_thread(apply, whole, place)
     assert ((place / "file").read_text(), (place / "made-3").read_text()) == ("more\n", "3\n")
-
-
-@pytest.mark.parametrize("harness", ["native", "claude"])
-async def test_a_file_that_came_with_a_message_is_there_on_another_host(
-    cluster: Cluster, client: Client, harness: str
-) -> None:
-    """Its first host is lost before any tool ran: who is told of a file has it."""
-    look = tool(NAMES[harness], {"command": "cat .footplate/uploads/*/a.txt given/b.txt"})
-    await cluster.model.install("hear", replies([text("Heard.")]))
-    await cluster.model.install("look", replies([look], [text("Seen.")]))
-    first, second = host(cluster, "a", "sandbox"), host(cluster, "b", "sandbox")
-    made = [await client.sdk.beta.files.upload(file=(name, name.encode())) for name in ("a.txt", "b.txt")]
-    agent = await client.agent(extra_body={"harness": harness})
-    mounted: Any = [{"type": "file", "file_id": made[1].id, "mount_path": "given/b.txt"}]
-    session_id = await client.session(agent, resources=mounted)
-    document = {"type": "document", "source": {"type": "file", "file_id": made[0].id}, "deliver": "file"}
-    event: Any = {"type": "user.message", "content": [{"type": "text", "text": "[[script:hear]]"}, document]}
-    await first.start()
-    async with client.stream(session_id) as stream:
-        await client.sdk.beta.sessions.events.send(session_id, events=[event])
-        await stream.until_idle(patience=120)
-    (turn,) = await client.turns(session_id)
-    found: Any = await client.sdk.get(
-        f"/v1/sessions/{session_id}/diff", cast_to=dict[str, Any], options={"params": {"turn_id": turn["id"]}}
-    )
-    assert found["trees"][0]["files"] == [], "what came with the message is not the turn's work"
-    for file in made:
-        await client.sdk.beta.files.delete(file.id)
-    await first.kill()
-    await asyncio.to_thread(shutil.rmtree, data_of(cluster, "a"))
-    await second.start()
-    try:
-        assert said(await client.run_turn(session_id, "[[script:look]]", patience=120)) == ["a.txtb.txt"]
-    finally:
-        await second.stop()
-
-
-async def test_a_file_that_the_model_was_told_of_is_there_when_the_host_is_lost_at_once(
-    cluster: Cluster, client: Client
-) -> None:
-    """No call was made, and the turn did not end: a file is kept with the words that tell of it."""
-    look = tool("bash", {"command": "cat .footplate/uploads/*/a.txt"})
-    slow = text("one two three four five six seven eight", chunks=8, delay=8)
-    await cluster.model.install("look", replies(reply(look, first_attempts=[[slow]]), [text("Seen.")]))
-    first, second = host(cluster, "a", "sandbox"), host(cluster, "b", "sandbox")
-    made = await client.sdk.beta.files.upload(file=("a.txt", b"a.txt"))
-    session_id = await client.session(await client.agent(extra_body={"harness": "native"}))
-    document = {"type": "document", "source": {"type": "file", "file_id": made.id}, "deliver": "file"}
-    event: Any = {"type": "user.message", "content": [{"type": "text", "text": "[[script:look]]"}, document]}
-    await first.start()
-    async with client.stream(session_id) as stream:
-        await client.sdk.beta.sessions.events.send(session_id, events=[event])
-        await stream.until("span.model_request_start", patience=120)
-        await asyncio.sleep(1)
-        await first.kill()
-        await asyncio.to_thread(shutil.rmtree, data_of(cluster, "a"))
-        await client.sdk.beta.files.delete(made.id)
-        await second.start()
-        try:
-            assert said(await stream.until_idle(patience=120)) == ["a.txt"]
-        finally:
-            await second.stop()

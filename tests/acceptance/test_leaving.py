@@ -2,41 +2,50 @@
 
 import asyncio
 import os
-import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench.prove.clients import Client
 from bench.prove.cluster import Cluster, open_cluster
-from tests.acceptance.cli_cell import fits
+from tests.acceptance.cli_cell import finish, fits
+from tests.acceptance.command_server import CommandServer
 
 from footplate.stack import Stack
 from footplate.testing import replies, text, tool
 
+Footplate = Callable[..., Awaitable[tuple[int, str, str]]]
 NAMES = {"native": "bash", "claude": "Bash"}
 WORK = "echo two >> file && git commit -qam 'agent: second' && echo loose > loose && mkdir -p in && echo x > in/new"
 
 
-async def run(at: Path, *argv: str, **variables: str) -> tuple[int, str, str]:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(at.parent), "LANG": "C.UTF-8", **variables}
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*argv, cwd=at, env=environment, stdout=pipe, stderr=pipe)
-    out, err = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode().strip(), err.decode().strip()
+def environment_of(user: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(user.parent), "LANG": "C.UTF-8"}
 
 
 async def git(at: Path, *argv: str) -> str:
-    code, out, err = await run(at, "git", "-c", "user.name=User", "-c", "user.email=user@example.com", *argv)
-    assert code == 0, err
-    return out
+    done = await finish(
+        await asyncio.create_subprocess_exec(
+            *("git", "-c", "user.name=User", "-c", "user.email=user@example.com", *argv),
+            cwd=at,
+            env=environment_of(at),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    )
+    assert done.code == 0, done.err
+    return done.out.strip()
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("projects")
 
 
 @pytest.fixture
-async def user(tmp_path: Path) -> Path:
-    at = tmp_path / "projects" / "app"
+async def user(projects: Path, harness: str) -> Path:
+    at = projects / harness
     at.mkdir(parents=True)
     (at / "file").write_text("one\n")
     await git(at, "init", "-q", "-b", "main")
@@ -46,11 +55,22 @@ async def user(tmp_path: Path) -> Path:
     return at
 
 
-@pytest.fixture
-async def cluster(stack: Stack, user: Path) -> AsyncIterator[Cluster]:
-    environment = {"FOOTPLATE_PROJECTS_ROOT": str(user.parent)}
+@pytest.fixture(scope="module")
+async def cluster(stack: Stack, projects: Path) -> AsyncIterator[Cluster]:
+    environment = {"FOOTPLATE_PROJECTS_ROOT": str(projects)}
     async with open_cluster(stack=stack, environment=environment) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def footplate(cluster: Cluster, commands: CommandServer, user: Path) -> Footplate:
+    server = {"FOOTPLATE_BASE_URL": cluster.base_urls[0], "FOOTPLATE_API_KEY": cluster.key}
+
+    async def run(*argv: str) -> tuple[int, str, str]:
+        done = await finish(await commands.spawn(*argv, cwd=user, env={**environment_of(user), **server}))
+        return done.code, done.out.strip(), done.err.strip()
+
+    return run
 
 
 def tells_the_conflict(told: Any) -> None:
@@ -61,20 +81,18 @@ def tells_the_conflict(told: Any) -> None:
 
 
 @pytest.mark.parametrize("harness", ["native", "claude"])
-async def test_work_leaves_by_the_command_line(cluster: Cluster, user: Path, tmp_path: Path, harness: str) -> None:
+async def test_work_leaves_by_the_command_line(
+    cluster: Cluster, footplate: Footplate, user: Path, tmp_path: Path, harness: str
+) -> None:
     await cluster.model.install("work", replies([tool(NAMES[harness], {"command": WORK})], [text("Done.")]))
     async with Client(cluster) as client:
-        made: Any = await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
+        made: Any = await client.sdk.post("/v1/projects", body={"path": harness}, cast_to=dict[str, Any])
         agent = await client.agent(extra_body={"harness": harness})
         session = await client.session(agent, extra_body={"project_ids": [made["id"]]})
         await client.run_turn(session, "[[script:work]]", patience=120)
 
-    async def footplate(*argv: str) -> tuple[int, str, str]:
-        server = {"FOOTPLATE_BASE_URL": cluster.base_urls[0], "FOOTPLATE_API_KEY": cluster.key}
-        return await run(user, sys.executable, "-m", "footplate", *argv, **server)
-
     code, out, err = await footplate("projects", "ls", "--json")
-    assert [project["id"] for project in fits("projects", out)] == [made["id"]], err
+    assert made["id"] in [project["id"] for project in fits("projects", out)], err
     code, out, err = await footplate("projects", "show", made["id"], "--json")
     assert fits("project", out)["id"] == made["id"], err
     code, out, err = await footplate("apply", session, "--json")

@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-import anthropic
-import pytest
 from bench.prove import out_of_tree
 from bench.prove.checking import Ledger
-from bench.prove.clients import Client
 from bench.prove.cluster import open_cluster
 
 from footplate.harness import registry
@@ -21,9 +18,3 @@ async def test_a_harness_of_another_package_runs_turns(stack: Stack, tmp_path: P
     async with open_cluster(stack=stack, environment=out_of_tree.environment(target)) as cluster:
         await out_of_tree.run_turns(cluster, ledger)
     assert ledger.events["agent.message"] == 3
-
-
-async def test_without_the_package_its_name_is_refused(stack: Stack) -> None:
-    async with open_cluster(stack=stack, workers=0) as cluster, Client(cluster) as client:
-        with pytest.raises(anthropic.BadRequestError, match=out_of_tree.HARNESS):
-            await client.agent(extra_body={"harness": out_of_tree.HARNESS})

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import shutil
 import subprocess
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from typing import Any, Final
 from bench.prove.clients import Client, Event
 from bench.prove.cluster import Cluster
 from bench.prove.host_loss import work
-from bench.prove.hosts import data_of, host
+from bench.prove.hosts import data_of, host, remove_disk
 
 _PATIENCE: Final = 300.0
 
@@ -61,7 +60,7 @@ class Trials:
         await first.kill()
         killed_at = datetime.now(UTC)
         done = {session.id: work.completed(session.received) for session, _ in begun if not session.idle}
-        await asyncio.to_thread(shutil.rmtree, data_of(self._cluster, names[0]))
+        await remove_disk(self._cluster, names[0])
         await second.start()
         try:
             async with asyncio.timeout(_PATIENCE):
