@@ -3,6 +3,9 @@
 ```bash and ```python are run; what a bash block exports, and the directory it ends in, hold for the blocks after it.
 ```bash background is started and left running until the page ends; the next block waits until it has printed the
 text named after `until=`, with underscores for spaces. Any other language (text, json, …) is shown and not run.
+
+Pages share what several of them begin with, word for word: the virtual environment, and the `footplate dev` in the
+background.
 """
 
 import os
@@ -10,16 +13,21 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from footplate.stack.ports import free_port
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 _BLOCK: Final = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 _PASSED: Final = re.compile(r"(?i)(HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|PIP_CERT|(https?|all|no)_proxy)")
 _PATIENCE: Final = 120.0
+_CREATE: Final = "python3 -m venv .venv"
+_ACTIVATE: Final = "source .venv/bin/activate"
 _COPIED: Final = ("src", "bench", "docs", "pyproject.toml", "requirements.lock", "justfile", "README.md", "LICENSE")
 
 
@@ -34,6 +42,10 @@ class Snippet:
     @property
     def is_run(self) -> bool:
         return self.language in {"bash", "python"}
+
+    @property
+    def is_background(self) -> bool:
+        return "background" in self.options
 
 
 def snippets(page: Path) -> Sequence[Snippet]:
@@ -51,28 +63,68 @@ def pages() -> Iterator[Path]:
     yield from sorted((ROOT / "docs").rglob("*.md"))
 
 
+class Shared:
+    """What pages share, for as long as it is open."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._environments: dict[str, dict[str, str]] = {}
+        self.virtual_environments: dict[str, str] = {}
+        """By the code that made one: the shell's lines that activate it."""
+
+    def environment(self, page: Sequence[Snippet]) -> dict[str, str]:
+        """The same variables for pages that start the same programs in the background: they find each other's."""
+        started = "".join(snippet.code for snippet in page if snippet.is_background)
+        if started not in self._environments:
+            home = self._scratch / f"home-{len(self._environments)}"
+            self._environments[started] = {**_environment(home), "FOOTPLATE_PORT": str(free_port())}
+        return self._environments[started]
+
+    def runs(self, snippet: Snippet) -> bool:
+        return snippet.code in self._running
+
+    def keep(self, snippet: Snippet, process: subprocess.Popen[bytes]) -> None:
+        """Let it run until the last page has ended."""
+        self._running[snippet.code] = process
+
+    def close(self) -> None:
+        for process in reversed(self._running.values()):
+            process.send_signal(signal.SIGINT)
+        for process in self._running.values():
+            assert process.wait(60) in {0, -signal.SIGINT}, f"{process.args!r} did not end well"
+
+
 class Reader:
     """Runs the snippets of one page."""
 
-    def __init__(self, scratch: Path, **environment: str) -> None:
+    def __init__(self, page: Path, scratch: Path, shared: Shared) -> None:
+        self._snippets = [snippet for snippet in snippets(page) if snippet.is_run]
         self._checkout = scratch / "footplate"
         self._state = scratch / "state"
-        self._environment = {**_environment(scratch), **environment}
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._shared = shared
+        self._environment = shared.environment(self._snippets)
         self._logs = scratch / "logs"
         self._logs.mkdir()
         _copy_checkout(self._checkout)
 
-    def run(self, snippet: Snippet) -> None:
-        if "background" in snippet.options:
-            self._start(snippet)
-        else:
-            self._finish(snippet)
+    def run(self) -> None:
+        for snippet in self._snippets:
+            if snippet.is_background:
+                if not self._shared.runs(snippet):
+                    self._start(snippet)
+            elif snippet.code in self._shared.virtual_environments:
+                self._state.write_text(self._shared.virtual_environments[snippet.code])
+            else:
+                self._finish(snippet)
+                if _CREATE in snippet.code:
+                    _provide_dependencies(self._checkout / ".venv")
+                elif _ACTIVATE in snippet.code:
+                    self._shared.virtual_environments[snippet.code] = self._activation()
 
-    def close(self) -> None:
-        for process in reversed(self._running):
-            process.send_signal(signal.SIGINT)
-            assert process.wait(60) in {0, -signal.SIGINT}, f"{process.args!r} did not end well"
+    def _activation(self) -> str:
+        lines = self._state.read_text().splitlines(keepends=True)
+        return "".join(line for line in lines if line.startswith(("declare -x PATH=", "declare -x VIRTUAL_ENV=")))
 
     def _finish(self, snippet: Snippet) -> None:
         # pytest's own limit is longer than this one, so that the page and the line are named.
@@ -90,7 +142,7 @@ class Reader:
             process = subprocess.Popen(
                 self._argv(snippet), env=self._environment, stdout=output, stderr=subprocess.STDOUT
             )
-        self._running.append(process)
+        self._shared.keep(snippet, process)
         awaited = next(option.removeprefix("until=") for option in snippet.options if option.startswith("until="))
         deadline = time.monotonic() + _PATIENCE
         while awaited.replace("_", " ").encode() not in log.read_bytes():
@@ -105,7 +157,7 @@ class Reader:
             file = self._logs / f"{snippet.page}-{snippet.line}.py"
             file.write_text(snippet.code)
             return ["bash", "-c", f'{before}exec python "{file}"']
-        if "background" in snippet.options:
+        if snippet.is_background:
             return ["bash", "-c", f"{before}exec {snippet.code}"]
         after = f'\n{{ export -p; echo "cd \\"$PWD\\""; }} > "{self._state}"\n'
         return ["bash", "-c", f"set -euo pipefail\n{before}{snippet.code}{after}"]
@@ -116,13 +168,35 @@ def _info(info: str) -> tuple[str, Sequence[str]]:
     return language, options
 
 
-def _environment(scratch: Path) -> dict[str, str]:
+def _environment(home: Path) -> dict[str, str]:
     uv = shutil.which("uv")
     assert uv is not None, "the pages use uv: install it, or run .ci/run, which does"
     path = f"{Path(uv).parent}:/usr/local/bin:/usr/bin:/bin"
     passed = {name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)}
-    own = {f"XDG_{kind.upper()}_HOME": str(scratch / "xdg" / kind) for kind in ("data", "config", "state")}
-    return {**passed, **own, "PATH": path, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
+    own = {f"XDG_{kind.upper()}_HOME": str(home / kind) for kind in ("data", "config", "state")}
+    return {**passed, **own, "PATH": path, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1", "PIP_NO_COMPILE": "1"}
+
+
+def _provide_dependencies(environment: Path) -> None:
+    """Put what this environment has, but for Footplate itself, where pip would put it after a long download.
+
+    How long the real installation takes is measured by `just prove door-8`.
+    """
+    place = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
+    shutil.copytree(
+        Path(sys.prefix) / place,
+        environment / place,
+        ignore=shutil.ignore_patterns("footplate*", "_editable*", "_footplate*"),
+        copy_function=_link_or_copy,
+        dirs_exist_ok=True,
+    )
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
 
 
 def _copy_checkout(target: Path) -> None:

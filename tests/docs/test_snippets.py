@@ -1,24 +1,24 @@
 """Every command and snippet of the pages works, in the order in which a reader meets them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.docs import snippets
 
-from footplate.stack.ports import free_port
-
 PAGES = [page for page in snippets.pages() if any(snippet.is_run for snippet in snippets.snippets(page))]
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[snippets.Shared]:
+    opened = snippets.Shared(tmp_path_factory.mktemp("pages"))
+    yield opened
+    opened.close()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_reader_can_follow_the_page(page: Path, tmp_path: Path) -> None:
-    reader = snippets.Reader(tmp_path, FOOTPLATE_PORT=str(free_port()))
-    try:
-        for snippet in snippets.snippets(page):
-            if snippet.is_run:
-                reader.run(snippet)
-    finally:
-        reader.close()
+def test_a_reader_can_follow_the_page(page: Path, tmp_path: Path, shared: snippets.Shared) -> None:
+    snippets.Reader(page, tmp_path, shared).run()
 
 
 def test_the_readme_is_run() -> None:
