@@ -1,7 +1,6 @@
-"""`python -m bench.prove core-1`: prove a claim, or a group on one stack; print each figure; 0 only if all hold.
+"""`python -m bench.prove core-1 …`: prove claims or groups of them; print each figure; 0 only if all hold.
 
 With QUICK=1 each takes a small sample and nothing is written; a full run leaves its figure in bench/results.
-A quick proof that breaks by an error of its own, which says nothing of the claim, is tried once more. A finding is not.
 """
 
 import asyncio
@@ -23,12 +22,15 @@ RESULTS: Final = Path(__file__).resolve().parent.parent / "results"
 
 
 def main() -> None:
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m bench.prove CLAIM, for example core-1, core or all")
-    selected = registry.select(sys.argv[1])
-    if not selected:
-        known = ", ".join(claim.key for claim in registry.claims())
-        sys.exit(f"There is no claim {sys.argv[1]!r}. Known: {known or 'none'}.")
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m bench.prove CLAIM…, for example core-1, core or all")
+    selected: list[Claim] = []
+    for wanted in sys.argv[1:]:
+        found = registry.select(wanted)
+        if not found:
+            known = ", ".join(claim.key for claim in registry.claims())
+            sys.exit(f"There is no claim {wanted!r}. Known: {known or 'none'}.")
+        selected += found
     quick = os.environ.get("QUICK", "") not in {"", "0"}
     sys.exit(0 if asyncio.run(_prove(selected, quick=quick)) else 1)
 
@@ -51,22 +53,17 @@ async def _prove_one(claim: Claim, *, quick: bool) -> tuple[str, Figure, float]:
     started = time.monotonic()
     title, prove = claim.load()
     print(f"\n== {claim.key}{' (quick)' if quick else ''}", flush=True)
-    figure, broke = await _tried(prove, quick=quick)
-    if broke and quick:
-        print(f"{claim.key} broke by an error of its own, and is tried once more", flush=True)
-        figure, _ = await _tried(prove, quick=quick)
-    return title, figure, time.monotonic() - started
+    return title, await _find(prove, quick=quick), time.monotonic() - started
 
 
-async def _tried(prove: Prove, *, quick: bool) -> tuple[Figure, bool]:
-    """And whether it broke before it came to a finding."""
+async def _find(prove: Prove, *, quick: bool) -> Figure:
     try:
-        return await prove(quick), False
+        return await prove(quick)
     except NotHeld as finding:
-        return Figure(text=str(finding), holds=False), False
+        return Figure(text=str(finding), holds=False)
     except Exception as error:  # noqa: BLE001 - the others are still worth knowing
         traceback.print_exc()
-        return Figure(text=f"could not be shown: {type(error).__name__}: {error}", holds=False), True
+        return Figure(text=f"could not be shown: {type(error).__name__}: {error}", holds=False)
 
 
 def _write(claim: Claim, title: str, figure: Figure, seconds: float) -> None:

@@ -12,7 +12,7 @@ from bench.prove import backends
 from bench.prove.box.sleepers import Sleepers
 from bench.prove.clients import Client
 from bench.prove.cluster import Cluster, open_cluster
-from bench.prove.figure import Figure, require
+from bench.prove.figure import Figure, require, time_limit
 from footplate.domain import events
 from footplate.testing import replies, text, tool
 
@@ -54,9 +54,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         f"{len(times.deaf)} deaf tools gone {max(times.deaf):.1f} s after their limit at most"
         for times in found
     )
+    within, after_limit = time_limit(_WITHIN, quick=quick), time_limit(_AFTER_LIMIT, quick=quick)
     return Figure(
         text=f"{told} (at most {_WITHIN:g} and {_AFTER_LIMIT:g} s); what they printed is in their results",
-        holds=all(times.p95 < _WITHIN and max(times.deaf) <= _AFTER_LIMIT for times in found),
+        holds=all(times.p95 < within and max(times.deaf) <= after_limit for times in found),
         details={
             times.backend: {
                 "interrupted": [round(seconds, 3) for seconds in times.interrupted],

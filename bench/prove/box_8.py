@@ -7,7 +7,7 @@ Medians, each against the bare thing in the same run; what exactly is measured s
 from typing import Final
 
 from bench.prove import backends
-from bench.prove.figure import Figure
+from bench.prove.figure import Figure, time_limit
 from bench.prove.speed import docker, proxy, sandbox
 
 _SLACK: Final = 3.0
@@ -19,7 +19,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     absent = "docker" not in backends.present()
     if not absent:
         found.append(await docker.measure(rounds, slack=slack))
-    found.append(await proxy.measure(100 if quick else 2000, slack=slack))
+    found.append(await proxy.measure(100 if quick else 2000, slack=time_limit(1.0, quick=quick)))
     return Figure(
         text="; ".join(measured.text for measured in found) + ("; not on this machine: docker" if absent else ""),
         holds=all(measured.holds for measured in found),

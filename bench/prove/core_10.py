@@ -4,20 +4,16 @@ At full size it also runs CI itself, in a fresh clone of the last commit; a quic
 """
 
 import ast
-import asyncio
 import os
 import re
-import shutil
-import signal
 import sys
 import tempfile
-import time
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from bench import house
+from bench.ci import fresh_clone
 from bench.prove import out_of_tree
 from bench.prove.checking import Ledger
 from bench.prove.cluster import open_cluster
@@ -35,9 +31,7 @@ _MAY_IMPORT: Final = frozenset(
 """`asyncio`, `contextlib` and `pathlib` for the types of ports, `posixpath` and `urllib.parse` to read names: to run
 something would take more than these."""
 _MAY_NOT_CALL: Final = frozenset({"open", "print", "input", "exec", "eval", "__import__"})
-_CI_LIMIT: Final = 40 * 60
-"""Of the whole product. While the core stood alone it was 15 minutes, and took 13.5."""
-_PASSED: Final = re.compile(r"(?i)(PATH|HOME|LANG|UV_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy)")
+_CI_LIMIT: Final = 30 * 60
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
@@ -45,7 +39,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
     files, longest = _sizes()
     _pure_domain()
     await _run(sys.executable, "-m", "bench.house")
-    await _run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/docs/test_truth.py")
+    if not quick:
+        await _run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/docs/test_truth.py")
     await _outside()
     ci = None if quick else await _ci()
     took = "CI not run in a quick proof" if ci is None else f"CI of a fresh clone took {ci / 60:.1f} minutes"
@@ -103,48 +98,15 @@ async def _outside() -> None:
 
 
 async def _ci() -> float:
-    """CI's own seconds, in a clone that has nothing of this checkout but the last commit."""
-    with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
-        clone = Path(directory) / "footplate"
-        await _run("git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(clone))
-        passed = {name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)}
-        started = time.monotonic()
-        # A little more than the limit, so that a miss is measured rather than cut off.
-        await _run(str(clone / ".ci" / "run"), directory=clone, environment=_without_venv(passed), limit=2 * _CI_LIMIT)
-        return time.monotonic() - started
+    # A little more than the limit, so that a miss is measured rather than cut off.
+    ended = await fresh_clone.run_ci(limit=2 * _CI_LIMIT)
+    require(holds=ended.exit_code == 0, otherwise=f"CI failed:\n{ended.tail}")
+    return ended.seconds
 
 
-def _without_venv(environment: Mapping[str, str]) -> dict[str, str]:
-    """CI makes an environment of its own; the programs of this one must not stand in for it."""
-    own = Path(sys.executable).parent
-    path = [part for part in environment["PATH"].split(os.pathsep) if Path(part) != own]
-    uv = shutil.which("uv")
-    return {**environment, "PATH": os.pathsep.join([*path, *([str(Path(uv).parent)] if uv else [])])}
-
-
-async def _run(
-    *argv: str, directory: Path = ROOT, environment: Mapping[str, str] | None = None, limit: float = 300
-) -> str:
-    """What it prints; the proof fails when it does. A group of its own, so that its end is the end of all of it."""
-    given = {"PATH": os.environ["PATH"], "HOME": str(Path.home())} if environment is None else environment
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        cwd=directory,
-        env=given,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(limit):
-            output, _ = await process.communicate()
-    except TimeoutError:
-        raise NotHeld(f"{Path(argv[0]).name} did not end in {limit:.0f} s") from None
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    text = output.decode(errors="replace")
-    require(holds=process.returncode == 0, otherwise=f"{' '.join(argv[1:] or argv)} failed:\n{text[-3000:]}")
-    return text
+async def _run(*argv: str) -> str:
+    """What it prints; the proof fails when it does."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
+    ended = await fresh_clone.run(*argv, environment=environment, limit=300)
+    require(holds=ended.exit_code == 0, otherwise=f"{' '.join(argv[1:] or argv)} failed:\n{ended.tail}")
+    return ended.output

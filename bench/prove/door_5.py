@@ -9,14 +9,13 @@ from typing import Final
 
 from bench.prove.clients import Client
 from bench.prove.cluster import open_cluster
-from bench.prove.figure import Figure, require
+from bench.prove.figure import Figure, require, time_limit
 from bench.prove.terminal import commands, completing, exits, killed, looks, schemas, stories
 from bench.prove.terminal.person import Person
 from bench.prove.terminal.tmux import Tmux
 from footplate.cli.output import Exit
 
 _LIMIT: Final = 0.2
-_SLACK: Final = 3.0
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
@@ -58,7 +57,7 @@ async def _prove(person: Person, client: Client, tmux: Tmux, *, quick: bool) -> 
         text=f"{screens} screens and {helps} of --help at {widths}, with colour and without, {pipes} pipes: none torn "
         f"or half drawn; {len(codes)} of {len(listed)} exit codes; {values} JSON values of {having} commands fit their "
         f"schemas; {survived}; completion of live ids p95 {late * 1000:.0f} ms (under {_LIMIT * 1000:.0f})",
-        holds=late < _LIMIT * (_SLACK if quick else 1),
+        holds=late < time_limit(_LIMIT, quick=quick),
         details={
             "screens": screens,
             "helps": helps,

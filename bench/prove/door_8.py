@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from bench.prove.figure import Figure, require
+from bench.prove.figure import Figure, require, time_limit
 from bench.prove.newcomer import installing, providers
 from bench.prove.newcomer.desk import Desk, Watched, stop
 from bench.prove.newcomer.installing import Installed
@@ -21,7 +21,6 @@ from footplate.stack.ports import free_port
 
 _FIRST: Final = 120.0
 _SECOND: Final = 10.0
-_SLACK: Final = 3.0
 _STORY: Final = ROOT / "src" / "footplate" / "cli" / "story_scripts" / "demo.json"
 
 
@@ -47,14 +46,14 @@ async def _prove(page: FirstScreen, desk: Desk, installed: Installed | None) -> 
         _mended(desk.folder)
     second, _ = await _start_and_run(page, desk, leave=True)
     models = await providers.used(page, desk, quick=installed is None)
-    slack = 1.0 if installed else _SLACK
     total = first + (installed.install_seconds if installed else 0.0)
     return Figure(
         text=f"{_described(installed)}; from `footplate dev` to the first streamed word {first:.1f} s, "
         f"{total:.0f} s with the installation (under {_FIRST:.0f}); on the second start {second:.1f} s (under "
         f"{_SECOND:.0f}); {'the story was killed and went on; ' if installed else ''}"
         f"with a provider's key the same commands asked {' and '.join(models)}",
-        holds=total < _FIRST * slack and second < _SECOND * slack,
+        holds=total < time_limit(_FIRST, quick=installed is None)
+        and second < time_limit(_SECOND, quick=installed is None),
         details={
             "first_seconds": round(first, 2),
             "second_seconds": round(second, 2),

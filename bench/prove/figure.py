@@ -1,5 +1,6 @@
 """What a proof found."""
 
+import math
 from dataclasses import dataclass, field
 
 from footplate.domain.json import JsonObject
@@ -12,6 +13,11 @@ class Figure:
     holds: bool
     details: JsonObject = field(default_factory=dict)
     """What it was derived from. No host names, no paths."""
+
+
+def time_limit(limit: float, *, quick: bool) -> float:
+    """The limit at full size. A sample has none: it runs beside other work, which says nothing about the product."""
+    return math.inf if quick else limit
 
 
 class NotHeld(Exception):

@@ -14,7 +14,10 @@ from temporalio.service import RPCError, RPCStatusCode
 from bench.prove.cluster import Cluster
 from bench.prove.figure import NotHeld
 from footplate.stack import binaries
+from footplate.stack.leftovers import wait_until
 
+_CLEANING: Final = "select exists (select from pg_stat_activity where backend_type = 'autovacuum worker')"
+_CLEANED_WITHIN: Final = 60.0
 _TOTAL: Final = re.compile(r"^Total\s+\d+\s+(?P<records>\d+) \[.*?\]\s+(?P<images>\d+) ", re.MULTILINE)
 
 
@@ -61,6 +64,8 @@ class Stores:
         await self._database.close()
 
     async def begin(self) -> None:
+        """PostgreSQL's own cleaning waits until `end`: what it writes depends on when it runs, not on the product."""
+        await self._set_autovacuum("off")
         await self._database.execute("checkpoint")
         self._before = await self._sizes()
         self._place = await self._log_place()
@@ -68,6 +73,7 @@ class Stores:
     async def end(self) -> Written:
         records, images = await self._log_bytes(self._place, await self._log_place())
         objects, live, history = (now - then for now, then in zip(await self._sizes(), self._before, strict=True))
+        await self._set_autovacuum("on")
         return Written(log=records, page_images=images, objects=objects, live=live, history=history)
 
     async def note_run(self) -> None:
@@ -80,6 +86,16 @@ class Stores:
                     raise
                 continue  # before the first turn there is none
             self._runs[found.run_id] = found.raw_description.workflow_execution_info.history_size_bytes
+
+    async def _set_autovacuum(self, state: str) -> None:
+        await self._database.execute(f"alter system set autovacuum = {state}")
+        await self._database.execute("select pg_reload_conf()")
+
+        async def at_rest() -> bool:
+            return state == "on" or not await self._database.fetchval(_CLEANING)
+
+        if not await wait_until(at_rest, _CLEANED_WITHIN):
+            raise NotHeld("PostgreSQL's autovacuum does not come to an end")
 
     async def _sizes(self) -> tuple[int, int, int]:
         await self.note_run()

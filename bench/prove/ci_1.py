@@ -1,0 +1,35 @@
+"""CI ends within 20 minutes on two cores, three times in a row, and within 45 beside two busy loops.
+
+Every run is `.ci/run` in a fresh clone of the last commit. A sample runs the lane of the unit tests alone, once.
+"""
+
+from typing import Final
+
+from bench.ci.fresh_clone import Ended, busy_loops, run_ci
+from bench.prove.figure import Figure, require, time_limit
+
+_RUNS: Final = 3
+_LIMIT: Final = 20 * 60
+_LIMIT_BUSY: Final = 45 * 60
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    lanes = ("unit",) if quick else ()
+    alone = [await _green(*lanes) for _ in range(1 if quick else _RUNS)]
+    async with busy_loops(2):
+        busy = await _green(*lanes)
+    minutes = [round(ended.seconds / 60, 1) for ended in alone]
+    return Figure(
+        text=f"{len(alone)} runs of CI in fresh clones, green, in {', '.join(map(str, minutes))} minutes (at most "
+        f"{_LIMIT // 60}); beside two busy loops in {busy.seconds / 60:.1f} (at most {_LIMIT_BUSY // 60})",
+        holds=max(ended.seconds for ended in alone) <= time_limit(_LIMIT, quick=quick)
+        and busy.seconds <= time_limit(_LIMIT_BUSY, quick=quick),
+        details={"seconds": [round(ended.seconds) for ended in alone], "seconds_busy": round(busy.seconds)},
+    )
+
+
+async def _green(*lanes: str) -> Ended:
+    ended = await run_ci(*lanes, limit=90 * 60)
+    print(ended.tail, flush=True)
+    require(holds=ended.exit_code == 0, otherwise=f"CI failed after {ended.seconds:.0f} s")
+    return ended

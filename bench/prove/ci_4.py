@@ -1,0 +1,45 @@
+"""The unit tests take less than 60 seconds, and none of them starts a process or a server.
+
+They run in a fresh clone. Beside them, two tests that do start one are put there: both have to fail, for that reason.
+"""
+
+import os
+import sys
+from typing import Final
+
+from bench.ci.fresh_clone import fresh_clone, run
+from bench.prove.figure import Figure, require, time_limit
+
+_LIMIT: Final = 60.0
+_PLANTED: Final = """
+import socket
+import subprocess
+
+
+def test_process() -> None:
+    subprocess.run(["true"], check=True)
+
+
+def test_server() -> None:
+    socket.create_server(("127.0.0.1", 0)).close()
+"""
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    pytest = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    async with fresh_clone() as clone:
+        environment = {**os.environ, "PYTHONPATH": f"{clone / 'src'}:{clone}"}
+        ended = await run(*pytest, "tests/unit", directory=clone, environment=environment)
+        require(holds=ended.exit_code == 0, otherwise=f"the unit tests failed:\n{ended.tail}")
+        planted = clone / "tests" / "unit" / "test_planted.py"
+        planted.write_text(_PLANTED)
+        forbidden = await run(*pytest, str(planted), directory=clone, environment=environment)
+    said = ("starts a process (subprocess.Popen)", "starts a server at", "2 failed")
+    missing = [words for words in said if words not in forbidden.output]
+    require(holds=not missing, otherwise=f"a unit test may start a process or a server:\n{forbidden.tail}")
+    return Figure(
+        text=f"{ended.output.strip().splitlines()[-1]}, {ended.seconds:.0f} s with start and collection (under "
+        f"{_LIMIT:.0f}); a test that starts a process and one that starts a server fail",
+        holds=ended.seconds < time_limit(_LIMIT, quick=quick),
+        details={"seconds": round(ended.seconds, 1)},
+    )
