@@ -25,6 +25,7 @@ check:
     {{ bin }}/mypy
     {{ bin }}/lint-imports
     {{ python }} -m bench.house
+    {{ bin }}/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/ci.yml
     {{ python }} -m tests.compat.page --check
 
 # Write docs/compatibility.md anew from what tests/compat shows of the official SDK.
@@ -43,9 +44,21 @@ dev *arguments:
 bench:
     {{ python }} -m bench.prove all
 
-# Prove one claim (core-1) or a group (core). QUICK=1 takes a small sample.
-prove claim:
-    {{ python }} -m bench.prove {{ claim }}
+# Prove claims (core-1) or groups of them (core). QUICK=1 takes a small sample.
+prove +claims:
+    {{ python }} -m bench.prove {{ claims }}
+
+# A small sample of every claim; CI runs some of them.
+samples:
+    QUICK=1 {{ python }} -m bench.prove all
+
+# The property tests with many examples.
+fuzz *arguments:
+    {{ python }} -m pytest -m hypothesis --hypothesis-profile=fuzz --timeout=3600 {{ arguments }}
+
+# Run lanes of CI (bench/ci/lanes.toml) in this environment; all of them without a name.
+lane *names:
+    PATH="{{ bin }}:$PATH" {{ python }} -m bench.ci {{ names }}
 
 # Record histories of today's workflows for tests/replay, under a new version number.
 record-histories version:

@@ -11,6 +11,8 @@ from bench.prove.cluster import Cluster
 
 from footplate.domain import events
 
+pytestmark = pytest.mark.timing
+
 
 def test_the_sdk_is_the_one_we_claim() -> None:
     assert version("anthropic") == "2.8.0"

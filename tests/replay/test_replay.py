@@ -13,6 +13,8 @@ from temporalio.workflow import NondeterminismError
 
 from footplate.engine.workflow import RUN_TURN, WAKE, SessionInput, SessionRef, SessionWorkflow, SweepWorkflow
 
+pytestmark = pytest.mark.timing
+
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("v*/*.json"))
 FIRST = Path(__file__).parent / "histories" / "v1"
 
