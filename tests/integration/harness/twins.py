@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import os
+import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -155,7 +157,13 @@ class LocalEnvironment:
         begun = time.monotonic()
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            *argv, cwd=self.path, env={"PATH": "/usr/bin:/bin"}, stdin=pipe, stdout=pipe, stderr=pipe
+            *argv,
+            cwd=self.path,
+            env={"PATH": "/usr/bin:/bin"},
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            start_new_session=True,
         )
         try:
             out, err = await asyncio.wait_for(process.communicate(stdin), timeout)
@@ -164,7 +172,7 @@ class LocalEnvironment:
         finally:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+                    os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         return CommandResult(exit_code=process.returncode, stdout=out, stderr=err, duration=time.monotonic() - begun)
 
