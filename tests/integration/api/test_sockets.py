@@ -72,7 +72,7 @@ def _connect(server: str, session_id: str, query: str = "", **options: Any) -> c
 async def _to_the_end(socket: ClientConnection) -> tuple[list[dict[str, Any]], int]:
     received = []
     with suppress(ConnectionClosed):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while True:
                 received.append(json.loads(await socket.recv()))
     assert socket.close_code is not None
@@ -243,4 +243,4 @@ async def _until(holds: Callable[[], bool]) -> None:
     async def held() -> bool:
         return holds()
 
-    assert await wait_until(held, 5)
+    assert await wait_until(held, 30)

@@ -29,7 +29,7 @@ async def test_a_turn_whose_time_is_over_keeps_what_it_has(engine: Engine) -> No
     assert "limit of 0.5 s" in str(turn.result["error"])
     assert turn.started_at is not None
     assert turn.ended_at is not None
-    assert 0.5 <= (turn.ended_at - turn.started_at).total_seconds() < 5
+    assert 0.5 <= (turn.ended_at - turn.started_at).total_seconds() < 20
     *_, message, _error, idle = await engine.cell.positions(session_id, engine.principal)
     assert message.event.type == events.AGENT_MESSAGE
     assert idle.event.body["stop_reason"] == {"type": "end_turn"}

@@ -387,7 +387,7 @@ class TestNamed:
             os.kill(environment._guardian.pid, signal.SIGKILL)
         if how in {"close", "stopped"}:
             await environment.aclose()
-        await until(lambda: mark.processes() == [], limit=2)
+        await until(lambda: mark.processes() == [])
         await asyncio.gather(command, return_exceptions=True)
 
     async def test_one_that_does_not_see_the_files(self, dockerd: Dockerd, tmp_path: Path, named: str) -> None:

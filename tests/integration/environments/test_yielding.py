@@ -40,5 +40,5 @@ async def test_gives_way_while_it_is_at_its_limit(
 
 async def test_ends_with_the_group() -> None:
     """A container's is the engine's to remove, at any time."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await yielding.give_way(Cgroup([]))

@@ -257,7 +257,7 @@ async def test_interrupt_stops_a_running_tool_and_closes_the_others(world: World
     running = asyncio.create_task(world.run(model))
     await asyncio.wait_for(world.environment.started.wait(), 5)
     world.interrupt.set()
-    assert (await asyncio.wait_for(running, 5)).status is TurnStatus.INTERRUPTED
+    assert (await asyncio.wait_for(running, 30)).status is TurnStatus.INTERRUPTED
     assert world.environment.ran == {"sleep 60": 1}
     (result,) = world.log.of("agent.tool_result")
     assert "Interrupted by the user" in texts(result)
@@ -295,7 +295,7 @@ async def test_cancelling_a_turn_ends_its_tool(world: World) -> None:
     await asyncio.wait_for(world.environment.started.wait(), 5)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, 5)
+        await asyncio.wait_for(running, 30)
     assert not world.log.of("agent.tool_result")
 
 

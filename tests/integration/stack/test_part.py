@@ -132,4 +132,4 @@ async def test_it_dies_with_a_launcher_that_is_killed(tmp_path: Path) -> None:
     async def gone() -> bool:
         return not _is_alive(pid)
 
-    assert await leftovers.wait_until(gone, 5)
+    assert await leftovers.wait_until(gone, 30)

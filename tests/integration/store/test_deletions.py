@@ -87,7 +87,7 @@ async def test_it_leaves_nothing(cell: Cell, principal: Principal, stack: Stack,
         async def shown() -> bool:
             return len(await _in_redis(redis, session.id)) >= 3
 
-        assert await wait_until(shown, 5)
+        assert await wait_until(shown, 30)
     forgetter = Forgetter(url)
     assert {"events", "archives", "answers"} <= (await _rows(cell, session.id)).keys()
 

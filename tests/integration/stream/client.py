@@ -60,7 +60,7 @@ class Client:
         self.began_at = parse(first)[0].cursor.seq if first else None
         return self
 
-    async def next(self, seconds: float = 5) -> Received:
+    async def next(self, seconds: float = 30) -> Received:
         async with asyncio.timeout(seconds):
             while not self._queue:
                 self._queue = parse(await anext(self._frames))
@@ -70,7 +70,7 @@ class Client:
             self.seqs.append(received.cursor.seq)
         return received
 
-    async def until(self, event: str, seconds: float = 5) -> list[Received]:
+    async def until(self, event: str, seconds: float = 30) -> list[Received]:
         """All frames up to the next one of that type."""
         received = []
         while True:
@@ -78,7 +78,7 @@ class Client:
             if received[-1].event == event:
                 return received
 
-    async def until_seq(self, seq: int, seconds: float = 5) -> None:
+    async def until_seq(self, seq: int, seconds: float = 30) -> None:
         while not self.seqs or self.seqs[-1] < seq:
             await self.next(seconds)
 

@@ -83,7 +83,7 @@ async def cell(hub: Hub, live: Live, log: MemoryLog) -> AsyncIterator[Cell]:
     async def started() -> bool:
         return server.started
 
-    assert await wait_until(started, 5)
+    assert await wait_until(started, 30)
     yield Cell(hub, live, log, listener.getsockname(), session_id)
     server.should_exit = True
     await serving
@@ -91,7 +91,7 @@ async def cell(hub: Hub, live: Live, log: MemoryLog) -> AsyncIterator[Cell]:
 
 async def _until(opened: ClientConnection, event: str) -> list[dict[str, Any]]:
     received: list[dict[str, Any]] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not received or received[-1]["event"] != event:
             received.append(json.loads(await opened.recv()))
     return received

@@ -38,7 +38,7 @@ async def test_an_event_committed_right_after_the_stream_is_open_is_in_it(
     client = await Client(hub, session_id).open()
     await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("at once")))
     await live.drained()
-    assert (await client.next(seconds=0.5)).id == "1"
+    assert (await client.next()).id == "1"
     await client.close()
 
 
@@ -79,7 +79,7 @@ async def test_lost_repeated_and_disordered_publishes_are_put_right(
     batches = [log.append(session_id, events.message(str(number)), events.status_running()) for number in range(6)]
     for batch in (batches[0], batches[0], batches[3], batches[1], batches[5]):
         await live.publish(ORGANISATION, session_id, batch)
-    await client.until_seq(12, seconds=0.9)
+    await client.until_seq(12)
     assert client.seqs == list(range(1, 13))
     await client.close()
 
@@ -104,7 +104,7 @@ async def test_the_stream_ends_when_the_session_is_gone_from_the_log(
     client = await Client(hub, session_id).open()
     del log.sessions[session_id]
     with pytest.raises(StopAsyncIteration):
-        await client.next(seconds=2)
+        await client.next()
 
 
 async def test_an_unknown_session_is_refused_before_anything_is_sent(hub: Hub) -> None:
@@ -124,7 +124,7 @@ async def test_another_organisation_sees_nothing_live(hub: Hub, live: Live, log:
 async def test_silence_is_told(shared_redis: RedisServer, log: MemoryLog, session_id: str) -> None:
     async with Hub(shared_redis.url, log, keepalive=0.1) as hub:
         client = await Client(hub, session_id).open()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(20):
             assert [await client.chunk() for _ in range(3)] == [b"", b"", b""]
         await client.close()
 
@@ -134,7 +134,7 @@ async def test_a_server_that_stops_ends_its_streams(shared_redis: RedisServer, l
         client = await Client(hub, session_id).open()
         hub.end()
         with pytest.raises(StopAsyncIteration):
-            await client.next(seconds=0.5)
+            await client.next()
 
 
 async def test_nothing_is_kept_of_a_session_that_nobody_watches(hub: Hub, log: MemoryLog, session_id: str) -> None:

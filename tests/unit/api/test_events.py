@@ -191,7 +191,7 @@ class Connection:
 
     async def leave(self) -> None:
         self.gone.set()
-        await asyncio.wait_for(self.task, 5)
+        await asyncio.wait_for(self.task, 30)
 
 
 async def _silence() -> AsyncIterator[bytes]:
@@ -227,7 +227,7 @@ async def test_stream_sends_frames_and_keep_alives(api: Api, path: str) -> None:
 async def test_stream_ends_when_the_tail_does(api: Api, path: str) -> None:
     api.tails.chunks = [b"event: session.deleted\nid: 9\ndata: {}\n\n"]
     connection = Connection(api, path)
-    await asyncio.wait_for(connection.task, 5)
+    await asyncio.wait_for(connection.task, 30)
     assert connection.sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
 
 
@@ -235,7 +235,7 @@ async def test_stream_ends_when_the_tail_does(api: Api, path: str) -> None:
 async def test_a_broken_stream_says_so(api: Api, path: str, failure: Exception) -> None:
     api.tails.failure = failure
     connection = Connection(api, path)
-    await asyncio.wait_for(connection.task, 5)
+    await asyncio.wait_for(connection.task, 30)
     last = connection.sent[-1]
     assert last["body"].startswith(b"event: error\ndata: {")
     assert last["more_body"] is False

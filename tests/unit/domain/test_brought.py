@@ -65,9 +65,9 @@ See @docs/style.md, and @./notes.md. Also @../shared/a\\ b.md and (not this: x@e
 
 @pytest.mark.parametrize("hostile", ["<!--" * 16_000, "```\n" * 16_000, "`" * 64_000, "@\\ " * 21_000, "@a" * 32_000])
 def test_no_text_takes_long(hostile: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     list(imports("CLAUDE.md", hostile))
-    assert time.monotonic() - began < 2
+    assert time.thread_time() - began < 2
 
 
 def test_text_of() -> None:

@@ -55,7 +55,7 @@ class Desk:
 
 
 async def _until(reached: Any) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not reached():  # noqa: ASYNC110 - of things in memory
             await asyncio.sleep(0.01)
 

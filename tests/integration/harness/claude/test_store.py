@@ -192,7 +192,7 @@ async def test_a_hand_over_is_not_outrun_by_the_next_answer(world: World, in_one
         await asyncio.sleep(0)
         stream(recorder, begin("n"), STOP)
         await asyncio.gather(finishing, recorder.mirrored(PLACE, [called("c", "n", "t2")]))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await leaving
     assert [call.id for call, _ in Transcript(world.log.entries).open_calls()] == []
     assert types(world)[-3:] == [ev.AGENT_TOOL_RESULT, ev.MODEL_REQUEST_START, ev.MODEL_REQUEST_END]
