@@ -1,11 +1,10 @@
 """CI notices what it noticed before its tests were merged and its samples cut: each of thirty defects fails it.
 
 The defects are in bench/ci/mutations.toml, each with the test or the sample of CI that has to fail. They are made one
-after the other in a fresh clone. A sample makes two of them.
+after the other in a fresh clone with an environment of its own. A sample makes two of them.
 """
 
 import os
-import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +56,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     require(holds=not astray, otherwise=f"CI does not run what should catch {astray}")
     missed = []
     async with fresh_clone() as clone:
+        await _install(clone)
         for mutation in known[:2] if quick else known:
             mutation.apply(clone)
             ended = await _check(mutation, clone)
@@ -73,12 +73,22 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
 
 
+async def _install(clone: Path) -> None:
+    """An environment in the clone: processes that tests start have to find the clone's source too."""
+    ended = await run("just", "setup", directory=clone)
+    require(holds=ended.exit_code == 0, otherwise=f"the clone's environment could not be made:\n{ended.tail}")
+
+
 async def _check(mutation: Mutation, clone: Path) -> Ended:
-    """With this checkout's environment, but the clone's source."""
-    environment = {**os.environ, "PYTHONPATH": f"{clone / 'src'}:{clone}", "FOOTPLATE_TESTS_NEED_DOCKER": "1"}
+    programs = clone / ".venv" / "bin"
+    environment = {
+        **os.environ,
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "FOOTPLATE_TESTS_NEED_DOCKER": "1",
+    }
     if mutation.caught_by.startswith("tests/"):
         arguments = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", mutation.caught_by]
     else:
         arguments = ["-m", "bench.prove", mutation.caught_by]
         environment["QUICK"] = "1"
-    return await run(sys.executable, *arguments, directory=clone, environment=environment, limit=900)
+    return await run(str(programs / "python"), *arguments, directory=clone, environment=environment, limit=900)

@@ -182,14 +182,17 @@ def _provide_dependencies(environment: Path) -> None:
 
     How long the real installation takes is measured by `just prove door-8`.
     """
-    place = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
-    shutil.copytree(
-        Path(sys.prefix) / place,
-        environment / place,
-        ignore=shutil.ignore_patterns("footplate*", "_editable*", "_footplate*"),
-        copy_function=_link_or_copy,
-        dirs_exist_ok=True,
-    )
+    packages = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
+    for place in (packages, Path("bin")):
+        there = [path.name for path in (environment / place).iterdir()]
+        shutil.copytree(
+            Path(sys.prefix) / place,
+            environment / place,
+            ignore=shutil.ignore_patterns("footplate*", "_editable*", *there),
+            copy_function=_link_or_copy,
+            symlinks=True,
+            dirs_exist_ok=True,
+        )
 
 
 def _link_or_copy(source: str, target: str) -> None:

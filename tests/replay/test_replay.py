@@ -1,14 +1,25 @@
 """Recorded histories replay on today's workflows: a session that is open survives the upgrade of its worker."""
 
+import base64
 import json
 from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 from temporalio import workflow
 from temporalio.client import WorkflowHistory
-from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
+from temporalio.worker import (
+    ContinueAsNewInput,
+    Interceptor,
+    Replayer,
+    UnsandboxedWorkflowRunner,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+    WorkflowOutboundInterceptor,
+)
 from temporalio.workflow import NondeterminismError
 
 from footplate.engine.workflow import RUN_TURN, WAKE, SessionInput, SessionRef, SessionWorkflow, SweepWorkflow
@@ -27,9 +38,9 @@ def _load(path: Path) -> WorkflowHistory:
     return WorkflowHistory.from_json(f"session/org_recorded/{path.stem}", path.read_text())
 
 
-def _replayer(*workflows: type) -> Replayer:
+def _replayer(*workflows: type, interceptors: Sequence[Interceptor] = ()) -> Replayer:
     # As the worker runs them.
-    return Replayer(workflows=workflows, workflow_runner=UnsandboxedWorkflowRunner())
+    return Replayer(workflows=workflows, workflow_runner=UnsandboxedWorkflowRunner(), interceptors=interceptors)
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=_name)
@@ -82,6 +93,66 @@ class WithATimerFirst(SessionWorkflow):
 async def test_a_changed_workflow_does_not_replay(changed: type, name: str) -> None:
     with pytest.raises(NondeterminismError):
         await _replayer(changed).replay_workflow(_load(FIRST / f"{name}.json"))
+
+
+class ContinuedRuns(Interceptor):
+    """Collects the inputs with which workflows continue as new. A replay does not compare them with the history."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Any] = []
+
+    def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:  # noqa: A002 - the library's name
+        del input
+        inputs = self.inputs
+
+        class Outbound(WorkflowOutboundInterceptor):
+            def continue_as_new(self, input: ContinueAsNewInput) -> NoReturn:  # noqa: A002 - the library's name
+                inputs.extend(input.args)
+                super().continue_as_new(input)
+
+        class Inbound(WorkflowInboundInterceptor):
+            def init(self, outbound: WorkflowOutboundInterceptor) -> None:
+                super().init(Outbound(outbound))
+
+        return Inbound
+
+
+@pytest.mark.parametrize(
+    ("more", "wakes", "woken"), [(True, 0, True), (False, 1, True), (False, 0, False)], ids=["more", "wake", "neither"]
+)
+async def test_a_wake_before_continue_as_new_reaches_the_next_run(*, more: bool, wakes: int, woken: bool) -> None:
+    """A wake may arrive during the last turn before continue-as-new, or that turn may report that there is more."""
+    history = json.loads((FIRST / "continued-as-new-first-run.json").read_text())
+    history["events"] = _with_last_turn(history["events"], more=more, wakes=wakes)
+    runs = ContinuedRuns()
+    await _replayer(SessionWorkflow, interceptors=[runs]).replay_workflow(
+        WorkflowHistory.from_json("session/org_recorded/sesn_continued", history)
+    )
+    assert [run.woken for run in runs.inputs] == [woken]
+
+
+def _with_last_turn(events: list[dict[str, Any]], *, more: bool, wakes: int) -> list[dict[str, Any]]:
+    """A history whose last turn returns `more`, and during which the session was woken so many times."""
+    completed = "activityTaskCompletedEventAttributes"
+    place = max(index for index, event in enumerate(events) if completed in event)
+    result = events[place][completed]["result"]["payloads"][0]
+    result["data"] = base64.b64encode(json.dumps(more).encode()).decode()
+    (wake,) = [event for event in events if event["eventType"] == "EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED"]
+    later = [_moved(event, events[place]["eventId"], by=wakes) for event in events[place:]]
+    inserted = [{**wake, "eventId": str(place + 1 + number)} for number in range(wakes)]
+    return [*events[:place], *inserted, *later]
+
+
+def _moved(value: Any, first: str, *, by: int) -> Any:
+    """The event with a higher id, as are the ids by which it refers to events from `first` on."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: str(int(item) + by)
+        if key.lower().endswith("eventid") and int(item) >= int(first)
+        else _moved(item, first, by=by)
+        for key, item in value.items()
+    }
 
 
 def test_the_first_version_has_every_kind_of_history() -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import errno
 import os
+import tempfile
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -39,6 +41,30 @@ def test_memory_has_both_ends_and_the_file_more_of_them(pieces: list[bytes]) -> 
     if kept.truncated:
         longer = whole if len(whole) <= 64 else whole[:32] + _left_out(len(whole) - 64) + whole[-32:]
         assert b"".join(kept.pieces()) == longer
+
+
+@pytest.mark.parametrize("spool", [True, False], ids=["with_a_file", "without_a_file"])
+@pytest.mark.parametrize("size", [10_000, MIB, 16 * MIB])
+def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch, size: int, *, spool: bool) -> None:
+    """Whatever a command prints, and in pieces of whatever size: 16 MiB here, of which 64 KiB are to be kept."""
+
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, "no space")
+
+    if not spool:
+        monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    piece = bytes(size)
+    kept = Kept(64 << 10, spooled=MIB)
+    tracemalloc.start()
+    try:
+        for _ in range(16 * MIB // size):
+            kept.add(piece)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert bool(kept.spooled) == spool
+    assert kept.size > 15 * MIB
+    assert held < MIB
 
 
 async def test_a_large_output_is_whole_in_a_file(environment: GuardedEnvironment) -> None:

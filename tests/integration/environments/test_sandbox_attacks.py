@@ -5,7 +5,7 @@ import contextlib
 import ctypes
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -41,19 +41,25 @@ def backend() -> str:
 
 @contextlib.asynccontextmanager
 async def opened(
-    sandbox_host: Found | None, root: Path, *, limits: Limits | None = None, directory: Path | None = None
+    sandbox_host: Found | None,
+    root: Path,
+    *,
+    limits: Limits | None = None,
+    directory: Path | None = None,
+    hidden: Sequence[Path] = (),
+    lease: float = 100,
 ) -> AsyncIterator[GuardedEnvironment]:
     """As a worker opens one."""
     if sandbox_host is None:
         pytest.skip("no sandbox can be made on this machine")
     context = json.dumps({"directory": str(directory)} if directory else {})
-    environments = Sandboxed(root, BACKEND, sandbox_host.host, uid=UID, may_be_named=True, limits=limits)
+    environments = Sandboxed(root, BACKEND, sandbox_host.host, uid=UID, may_be_named=True, hidden=hidden, limits=limits)
     async with ModelProxy({}) as proxy:
-        models = proxy.grant(deadline=clock() + 100)
+        models = proxy.grant(deadline=clock() + lease)
         environment = await environments.open(
             "org",
             "session",
-            deadline=clock() + 100,
+            deadline=clock() + lease,
             variables={"FOOTPLATE_CONTEXT": context},
             config=EnvironmentConfig(),
             models=models,

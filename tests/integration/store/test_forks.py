@@ -14,10 +14,13 @@ import pytest
 from footplate.domain import events
 from footplate.domain.errors import InvalidRequest, NotFound
 from footplate.domain.events import Event, Position
+from footplate.domain.json import JsonObject
+from footplate.domain.permissions import Layer
 from footplate.domain.ports import Entry
 from footplate.domain.principals import Principal
 from footplate.domain.services import EventPage, ForkPoint
 from footplate.domain.turns import WhenBusy
+from footplate.store.policies import Rules
 from footplate.store.retention_deletions import Deletions
 
 from .archiving import Rester, rester
@@ -408,6 +411,17 @@ async def test_what_it_is_like_may_be_other_than_the_parent(cell: Cell, principa
                 change=lambda parent: parent,
                 inputs=(),
             )
+
+
+async def test_a_fork_has_the_permissions_of_its_parent(cell: Cell, principal: Principal) -> None:
+    permissions: JsonObject = {"deny": ["Bash(rm *)"]}
+    parent = await cell.session(principal)
+    async with cell.units.unit(principal, None) as unit:
+        await unit.update_session(principal, parent, lambda session: replace(session, permissions=permissions))
+    fork = await cell.fork(principal, parent)
+    assert fork.permissions == permissions
+    rules = dict(await Rules(cell.database).rules(principal.organisation, fork.id))
+    assert rules[Layer.SESSION] == permissions
 
 
 async def test_its_own_turns_are_its_own(cell: Cell, principal: Principal) -> None:

@@ -1,20 +1,27 @@
 """Whatever belongs to another organisation is not found, in the words that a thing which is not there gets."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import pytest
 import pytest_asyncio
 
 from footplate.domain import ids
 from footplate.domain.errors import NotFound
+from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
+from footplate.domain.permissions import Layer
 from footplate.domain.principals import Principal
+from footplate.domain.projects import Trust
 from footplate.domain.running import Nothing
-from footplate.domain.services import EventPage, SessionFilter
+from footplate.domain.services import EventPage, ForkPoint, SessionFilter
+from footplate.domain.turns import Session
+from footplate.store.policies import Rules
 from footplate.store.units import Unit
 
-from .cell import Cell, message, somebody
+from .cell import AGENT, Cell, message, somebody
+
+RULES: JsonObject = {"deny": ["Bash(rm *)"]}
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,24 @@ class Owned:
     environment: str
     session: str
     turn: str
+    project: str
+    workspace: str
+
+
+async def _create_session(unit: Unit, who: Principal, environment: str) -> Session:
+    session, _ = await unit.create_session(
+        who, agent=AGENT, environment_id=environment, title=None, metadata={}, context={}, inputs=()
+    )
+    return session
+
+
+async def _fork_into(unit: Unit, who: Principal, environment: str) -> None:
+    """Forks a session of the caller's own into an environment that may not be the caller's."""
+    own = await unit.create_environment(who, name="own", description=None, config={}, metadata={})
+    parent = await _create_session(unit, who, own.id)
+    await unit.fork_session(
+        who, parent.id, point=ForkPoint(), environment_id=environment, change=lambda session: session, inputs=()
+    )
 
 
 Read = Callable[[Cell, Principal, Owned], Awaitable[object]]
@@ -33,6 +58,9 @@ READS: dict[str, Read] = {
     "agent version": lambda cell, who, of: cell.reads.agent(who, of.agent, 1),
     "agent versions": lambda cell, who, of: cell.reads.agent_versions(who, of.agent, limit=5, before_version=None),
     "environment": lambda cell, who, of: cell.reads.environment(who, of.environment),
+    "project": lambda cell, who, of: cell.reads.project(who, of.project),
+    "workspace": lambda cell, who, of: cell.reads.workspace(who, of.workspace),
+    "rules": lambda cell, who, of: Rules(cell.database).rules(who.organisation, of.session),
     "session": lambda cell, who, of: cell.reads.session(who, of.session),
     "events": lambda cell, who, of: cell.reads.events(who, of.session, EventPage(limit=5)),
     "turn": lambda cell, who, of: cell.reads.turn(who, of.session, of.turn),
@@ -44,6 +72,12 @@ CHANGES: dict[str, Change] = {
     "update environment": lambda unit, who, of: unit.update_environment(who, of.environment, lambda e: e),
     "archive environment": lambda unit, who, of: unit.archive_environment(who, of.environment),
     "delete environment": lambda unit, who, of: unit.delete_environment(who, of.environment),
+    "update project": lambda unit, who, of: unit.update_project(who, of.project, lambda p: p),
+    "archive project": lambda unit, who, of: unit.archive_project(who, of.project),
+    "update workspace": lambda unit, who, of: unit.update_workspace(who, of.workspace, lambda w: w),
+    "archive workspace": lambda unit, who, of: unit.archive_workspace(who, of.workspace),
+    "create session": lambda unit, who, of: _create_session(unit, who, of.environment),
+    "fork into environment": lambda unit, who, of: _fork_into(unit, who, of.environment),
     "update session": lambda unit, who, of: unit.update_session(who, of.session, lambda s: s),
     "archive session": lambda unit, who, of: unit.archive_session(who, of.session),
     "delete session": lambda unit, who, of: unit.delete_session(who, of.session),
@@ -56,9 +90,18 @@ async def owned(cell: Cell, principal: Principal) -> Owned:
     async with cell.units.unit(principal, None) as unit:
         agent = await unit.create_agent(principal, name="a", definition={}, metadata={})
         environment = await unit.create_environment(principal, name="e", description=None, config={}, metadata={})
+        project = await _create_project(unit, principal)
+        workspace = await unit.create_workspace(principal, name="w", project_ids=[project], metadata={})
     session = await cell.session(principal, "go")
     claim = await cell.claim(session, principal)
-    return Owned(agent.id, environment.id, session, claim.turn_id)
+    return Owned(agent.id, environment.id, session, claim.turn_id, project, workspace.id)
+
+
+async def _create_project(unit: Unit, who: Principal) -> str:
+    project = await unit.create_project(
+        who, name="p", path="p", url=None, branch=None, trust=Trust.NOTHING, metadata={}, permissions=RULES
+    )
+    return project.id
 
 
 @pytest.mark.parametrize("name", READS)
@@ -66,7 +109,7 @@ async def test_reads(cell: Cell, principal: Principal, owned: Owned, name: str) 
     await READS[name](cell, principal, owned)
     with pytest.raises(NotFound) as foreign:
         await READS[name](cell, somebody(), owned)
-    nowhere = Owned(*(f"{value[:-8]}00000000" for value in (owned.agent, owned.environment, owned.session, owned.turn)))
+    nowhere = Owned(*(f"{value[:-8]}00000000" for value in astuple(owned)))
     with pytest.raises(NotFound) as missing:
         await READS[name](cell, principal, nowhere)
     assert _blank(str(foreign.value), owned) == _blank(str(missing.value), nowhere)
@@ -81,6 +124,25 @@ async def test_changes(cell: Cell, principal: Principal, owned: Owned, name: str
     assert await cell.everything(owned.session) == before
     assert (await cell.reads.agent(principal, owned.agent)).archived_at is None
     assert (await cell.reads.environment(principal, owned.environment)).archived_at is None
+    assert (await cell.reads.project(principal, owned.project)).archived_at is None
+    assert (await cell.reads.workspace(principal, owned.workspace)).archived_at is None
+
+
+async def test_the_rules_of_another_organisations_project_do_not_apply(
+    cell: Cell, principal: Principal, owned: Owned
+) -> None:
+    """The API refuses such a session, so the row is changed directly."""
+    async with cell.units.unit(stranger := somebody(), None) as unit:
+        foreign = await _create_project(unit, stranger)
+    async with cell.database.connection() as connection:
+        await connection.execute(
+            "update sessions set project_ids = $2 where id = $1", owned.session, [foreign, owned.project]
+        )
+    for layers in (
+        await Rules(cell.database).rules(principal.organisation, owned.session),
+        (await cell.reads.rules_of(principal, [owned.session]))[owned.session].layers,
+    ):
+        assert [rules for layer, rules in layers if layer is Layer.PROJECT] == [RULES]
 
 
 async def test_lists_show_only_what_is_ones_own(cell: Cell, owned: Owned) -> None:
@@ -101,6 +163,6 @@ async def test_the_tail_and_the_engine_ask_for_the_organisation_too(
 
 
 def _blank(text: str, owned: Owned) -> str:
-    for value in (owned.agent, owned.environment, owned.session, owned.turn):
+    for value in astuple(owned):
         text = text.replace(value, "…")
     return text

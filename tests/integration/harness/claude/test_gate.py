@@ -2,15 +2,21 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from tests.integration.harness.claude.desk import Desk
+from tests.integration.harness.twins import Crash
 
+from footplate import failpoints
 from footplate.domain import events as ev
 from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.permissions import Outcome as Gated
 from footplate.domain.turns import TurnStatus
+from footplate.harness.claude.connection import Connection
+from footplate.harness.claude.transcript import Transcript
+from footplate.harness.leftovers import UNKNOWN
 from footplate.testing import ScriptedModel, replies, text, tool
 
 X, Y, Z = "echo x >> x", "echo y >> y", "echo z >> z"
@@ -118,6 +124,34 @@ async def test_a_new_message_denies_what_waits(desk: Desk) -> None:
     assert (await desk.try_it()).text == "Heard."
     assert not ran(desk)
     assert "new message" in results(desk)[asked.id]
+
+
+async def test_a_crash_in_an_allowed_call_leaves_it_unknown(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last attempt ends where it would start a CLI: by then, every call has a result."""
+    desk.gate.words = {"Bash": Gated.ASK}
+    desk.next_turn("Go. [[script:one]]")
+    await desk.try_it()
+    (asked,) = uses(desk)
+    confirm(desk, asked.id, "allow")
+
+    async def crash_before_commit(point: str) -> None:
+        if point == "before_result_commit":
+            raise Crash
+
+    async def crash_instead(*_: object, **__: object) -> NoReturn:
+        raise Crash
+
+    monkeypatch.setattr(failpoints, "hit", crash_before_commit)
+    with pytest.raises(Crash):
+        await desk.try_it()
+    assert (ran(desk), results(desk)) == ({"x": 1}, {})
+    monkeypatch.undo()
+    monkeypatch.setattr(Connection, "open", crash_instead)
+    with pytest.raises(Crash):
+        await desk.try_it()
+    assert ran(desk) == {"x": 1}
+    assert results(desk) == {asked.id: UNKNOWN}
+    assert not Transcript(desk.log.entries).open_calls()
 
 
 async def test_rules_that_changed_meanwhile_deny_what_a_person_allowed(desk: Desk) -> None:
