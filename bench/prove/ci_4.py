@@ -26,7 +26,7 @@ def test_server() -> None:
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    pytest = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    pytest = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider")
     async with fresh_clone() as clone:
         environment = {**os.environ, "PYTHONPATH": f"{clone / 'src'}:{clone}"}
         ended = await run(*pytest, "tests/unit", directory=clone, environment=environment)
