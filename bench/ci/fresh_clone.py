@@ -50,7 +50,7 @@ async def run_ci(*lanes: str, limit: float) -> Ended:
 async def run(
     *argv: str, directory: Path = ROOT, environment: Mapping[str, str] | None = None, limit: float = 600
 ) -> Ended:
-    """Run a program in a process group of its own, which ends with it."""
+    """Run a program in a process group of its own, which is killed at the time limit."""
     started = time.monotonic()
     process = await asyncio.create_subprocess_exec(
         *argv,
@@ -96,7 +96,7 @@ async def busy_loops(number: int) -> AsyncIterator[None]:
 
 
 def _environment() -> dict[str, str]:
-    """Without the programs of this checkout's environment, but with uv if that is where it is."""
+    """This process's, with the checkout's own programs last on PATH, and only if uv is one of them."""
     passed = {name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)}
     own = Path(sys.executable).parent
     path = [part for part in passed["PATH"].split(os.pathsep) if Path(part) != own]

@@ -11,7 +11,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -25,6 +27,8 @@ PYTEST_OPTIONS: Final = "FOOTPLATE_CI_PYTEST"
 PR_SET_CHILD_SUBREAPER: Final = 36
 _LEFTOVERS_END_WITHIN: Final = 15.0
 _POLL_INTERVAL: Final = 0.05
+_LONGEST: Final = 60 * 60.0
+"""Seconds after which a lane that hangs is stopped, and fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,12 @@ def run_lane(lane: Lane, results: Path) -> LaneResult:
     usage, started = _Usage(), time.monotonic()
     options = f"--junitxml={results / f'{lane.name}.xml'} {os.environ.get(PYTEST_OPTIONS, '')}"
     process = subprocess.Popen(lane.command, cwd=ROOT, env={**os.environ, "PYTEST_ADDOPTS": options})
+    stopping = threading.Timer(_LONGEST, process.kill)
+    stopping.daemon = True
+    stopping.start()
     while process.pid not in usage.exit_codes:
         usage.reap()
+    stopping.cancel()
     wall = time.monotonic() - started
     leftovers = _end_leftovers(usage)
     result = LaneResult(lane.name, usage.exit_codes[process.pid], wall, usage.cpu_seconds, leftovers)
@@ -79,20 +87,17 @@ def _end_leftovers(usage: _Usage) -> tuple[str, ...]:
     while time.monotonic() < deadline and psutil.Process().children():
         if not usage.reap(os.WNOHANG):
             time.sleep(_POLL_INTERVAL)
-    found = psutil.Process().children(recursive=True)
-    leftovers = tuple(_command_line(process) for process in found)
-    for process in found:
-        process.send_signal(signal.SIGKILL)
-    while usage.reap():
-        pass
-    return leftovers
-
-
-def _command_line(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())[:200]
-    except psutil.NoSuchProcess:
-        return "(ended)"
+    leftovers: dict[int, str] = {}
+    deadline = time.monotonic() + _LEFTOVERS_END_WITHIN
+    while time.monotonic() < deadline and (found := psutil.Process().children(recursive=True)):
+        for process in found:
+            with suppress(psutil.NoSuchProcess):  # it has just ended
+                leftovers.setdefault(process.pid, " ".join(process.cmdline())[:200])
+                process.kill()
+        while usage.reap(os.WNOHANG):
+            pass
+        time.sleep(_POLL_INTERVAL)
+    return tuple(leftovers.values())
 
 
 if __name__ == "__main__":

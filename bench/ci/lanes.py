@@ -1,5 +1,6 @@
 """Reads the lanes of CI from lanes.toml: what each one runs, and how much CPU time it may use."""
 
+import os
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -9,8 +10,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LANES: Final = Path(__file__).with_name("lanes.toml")
-TOLERANCE: Final = 1.3
-"""A lane fails when it uses more than this many times its budget."""
+TOLERANCE: Final = float(os.environ.get("FOOTPLATE_CI_TOLERANCE", "1.3"))
+"""A lane fails when it uses more than this many times its budget, which was measured on the machine that CI runs on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Lane:
 def load_lanes(path: Path = LANES) -> Mapping[str, Lane]:
     """Every lane by its name, in the order of the file."""
     tables = tomllib.loads(path.read_text())
-    return {
-        name: Lane(name, shlex.split(table["command"]), float(table["cpu_seconds"])) for name, table in tables.items()
-    }
+    return {name: _lane(name, **table) for name, table in tables.items()}
+
+
+def _lane(name: str, *, command: str, cpu_seconds: float) -> Lane:
+    return Lane(name, shlex.split(command), cpu_seconds)

@@ -1,6 +1,7 @@
 """CI ends within 20 minutes on two cores, three times in a row, and within 45 beside two busy loops.
 
-Every run is `.ci/run` in a fresh clone of the last commit. A sample runs the lane of the unit tests alone, once.
+Every run is `.ci/run` in a fresh clone of the last commit. A sample runs the lane `unit` alone, once by itself and once
+beside the loops.
 """
 
 from typing import Final

@@ -12,7 +12,7 @@ from footplate.store import migrate
 _TEMPLATE: Final = "footplate_template"
 _DRAFT: Final = "footplate_template_draft"
 _one_at_a_time: Final = asyncio.Lock()
-"""PostgreSQL refuses to copy a template that is being copied."""
+"""So that the template is made once."""
 
 
 def dsn(stack: Stack, name: str) -> str:

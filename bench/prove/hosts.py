@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from bench.prove.cluster import Cluster
+from bench.prove.figure import require
 from footplate.cli.children import WORKER_READY
 from footplate.stack import Program
+from footplate.stack.leftovers import wait_until
 
+_REMOVED_WITHIN: Final = 60.0
 _PATIENCE: Final = 180.0
 """Seconds for a start: other hosts' turns may keep the machine busy."""
 
@@ -49,6 +52,11 @@ async def lose_host(cluster: Cluster, name: str, program: Program) -> None:
 
 
 async def remove_disk(cluster: Cluster, name: str) -> None:
-    """All of it, although what watched over the killed worker may be removing files there at the same time."""
-    while (data := data_of(cluster, name)).exists():
+    """Delete the host's data directory. Tries again, because the killed worker's guardian may be deleting files too."""
+    data = data_of(cluster, name)
+
+    async def removed() -> bool:
         await asyncio.to_thread(shutil.rmtree, data, ignore_errors=True)
+        return not await asyncio.to_thread(data.exists)
+
+    require(holds=await wait_until(removed, _REMOVED_WITHIN), otherwise=f"the disk of host {name} cannot be removed")

@@ -61,10 +61,11 @@ class Stores:
         )
 
     async def aclose(self) -> None:
+        await self._set_autovacuum("on")
         await self._database.close()
 
     async def begin(self) -> None:
-        """PostgreSQL's own cleaning waits until `end`: what it writes depends on when it runs, not on the product."""
+        """Turns autovacuum off until `end`: what it writes depends on when it runs, not on the product."""
         await self._set_autovacuum("off")
         await self._database.execute("checkpoint")
         self._before = await self._sizes()

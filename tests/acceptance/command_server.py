@@ -138,8 +138,12 @@ def _run(request: Mapping[str, object], out: int, err: int) -> None:
     code = 1
     try:
         main()
+        code = 0
     except SystemExit as ending:
-        code = ending.code if isinstance(ending.code, int) else 1
+        if isinstance(ending.code, str):
+            print(ending.code, file=sys.stderr)  # noqa: T201
+        else:
+            code = ending.code or 0
     except BaseException:  # noqa: BLE001 - as the interpreter does it
         traceback.print_exc()
     finally:

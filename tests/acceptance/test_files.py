@@ -19,10 +19,10 @@ from footplate.stack import Stack
 from footplate.stack.leftovers import wait_until
 from footplate.testing import Step, replies, reply, text, tool
 
-pytestmark = pytest.mark.timing
+pytestmark = [pytest.mark.timing, pytest.mark.timeout(900)]
 
 NAMES = {"native": "bash", "claude": "Bash"}
-FAST = {"FOOTPLATE_LEASE": "4", "FOOTPLATE_HEARTBEAT_TIMEOUT": "6"}
+FAST = {"FOOTPLATE_LEASE": "8", "FOOTPLATE_HEARTBEAT_TIMEOUT": "12"}
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +191,8 @@ async def after_the_loss(stack: Stack, projects: Path) -> AsyncIterator[dict[str
             lost[f"{harness} scratch"] = InTheMiddle(cluster, client, harness, None)
             lost[f"{harness} between"] = BetweenTurns(cluster, client, harness)
         first, second = host(cluster, "a", "sandbox"), host(cluster, "b", "sandbox")
+        exits.push_async_callback(first.kill)
+        exits.push_async_callback(second.kill)
         await first.start()
         await asyncio.gather(*(session.begin(exits) for session in lost.values()))
         # Last, because the model's slow answer must not end before.
@@ -198,10 +200,8 @@ async def after_the_loss(stack: Stack, projects: Path) -> AsyncIterator[dict[str
         await lost["native answering"].begin(exits)
         await lose_host(cluster, "a", first)
         await second.start()
-        try:
-            await asyncio.gather(*(session.finish() for session in lost.values()))
-        finally:
-            await second.stop()
+        await asyncio.gather(*(session.finish() for session in lost.values()))
+        await second.stop()
         yield {name: session.results for name, session in lost.items()}
 
 

@@ -1,7 +1,7 @@
 """The code blocks of a Markdown page, and a scratch checkout in which they are run in order, as a reader would.
 
 ```bash and ```python are run; what a bash block exports, and the directory it ends in, hold for the blocks after it.
-```bash background is started and left running until the page ends; the next block waits until it has printed the
+```bash background is started and left running until the last page ends; the next block waits until it has printed the
 text named after `until=`, with underscores for spaces. Any other language (text, json, …) is shown and not run.
 
 Pages share what several of them begin with, word for word: the virtual environment, and the `footplate dev` in the
@@ -75,24 +75,25 @@ class Shared:
 
     def environment(self, page: Sequence[Snippet]) -> dict[str, str]:
         """The same variables for pages that start the same programs in the background: they find each other's."""
-        started = "".join(snippet.code for snippet in page if snippet.is_background)
+        started = "".join(snippet.code for snippet in page if snippet.is_background) or page[0].page
         if started not in self._environments:
             home = self._scratch / f"home-{len(self._environments)}"
             self._environments[started] = {**_environment(home), "FOOTPLATE_PORT": str(free_port())}
         return self._environments[started]
 
     def runs(self, snippet: Snippet) -> bool:
-        return snippet.code in self._running
+        process = self._running.get(snippet.code)
+        return process is not None and process.poll() is None
 
     def keep(self, snippet: Snippet, process: subprocess.Popen[bytes]) -> None:
         """Let it run until the last page has ended."""
         self._running[snippet.code] = process
 
     def close(self) -> None:
-        for process in reversed(self._running.values()):
-            process.send_signal(signal.SIGINT)
         for process in self._running.values():
-            assert process.wait(60) in {0, -signal.SIGINT}, f"{process.args!r} did not end well"
+            process.send_signal(signal.SIGINT)
+        codes = [_wait(process) for process in self._running.values()]
+        assert set(codes) <= {0, -signal.SIGINT}, f"{[*self._running]} ended with {codes}"
 
 
 class Reader:
@@ -163,6 +164,14 @@ class Reader:
         return ["bash", "-c", f"set -euo pipefail\n{before}{snippet.code}{after}"]
 
 
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait(60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
 def _info(info: str) -> tuple[str, Sequence[str]]:
     language, *options = info.split()
     return language, options
@@ -178,7 +187,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def _provide_dependencies(environment: Path) -> None:
-    """Put what this environment has, but for Footplate itself, where pip would put it after a long download.
+    """Link this environment's packages, except Footplate itself, into the page's, so that pip downloads nothing.
 
     How long the real installation takes is measured by `just prove door-8`.
     """

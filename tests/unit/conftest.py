@@ -18,11 +18,9 @@ def _forbid(event: str, arguments: tuple[object, ...]) -> None:
     if not _running:
         return
     if event in _PROCESSES:
-        raise RuntimeError(f"{_running[0]} starts a process ({event}). Such tests belong into tests/integration.")
-    if event == "socket.bind" and isinstance(arguments[1], tuple):
-        raise RuntimeError(
-            f"{_running[0]} starts a server at {arguments[1]}. Such tests belong into tests/integration."
-        )
+        pytest.fail(f"{_running[0]} starts a process ({event}). Move it to tests/integration.")
+    if event == "socket.bind":
+        pytest.fail(f"{_running[0]} starts a server at {arguments[1]}. Move it to tests/integration.")
 
 
 sys.addaudithook(_forbid)

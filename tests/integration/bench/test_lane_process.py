@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 from bench.ci.lanes import ROOT
 
 _RUN = """
@@ -13,29 +14,30 @@ from pathlib import Path
 from bench.ci.lane_process import run_lane
 from bench.ci.lanes import Lane
 import bench.ci.lane_process as module
-module._LEFTOVERS_END_WITHIN = 1.0
-run_lane(Lane("x", sys.argv[2:], 1), Path(sys.argv[1]))
+module._LEFTOVERS_END_WITHIN = float(sys.argv[2])
+run_lane(Lane("x", sys.argv[3:], 1), Path(sys.argv[1]))
 """
 _BUSY = "import os, time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass"
 _ORPHAN = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {_BUSY!r}], start_new_session=True)"
 
 
-def _lane(tmp_path: Path, *command: str) -> dict[str, object]:
-    subprocess.run([sys.executable, "-c", _RUN, str(tmp_path), *command], cwd=ROOT, check=True, timeout=60)
+def _lane(tmp_path: Path, *command: str, patience: float) -> dict[str, object]:
+    run = [sys.executable, "-c", _RUN, str(tmp_path), str(patience), *command]
+    subprocess.run(run, cwd=ROOT, check=True, timeout=120)
     found = json.loads((tmp_path / "x.json").read_text())
     assert isinstance(found, dict)
     return found
 
 
 def test_orphans_are_counted(tmp_path: Path) -> None:
-    waits = f"{_ORPHAN}.wait()"
-    found = _lane(tmp_path, sys.executable, "-c", waits)
+    found = _lane(tmp_path, sys.executable, "-c", _ORPHAN, patience=60)
     assert found["exit_code"] == 0
     assert found["leftovers"] == []
     assert 1 <= float(str(found["cpu_seconds"])) < 5
 
 
 def test_what_outlives_the_command_is_named_and_ended(tmp_path: Path) -> None:
-    found = _lane(tmp_path, "sh", "-c", "setsid sleep 4321 & exit 3")
+    started = tmp_path / "pid"
+    found = _lane(tmp_path, "sh", "-c", f"setsid sleep 4321 & echo $! > {started}; exit 3", patience=1)
     assert (found["exit_code"], found["leftovers"]) == (3, ["sleep 4321"])
-    assert subprocess.run(["pgrep", "-f", "^sleep 4321"], check=False, capture_output=True).returncode == 1
+    assert not psutil.pid_exists(int(started.read_text()))

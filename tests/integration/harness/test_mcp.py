@@ -143,7 +143,7 @@ async def test_a_server_that_dies_in_a_call_leaves_its_outcome_unknown(
 
 async def test_an_interrupt_ends_a_call(world: World, notes: McpProcess) -> None:
     with_server(world, notes.url)
-    model, _ = model_of(world, lambda number: [note("once", 30)] if number == 0 else ["Well."])
+    model, _ = model_of(world, lambda number: [note("once", 200)] if number == 0 else ["Well."])
     running = asyncio.create_task(run(world, model))
     async with asyncio.timeout(10):
         while not notes.noted():  # noqa: ASYNC110 - as above

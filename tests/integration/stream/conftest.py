@@ -49,6 +49,13 @@ async def live(shared_redis: RedisServer) -> AsyncIterator[Live]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
+async def live_hub(shared_redis: RedisServer, log: MemoryLog) -> AsyncIterator[Hub]:
+    """One that never compares itself with the log: what it has came by Redis."""
+    async with Hub(shared_redis.url, log, heads_interval=600) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
 async def hub(shared_redis: RedisServer, log: MemoryLog) -> AsyncIterator[Hub]:
     async with Hub(shared_redis.url, log) as running:
         yield running

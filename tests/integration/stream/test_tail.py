@@ -32,10 +32,10 @@ async def test_without_a_cursor_the_stream_starts_now(hub: Hub, live: Live, log:
 
 
 async def test_an_event_committed_right_after_the_stream_is_open_is_in_it(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+    live_hub: Hub, live: Live, log: MemoryLog, session_id: str
 ) -> None:
     """The reader has not begun when the first event is published: the quickstart's own race."""
-    client = await Client(hub, session_id).open()
+    client = await Client(live_hub, session_id).open()
     await live.publish(ORGANISATION, session_id, log.append(session_id, events.message("at once")))
     await live.drained()
     assert (await client.next()).id == "1"
@@ -73,9 +73,9 @@ async def test_the_second_position_of_an_input_is_delivered_too(
 
 
 async def test_lost_repeated_and_disordered_publishes_are_put_right(
-    hub: Hub, live: Live, log: MemoryLog, session_id: str
+    live_hub: Hub, live: Live, log: MemoryLog, session_id: str
 ) -> None:
-    client = await Client(hub, session_id).open()
+    client = await Client(live_hub, session_id).open()
     batches = [log.append(session_id, events.message(str(number)), events.status_running()) for number in range(6)]
     for batch in (batches[0], batches[0], batches[3], batches[1], batches[5]):
         await live.publish(ORGANISATION, session_id, batch)

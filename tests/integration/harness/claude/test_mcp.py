@@ -33,7 +33,7 @@ SCRIPTS = {
         [tool("mcp__notes__large", {"characters": 100_000}), tool("mcp__notes__gone", {})],
         [text("All of them.")],
     ),
-    "slow": replies([tool(NOTE, {"line": "slow", "seconds": 30})], [text("After it.")]),
+    "slow": replies([tool(NOTE, {"line": "slow", "seconds": 200})], [text("After it.")]),
     "peek": replies([tool("Bash", {"command": "env; cat /proc/net/tcp"})], [text("Seen.")]),
 }
 

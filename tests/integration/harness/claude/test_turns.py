@@ -31,7 +31,7 @@ SCRIPTS = {
     "look": replies([thinking("Hm."), text("Looking."), tool("Bash", {"command": "echo hi"})], [text("Done.")]),
     "short": replies([text("Short.")]),
     "talk": replies([text("one two three four five six seven eight", chunks=8, delay=0.3)]),
-    "wait": replies([tool("Bash", {"command": "echo x >> ran; sleep 30"})], [text("After it.")]),
+    "wait": replies([tool("Bash", {"command": "echo x >> ran; sleep 200"})], [text("After it.")]),
     "slow": replies([tool("Bash", {"command": "sleep 0.5"})], [text("Heard.")]),
     "busy": replies(reply(text("At last."), first_attempts=[[overloaded()]])),
     "refused": replies([unauthorized()]),
