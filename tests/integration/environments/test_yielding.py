@@ -24,7 +24,7 @@ async def test_gives_way_while_it_is_at_its_limit(
     open_environment: Open, until: Until, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(yielding, "_FOR", 0.6)
-    environment = open_environment(cpus=0.5)
+    environment = open_environment(cpus=0.1)
     assert isinstance(environment, EnclosedEnvironment)
     await environment.run(["true"])
     group = environment._group()
@@ -32,10 +32,10 @@ async def test_gives_way_while_it_is_at_its_limit(
         pytest.skip("no control groups can be made on this machine")
     full = weight(group)
     busy = asyncio.create_task(environment.run(["sh", "-c", BUSY], timeout=600))
-    await until(lambda: weight(group) < full / 5)
+    await until(lambda: weight(group) < full / 5, limit=60)
     busy.cancel()
     await asyncio.gather(busy, return_exceptions=True)
-    await until(lambda: weight(group) == full)
+    await until(lambda: weight(group) == full, limit=60)
 
 
 async def test_ends_with_the_group() -> None:
