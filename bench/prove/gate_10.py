@@ -33,13 +33,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         for harness in HARNESSES
         if not of_harness.get(harness)
     ]
-    told = f"{len(claims)} claims, each with cases of `native` and `claude`"
+    cases = f"{len(claims)} claims, each with cases of `native` and `claude`"
     if lacking:
-        told = f"{len(lacking)} faults, the first: {lacking[0]}"
+        cases = f"{len(lacking)} faults, the first: {lacking[0]}"
     ran = ", ".join(f"{number} of `{harness}`" for harness, number in tests.items())
     shown = f"tests of the gate: {ran}, all passed and none skipped" if ran else "the tests run in CI's lanes"
     details: dict[str, Json] = {"tests": {**tests}, "cases": {key: dict(each) for key, each in counts.items()}}
-    return Figure(text=f"{shown}; {told}", holds=not lacking, details=details)
+    return Figure(text=f"{shown}; {cases}", holds=not lacking, details=details)
 
 
 def _counts(key: str) -> dict[str, Any]:

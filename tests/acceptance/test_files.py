@@ -123,7 +123,7 @@ class InTheMiddle(Lost):
 
 
 class BetweenTurns(Lost):
-    """It was sent files and has used no tool yet: a session that is told of a file has it."""
+    """It received files and has used no tool yet: an uploaded file is stored with the message that names it."""
 
     async def begin(self, stack: AsyncExitStack) -> None:
         del stack
