@@ -31,6 +31,6 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 async def _green(*lanes: str) -> Ended:
     ended = await run_ci(*lanes, limit=90 * 60)
-    print(ended.tail, flush=True)
+    print(ended.tail if ended.exit_code == 0 else ended.output, flush=True)
     require(holds=ended.exit_code == 0, otherwise=f"CI failed after {ended.seconds:.0f} s")
     return ended

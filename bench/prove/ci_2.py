@@ -35,7 +35,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             ended = await run(sys.executable, "-m", "bench.ci", *lanes, environment=environment, limit=90 * 60)
             failed = _FAILED.findall(ended.output)
             if ended.exit_code != 0:
-                print(ended.tail, flush=True)
+                print(ended.output, flush=True)
                 failed = failed or ["a lane"]
             passed += sum(map(int, _PASSED.findall(ended.output)))
             failures.update(failed)
