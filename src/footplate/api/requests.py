@@ -4,6 +4,7 @@ Read by hand and not by the framework: the body's bytes are needed for de-duplic
 faster, and unknown fields can be refused or ignored as the operator chose.
 """
 
+import asyncio
 import hashlib
 import json
 import re
@@ -26,6 +27,8 @@ from footplate.domain.services import Attempt
 IDEMPOTENCY_KEY: Final = "idempotency-key"
 RETRY_COUNT: Final = "x-stainless-retry-count"
 MAX_DEPTH: Final = 100
+_LARGE: Final = 16 * 1024
+"""Bytes. Larger bodies are read in a thread, so that other requests are served meanwhile."""
 _MAX_KEY: Final = 255
 _TOLERATED: Final = frozenset({"beta"})
 """Some SDKs put `?beta=true` behind every path."""
@@ -40,6 +43,8 @@ P = TypeVar("P", bound=Parameters)
 async def read_body(request: Request, model: type[B]) -> tuple[B, bytes]:
     """The validated body, and its bytes."""
     raw = await read_bytes(request, services_of(request).max_body)
+    if len(raw) > _LARGE:
+        return await asyncio.to_thread(understood, request, model, raw), raw
     return understood(request, model, raw), raw
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from footplate.domain.permissions import Decision, Outcome, stricter
+from footplate.gate.effort import TooMuchWork
 from footplate.gate.judging import Judging, canonical
 from footplate.gate.places import Place, target
 from footplate.gate.policy import Policy
@@ -21,6 +22,10 @@ from footplate.gate.touching import Files
 _MOST_DIRECTORIES: Final = 8
 _NOTHING: Final = Decision(Outcome.ASK, "There is no command in it.")
 _TOO_DEEP: Final = Decision(Outcome.ASK, "It is nested too deeply.")
+TOO_MUCH_WORK: Final = Decision(
+    Outcome.DENY,
+    "So much is named in it, and there are so many rules, that judging it would take too long. Do it in smaller steps.",
+)
 _GIT_ELSEWHERE: Final = Concern("git runs in a directory that it changed to, and obeys its configuration", seen=True)
 
 
@@ -50,6 +55,8 @@ def decide(policy: Policy, command: str, place: Place, *, directory: str | None 
         decision = _strictest(_decisions(_read(policy, command, place, directory or place.root)))
     except RecursionError:  # pragma: no cover - depth is bounded everywhere; this is the last net
         decision = _TOO_DEEP
+    except TooMuchWork:
+        decision = TOO_MUCH_WORK
     return _by_bare_rules(policy, decision)
 
 
@@ -59,6 +66,8 @@ def judge(policy: Policy, command: str, place: Place, *, directory: str | None =
         parts = tuple(_parts(_read(policy, command, place, directory or place.root)))
     except RecursionError:  # pragma: no cover - depth is bounded everywhere; this is the last net
         parts = (Part("unclear", command[:200], _TOO_DEEP),)
+    except TooMuchWork:
+        parts = (Part("unclear", command[:200], TOO_MUCH_WORK),)
     if not parts:
         parts = (Part("unclear", command[:200], _NOTHING),)
     return Verdict(_by_bare_rules(policy, _strictest(part.decision for part in parts)), parts)
@@ -89,7 +98,7 @@ class _Reading(NamedTuple):
 
 
 def _read(policy: Policy, command: str, place: Place, directory: str) -> _Reading:
-    read = script.read(command)
+    read, place = script.read(command), place.with_new_effort()
     reaches = [reach(simple) for simple in read.commands]
     values = tuple([each.value for each in read.assignments if each.value.known])
     files = Files(policy, place, _directories(reaches, place, directory), values)

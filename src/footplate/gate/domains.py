@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from footplate.domain.linear_regex import LinearRegex
+
+_MAX_CHARACTERS: Final = 253
+_MAX_STARS: Final = 5
 _LABEL: Final = re.compile(r"[a-z0-9_*-]+")
 _HOST: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _URL: Final = re.compile(r"[\x21-\x5b\x5d-\x7e]+")
@@ -13,22 +17,26 @@ _URL: Final = re.compile(r"[\x21-\x5b\x5d-\x7e]+")
 
 @dataclass(frozen=True, slots=True)
 class DomainPattern:
-    regex: "re.Pattern[str]"
+    regex: LinearRegex
 
     @classmethod
     def of(cls, name: str) -> "DomainPattern":
         """A leading `*.` is any depth, a `*` alone any host; elsewhere it stays between two dots."""
         name = name.lower().rstrip(".")
         if name == "*":
-            return cls(re.compile(r".+"))
+            return cls(LinearRegex(r".+"))
         head, rest = (r"(?:[^.]+\.)+", name[2:]) if name.startswith("*.") else ("", name)
-        return cls(re.compile(head + "[^.]*".join(re.escape(piece) for piece in rest.split("*"))))
+        return cls(LinearRegex(head + "[^.]*".join(re.escape(piece) for piece in rest.split("*"))))
 
     @staticmethod
     def fault(name: str) -> tuple[int, str] | None:
         """What is wrong with it, and where."""
         if not name:
             return 0, "the name of a host is missing"
+        if len(name) > _MAX_CHARACTERS:
+            return _MAX_CHARACTERS, f"the name of a host has at most {_MAX_CHARACTERS} characters"
+        if name.count("*") > _MAX_STARS:
+            return 0, f"the name of a host has at most {_MAX_STARS} stars"
         at = 0
         for label in name.lower().rstrip(".").split("."):
             if not label:
@@ -39,7 +47,7 @@ class DomainPattern:
         return None
 
     def matches(self, host: str) -> bool:
-        return self.regex.fullmatch(host) is not None
+        return self.regex.fullmatch(host)
 
 
 def host_of(url: str) -> str | None:

@@ -30,6 +30,8 @@ from footplate.gate.rules import BASH, parse_rule
 FRESH: Final = 1.0
 """Seconds for which rules that were read are good."""
 _MOST_ROUNDS: Final = 8
+_LARGE: Final = 10_000
+"""Characters of rules. More of them are read in a thread, so that other turns go on meanwhile."""
 NO_RULES: Final = "There are no rules: the environment is the boundary."
 _NOWHERE: Final = "It cannot be told in which directory the command would run."
 
@@ -119,9 +121,13 @@ class TurnGate:
             if layers != self._layers:
                 self._layers, self._read = layers, {}
             self._read_at = now
-        if agent not in self._read:
-            self._read[agent] = in_force(self._layers, self._config, agent)
-        return self._read[agent]
+        read, layers = self._read, self._layers
+        if agent not in read:
+            if sum(len(str(permissions)) for _, permissions in layers) > _LARGE:
+                read[agent] = await asyncio.to_thread(in_force, layers, self._config, agent)
+            else:
+                read[agent] = in_force(layers, self._config, agent)
+        return read[agent]
 
     async def _judged(self, policy: Policy, tool: str, given: JsonObject, directory: str | None) -> Decision:
         """Links are followed where the call would run. Which paths matter is known once they were asked for."""

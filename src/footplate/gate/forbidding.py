@@ -73,14 +73,15 @@ def _options_match(pattern: TextPattern, text: str) -> bool:
     """`rm -rf *` also means `rm -r -f x` and `rm x -fr`: options have no order."""
     if len(pattern.pieces) != 2 or pattern.pieces[1] or " -" not in pattern.head:  # noqa: PLR2004
         return False
-    wanted, said = _taken(pattern.head.split()), _taken(text.split(" "))
+    wanted, said = _taken(pattern.head.strip()), _taken(text)
     return said[0][: len(wanted[0])] == wanted[0] and wanted[1] <= said[1]
 
 
-def _taken(words: Sequence[str]) -> tuple[list[str], set[str]]:
+@lru_cache(maxsize=256)
+def _taken(text: str) -> tuple[list[str], set[str]]:
     """Words that are no options, and the options one by one."""
     plain_words, options = [], set()
-    for word in words:
+    for word in text.split(" "):
         word = _LONG.get(word, word)  # noqa: PLW2901
         if word.startswith("--"):
             options.add(word.partition("=")[0])

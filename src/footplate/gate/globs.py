@@ -3,16 +3,26 @@
 from functools import lru_cache
 from typing import Final
 
+from footplate.gate.effort import PER_CELL, Effort
+
+_SIGNS: Final = frozenset("*?[")
 _MOST: Final = 64
 """Components, and characters of one: beyond it the answer is yes."""
 
 
-def may_meet(glob: str, other: str) -> bool:
+def may_meet(glob: str, other: str, effort: Effort) -> bool:
     """A glob of the shell, which finds no hidden files by `*`, and a pattern. Both relative to the same directory."""
-    left, right = tuple(glob.strip("/").split("/")), tuple(other.strip("/").split("/"))
-    if len(left) > _MOST or len(right) > _MOST:
+    left, right = glob.strip("/").split("/"), other.strip("/").split("/")
+    same = 0
+    while same < min(len(left), len(right)) - 1 and left[same] == right[same] and not _SIGNS & {*left[same]}:
+        same += 1
+    one, two = tuple(left[same:]), tuple(right[same:])
+    if one[0] != two[0] and not _SIGNS & {*one[0], *two[0]}:
+        return False
+    effort.spend(PER_CELL * sum(map(len, one)) * sum(map(len, two)))
+    if len(one) > _MOST or len(two) > _MOST:
         return True
-    return _paths(left, right)
+    return _paths(one, two)
 
 
 @lru_cache(maxsize=4096)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from footplate.domain.hooks import HookEvent
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.linear_regex import MAX_CHARACTERS, LinearRegex, UnsupportedPattern
 from footplate.domain.permissions import Layer
 from footplate.gate.errors import InvalidRule
 
@@ -21,6 +22,10 @@ LONGEST: Final = 600.0
 GROUP: Final = "footplate.hooks"
 """The entry point group of Python hooks."""
 _SHOWN: Final = 80
+_MAX_BYTES: Final = 16 * 1024
+"""Of a compiled matcher: every call is held against all of them."""
+_MAX_NAME: Final = 200
+"""Characters of a name that a matcher is held against."""
 _NAMES: Final = re.compile(r"[A-Za-z0-9_|, ]*[A-Za-z0-9_][A-Za-z0-9_|, ]*")
 _MATCHED: Final = frozenset(HookEvent) - {HookEvent.PROMPT, HookEvent.STOP}
 """Those of whose hooks the matcher counts: it is held against a tool, a subagent or a reason."""
@@ -41,7 +46,7 @@ MAY_NAME_HOSTS: Final = frozenset({Layer.ORGANISATION, Layer.PROJECT})
 class Hook:
     event: HookEvent
     layer: Layer
-    matcher: re.Pattern[str]
+    matcher: LinearRegex
     kind: HookKind
     what: str
     """The command, the URL or the name."""
@@ -50,7 +55,7 @@ class Hook:
     """Of a Python hook."""
 
     def concerns(self, about: str) -> bool:
-        return self.event not in _MATCHED or self.matcher.search(about) is not None
+        return self.event not in _MATCHED or self.matcher.search(about[:_MAX_NAME])
 
     @property
     def name(self) -> str:
@@ -84,7 +89,7 @@ def _group(event: HookEvent, layer: Layer, group: Json) -> list[Hook]:
     return [_hook(event, layer, matcher_of(str(group.get("matcher") or "")), hook) for hook in hooks]
 
 
-def _hook(event: HookEvent, layer: Layer, matcher: re.Pattern[str], hook: Json) -> Hook:
+def _hook(event: HookEvent, layer: Layer, matcher: LinearRegex, hook: Json) -> Hook:
     kind = next((each for each in HookKind if isinstance(hook, dict) and hook.get("type") == each), None)
     what = hook.get(WHAT[kind]) if isinstance(hook, dict) and kind is not None else None
     if not isinstance(hook, dict) or kind is None or not isinstance(what, str):
@@ -103,15 +108,20 @@ def _hook(event: HookEvent, layer: Layer, matcher: re.Pattern[str], hook: Json) 
     )
 
 
-def matcher_of(text: str) -> re.Pattern[str]:
+def matcher_of(text: str) -> LinearRegex:
     """As Claude Code reads it: nothing and `*` are all, names alone are these names, and the rest is an expression that
     may be found anywhere in a name. Raises `InvalidRule`.
     """
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidRule(f"{text[:_SHOWN]}…", MAX_CHARACTERS, f"a matcher has at most {MAX_CHARACTERS} characters")
     if text in {"", "*"}:
-        return re.compile("")
+        return LinearRegex("")
     if _NAMES.fullmatch(text):
-        return re.compile(rf"\A(?:{'|'.join(name.strip() for name in re.split('[|,]', text))})\Z")
+        return LinearRegex(rf"\A(?:{'|'.join(name.strip() for name in re.split('[|,]', text))})\z")
     try:
-        return re.compile(text)
-    except re.error as error:
-        raise InvalidRule(text, error.pos or 0, f"this is no regular expression: {error.msg}") from None
+        return LinearRegex(text, _MAX_BYTES)
+    except UnsupportedPattern as error:
+        raise InvalidRule(
+            text, 1, f"this is no regular expression that can be used: {error}",
+            help_text="Matchers run on RE2: without backreferences, lookahead and lookbehind.",
+        ) from None  # fmt: skip

@@ -63,6 +63,7 @@ class Judging:
         if not rules:
             return ()
         words, source = canonical(simple.words), simple.source
+        self.files.place.effort.compare(len(rules), words + source)
         return [rule for rule in rules if rule[1].matches(words) or (source != "" and rule[1].matches(source))]
 
     def _forbidden(self, found: Reach, suspected: Sequence[Suspect], touched: Sequence[_Touched]) -> Decision | None:
@@ -78,7 +79,10 @@ class Judging:
         return None
 
     def _suspects(self, forms: Sequence[Argv], directories: Sequence[str]) -> list[Suspect]:
-        return [each for form in forms for each in suspects(self.policy, form, self.files.place, directories)]
+        found = [each for form in forms for each in suspects(self.policy, form, self.files.place, directories)]
+        for each in found:
+            self.files.place.effort.compare(self.policy.count_commands(each.name), each.text)
+        return found
 
     def _doubt(self, found: Reach, suspected: Sequence[Suspect], touched: Sequence[_Touched]) -> Decision | None:
         """A rule that forbids may be meant."""

@@ -5,7 +5,7 @@ rule means the one at the top, and of a deny or ask rule a directory of that nam
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -13,10 +13,15 @@ from typing import Final
 from pathspec.patterns.gitignore.base import GitIgnorePatternError
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
+from footplate.domain.linear_regex import LinearRegex, UnsupportedPattern
 from footplate.domain.permissions import Outcome
+from footplate.gate.effort import PER_SEARCH
 from footplate.gate.globs import may_meet
 from footplate.gate.places import Place, Target, under
 
+MAX_WILDCARDS: Final = 40
+"""Of one pattern."""
+_WILDCARDS: Final = "*?["
 _ONE_DIRECTORY: Final = re.compile(r"[^/*?\[]+/\*\*")
 PROTECTED: Final = (
     ".git", ".claude", ".vscode", ".idea", ".husky", ".devcontainer", ".ssh", ".mcp.json", ".claude.json", ".gitconfig",
@@ -29,7 +34,8 @@ PROTECTED: Final = (
 _PROTECTED: Final = frozenset(PROTECTED)
 _GROUP: Final = "(?P<ps_d>"
 """Patterns have a group of one name in each, which only one of several may have."""
-_NEVER: Final = r"(?!)"
+_JOINED_BYTES: Final = 16 * 1024 * 1024
+"""What RE2 may need for the patterns of a group, looked for at once."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,11 @@ class PathPattern:
         return ""
 
     @cached_property
+    def wildcards(self) -> int:
+        """How much searching takes grows with them."""
+        return sum(map(self.text.count, _WILDCARDS))
+
+    @cached_property
     def _relative(self) -> str:
         """The pattern below its anchor."""
         text = self.text[len(self.anchor) :]
@@ -57,20 +68,20 @@ class PathPattern:
         return text
 
     @cached_property
-    def _regex(self) -> "re.Pattern[str] | None":
+    def _regex(self) -> LinearRegex | None:
         regex = GitIgnoreSpecPattern(self._relative).regex
-        return re.compile(str(regex.pattern), re.DOTALL) if regex is not None else None
+        return None if regex is None else LinearRegex(str(regex.pattern).replace(_GROUP, "(?:"))
 
     @property
-    def expression(self) -> str:
+    def expression(self) -> str | None:
         """What `covers` looks for below its base, to be joined with others."""
-        return self._regex.pattern.replace(_GROUP, "(?:") if self._regex is not None else _NEVER
+        return None if self._regex is None else self._regex.pattern
 
     @property
     def usable(self) -> bool:
         try:
             return self._regex is not None
-        except (GitIgnorePatternError, re.error):
+        except (GitIgnorePatternError, UnsupportedPattern, re.error):
             return False
 
     def covers(self, path: str, place: Place) -> bool:
@@ -79,9 +90,10 @@ class PathPattern:
         below = _below(path, self.base(place))
         if regex is None or below is None:
             return False
+        place.effort.spend(PER_SEARCH + self.wildcards * len(below))
         if regex.search(below):
             return True
-        return self.outcome is not Outcome.ALLOW and regex.search(f"{below}/") is not None
+        return self.outcome is not Outcome.ALLOW and regex.search(f"{below}/")
 
     def forbids(self, target: Target, place: Place) -> bool:
         """For deny and ask: by either of its names."""
@@ -101,7 +113,7 @@ class PathPattern:
         pattern = self._relative
         anchored = "/" in pattern.rstrip("/")
         whole = f"{base}/{pattern.lstrip('/')}" if anchored else f"{base}/**/{pattern}"
-        return may_meet(glob, whole) or may_meet(glob, f"{whole}/**")
+        return may_meet(glob, whole, place.effort) or may_meet(glob, f"{whole}/**", place.effort)
 
     def names(self, component: str) -> bool:
         return component in self.text.split("/")
@@ -120,20 +132,31 @@ class Forbidden:
         for pattern in patterns:
             by_anchor.setdefault(pattern.anchor, []).append(pattern)
         self._groups: Final = [
-            (group[0], re.compile("|".join(f"(?:{each.expression})" for each in group), re.DOTALL))
-            for group in by_anchor.values()
+            (group[0], _join(group), sum(each.wildcards for each in group)) for group in by_anchor.values()
         ]
 
     def may_have(self, target: Target, place: Place) -> bool:
         """Whether one of the patterns forbids it."""
         paths = (target.path,) if target.real in {None, target.path} else (target.path, str(target.real))
-        for one, regex in self._groups:
+        for one, regexes, wildcards in self._groups:
             base = one.base(place)
             for path in paths:
                 below = _below(path, base)
-                if below is not None and (regex.search(below) or regex.search(f"{below}/")):
+                if below is None:
+                    continue
+                place.effort.spend(PER_SEARCH * len(regexes) + wildcards * len(below))
+                if any(regex.search(below) or regex.search(f"{below}/") for regex in regexes):
                     return True
         return False
+
+
+def _join(patterns: Sequence[PathPattern]) -> Sequence[LinearRegex]:
+    """As one expression, or as several where one would be too large."""
+    expressions = [each.expression for each in patterns if each.expression is not None]
+    try:
+        return [LinearRegex("|".join(f"(?:{each})" for each in expressions), _JOINED_BYTES)] if expressions else []
+    except UnsupportedPattern:
+        return [LinearRegex(each) for each in expressions]
 
 
 def _below(path: str, base: str) -> str | None:

@@ -1,8 +1,10 @@
 """Where a call works: its working tree, its directory, its home, and how links are followed. Paths are POSIX text."""
 
 import posixpath
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol
+
+from footplate.gate.effort import Effort
 
 _OF_WHO_LOOKS: Final = ("/proc", "/dev/fd")
 """What these are depends on who looks."""
@@ -28,6 +30,11 @@ class Place:
     directories: tuple[str, ...] = ()
     """Further directories that belong to the workspace, absolute."""
     links: Links = field(default_factory=NoLinks)
+    effort: Effort = field(default_factory=Effort, compare=False, repr=False)
+    """What is left for judging one call."""
+
+    def with_new_effort(self) -> "Place":
+        return replace(self, effort=Effort())
 
     def holds(self, path: str) -> bool:
         """Whether an absolute, normal path is in the workspace."""

@@ -70,6 +70,10 @@ class Policy:
         yield from named.get(program, ())
         yield from open_ended
 
+    def count_commands(self, program: str) -> int:
+        """Rules for commands that may speak of this program."""
+        return sum(len(named.get(program, ())) + len(open_ended) for named, open_ended in self._commands.values())
+
     def path(self, tool: str, outcome: Outcome, target: Target, place: Place) -> Placed | None:
         """A rule of this outcome that covers a file."""
         for placed, pattern in self.paths(tool, outcome):

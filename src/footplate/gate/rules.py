@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from footplate.domain.permissions import Outcome
 from footplate.gate.domains import DomainPattern
 from footplate.gate.errors import InvalidRule
-from footplate.gate.paths import PathPattern
+from footplate.gate.paths import MAX_WILDCARDS, PathPattern
 from footplate.gate.patterns import TextPattern
 
 LONGEST: Final = 2_000
@@ -151,6 +151,11 @@ def _path(tool: str, inside: str, at: int, text: str, outcome: Outcome) -> PathP
             text, at, "exceptions with ! are not supported", help_text="Name what is forbidden more narrowly instead."
         )
     pattern = PathPattern(inside, outcome)
+    if pattern.wildcards > MAX_WILDCARDS:
+        raise InvalidRule(
+            text, at, f"it has {pattern.wildcards} of *, ? and [; a path has at most {MAX_WILDCARDS}",
+            help_text="Write several rules, or name a directory: src/** is all below it.",
+        )  # fmt: skip
     if not pattern.usable:
         raise InvalidRule(text, at, f"{inside!r} is no gitignore pattern")
     return pattern

@@ -7,15 +7,18 @@ rule says, with the advice to look elsewhere. Which files there are is known whe
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from footplate.domain.json import Json
 from footplate.domain.permissions import TOOL_NAMES, Decision, Outcome
+from footplate.gate.effort import Effort, TooMuchWork
 from footplate.gate.places import Place, Target, target
 from footplate.gate.policy import Policy
 from footplate.gate.rules import READ
 
+_MAX_STEPS: Final = 1_000_000_000
+"""A search is judged beside other work, file by file."""
 _GLOB: Final = "Glob"
 _SEARCHES: Final = (_GLOB, "Grep")
 _OPEN: Final = re.compile(r"[*?\[\]{}!\\]")
@@ -47,7 +50,18 @@ def search_of(
 def judge(policy: Policy, search: Search, names: Iterable[str], place: Place) -> Decision | None:
     """`names`: the files below. None: none of them is one that a rule forbids to read."""
     below = search.below
+    place = replace(place, effort=Effort(_MAX_STEPS))
     shown = [name for name in names if name.endswith(search.suffix)]
+    try:
+        return _judge_names(policy, below, shown, place)
+    except TooMuchWork:
+        return Decision(
+            Outcome.DENY,
+            "There are so many files and rules that judging it would take too long: search more narrowly.",
+        )
+
+
+def _judge_names(policy: Policy, below: Target, shown: Iterable[str], place: Place) -> Decision | None:
     for outcome in _FORBIDDING:
         for name in shown:
             path = posixpath.join(below.path, name)

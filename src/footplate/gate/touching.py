@@ -4,10 +4,10 @@ import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 from footplate.domain.permissions import Outcome
+from footplate.gate.effort import PER_SEARCH
 from footplate.gate.globs import names_may_meet
 from footplate.gate.paths import PROTECTED, protected
 from footplate.gate.places import Place, Target, normal, target
@@ -64,10 +64,11 @@ class Files:
             text = text[: found.start()] if found else text
             rest = word.text[len(text) :]
             if ".." in rest.split("/") or any(
-                _DOTS.match(part) and fnmatchcase("..", part) for part in word.text.split("/")
+                _DOTS.match(part) and names_may_meet(part, "..") for part in word.text.split("/")
             ):
                 return None  # shells differ on whether `.?` means the directory above
             text = text.rpartition("/")[0] or ("/" if text.startswith("/") else ".")
+        self.place.effort.spend(PER_SEARCH * len(self.directories or ("/",)))
         if self.directories is None:
             return [target(self.place, "/", text)] if text.startswith("/") else None
         return [target(self.place, directory, text) for directory in self.directories]

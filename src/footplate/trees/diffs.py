@@ -18,8 +18,7 @@ _COMPARE: Final = ("diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "-
 _PATCH: Final = ("-p", "--binary", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
 _LINK: Final = b":120000 "
 _HEADER: Final = b"diff --git "
-_UNREADABLE: Final = re.compile(rb"^diff --git a/(.* /.*) b/\1$", re.MULTILINE)
-"""A directory whose name ends with a space: `git apply` takes such a line for one without names."""
+_HEADER_LINE: Final = re.compile(rb"^diff --git a/.* /.*$", re.MULTILINE)
 _STATUS: Final[dict[bytes, ChangeStatus]] = {
     b"A": "added",
     b"M": "modified",
@@ -83,13 +82,30 @@ async def readable(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         rest, end, lines = data.partition(b"\n") if within else (b"", b"", data)
         within = within and not end
         whole, newline, held = lines.rpartition(b"\n")
-        ready = rest + end + _UNREADABLE.sub(rb'diff --git "a/\1" "b/\1"', whole) + newline
+        ready = rest + end + _make_readable(whole) + newline
         if held and not (held.startswith(_HEADER) or _HEADER.startswith(held)):
             within, ready, held = True, ready + held, b""
         if ready:
             yield ready
     if held:
         yield held
+
+
+def _make_readable(lines: bytes) -> bytes:
+    return _HEADER_LINE.sub(lambda found: _quote_names(found[0]), lines)
+
+
+def _quote_names(line: bytes) -> bytes:
+    """A directory whose name ends with a space: `git apply` takes such a line for one without names.
+
+    Where nothing was renamed, the line is `a/NAME b/NAME`, so its middle says where the name ends.
+    """
+    names = line[len(_HEADER) :]
+    middle = len(names) // 2
+    name = names[2:middle]
+    if names != b"a/" + name + b" b/" + name or b" /" not in name:
+        return line
+    return _HEADER + b'"a/' + name + b'" "b/' + name + b'"'
 
 
 def parse(listed: bytes) -> list[FileChange]:

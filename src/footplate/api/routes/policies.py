@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
+from weakref import WeakValueDictionary
 
 from fastapi import Request
 from starlette.responses import Response
@@ -21,6 +23,7 @@ from footplate.api.wire import gate_answers, permissions, replays
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.permissions import PolicyUpdate, SettingsImport
 from footplate.api.wire.replays import ReplayRequest
+from footplate.domain.json import JsonObject
 from footplate.domain.permissions import Layer, check_writer
 from footplate.domain.replays import SessionRules, StoredCall
 from footplate.domain.services import Unit
@@ -29,6 +32,10 @@ from footplate.gate.settings import import_settings
 
 router = router_of("/v1/policies", "policies")
 _CALLS: Final = "calls"
+_REPLAY_SECONDS: Final = 2.0
+"""Processor time for one page."""
+_replays: Final[WeakValueDictionary[str, asyncio.Lock]] = WeakValueDictionary()
+"""By organisation."""
 
 
 @router.get("", response_model=gate_answers.OrganisationPolicy)
@@ -55,13 +62,17 @@ async def update_policy(request: Request, principal: Asking) -> Response:
 async def import_permissions(request: Request, principal: Asking) -> Response:  # noqa: ARG001 - who asks has a key
     """Nothing is stored: the answer says which rules the file has, and which of it is left out, and why."""
     body, _ = await read_body(request, SettingsImport)
-    found = import_settings(json.dumps(body.settings), Layer.ORGANISATION)
-    return reply(permissions.imported(found, body.settings))
+    found = await asyncio.to_thread(import_settings, json.dumps(body.settings), Layer.ORGANISATION)
+    return reply(await asyncio.to_thread(permissions.imported, found, body.settings))
 
 
 @router.post("/replay", response_model=gate_answers.PolicyReplay, openapi_extra=takes(body=ReplayRequest))
 async def replay_policy(request: Request, principal: Asking) -> Response:
-    """Newest calls first, a page at a time: each answer has the sums of its own page."""
+    """Newest calls first, a page at a time: each answer has the sums of its own page.
+
+    A page ends early when its calls took two seconds of processor time; `next_page` leads on. An organisation has one
+    replay at a time.
+    """
     body, _ = await read_body(request, ReplayRequest)
     cursor = cursors.read_row(_CALLS, body.page, "desc")
     reads = services_of(request).reads
@@ -71,25 +82,34 @@ async def replay_policy(request: Request, principal: Asking) -> Response:
         await reads.project(principal, body.project_id)
     after = cursor.place if cursor else None
     rows = await reads.calls(principal, body.where, limit=body.limit + 1, after=after)
-    kept, around = cursors.cut(_CALLS, rows, _place, limit=body.limit, order="desc", cursor=cursor)
-    rules = await reads.rules_of(principal, sorted({call.session_id for call in kept}))
-    replay = Replay(Layer[body.layer.upper()], permissions.stored(body.permissions))
-    judged = await asyncio.to_thread(_judged, replay, principal.organisation, kept, rules)
+    calls = rows[: body.limit]
+    rules = await reads.rules_of(principal, sorted({call.session_id for call in calls}))
+    async with _replays.setdefault(principal.organisation, asyncio.Lock()):
+        proposed = permissions.stored(body.permissions)
+        judged = await asyncio.to_thread(
+            _judge, Layer[body.layer.upper()], proposed, principal.organisation, calls, rules
+        )
+    _, around = cursors.cut(_CALLS, rows, _place, limit=len(judged) or body.limit, order="desc", cursor=cursor)
     return reply(replays.answer(judged, next_page=around.next_page))
 
 
-def _judged(
-    replay: Replay, organisation: str, calls: Sequence[StoredCall], rules: Mapping[str, SessionRules]
+def _judge(
+    layer: Layer,
+    proposed: JsonObject,
+    organisation: str,
+    calls: Sequence[StoredCall],
+    rules: Mapping[str, SessionRules],
 ) -> list[tuple[StoredCall, Replayed | None]]:
-    return [
-        (
-            call,
-            replay.judge(organisation, call, rules[call.session_id])
-            if call.input is not None and call.session_id in rules
-            else None,
-        )
-        for call in calls
-    ]
+    """As many of the calls as there is time for."""
+    ends = time.thread_time() + _REPLAY_SECONDS
+    replay = Replay(layer, proposed)
+    judged: list[tuple[StoredCall, Replayed | None]] = []
+    for call in calls:
+        is_known = call.input is not None and call.session_id in rules
+        judged.append((call, replay.judge(organisation, call, rules[call.session_id]) if is_known else None))
+        if time.thread_time() > ends:
+            break
+    return judged
 
 
 def _place(call: StoredCall) -> tuple[datetime, str]:

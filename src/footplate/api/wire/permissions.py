@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from footplate.api.wire.base import Body, Text, timestamp
 from footplate.api.wire.hooks import Hooks, imported_hooks, of_one_session
@@ -17,6 +17,8 @@ from footplate.gate.rules import parse_rule
 from footplate.gate.settings import Imported
 
 MAX_RULES: Final = 1000
+MAX_CHARACTERS: Final = 100_000
+"""Of the rules of one layer."""
 
 
 def _readable(text: str, *, outcome: Outcome) -> str:
@@ -35,8 +37,19 @@ def _rule(outcome: Outcome) -> AfterValidator:
     return AfterValidator(partial(_readable, outcome=outcome))
 
 
+def _bounded(permissions: object) -> object:
+    """Checked before any rule is read."""
+    lists = [permissions.get(outcome) for outcome in Outcome] if isinstance(permissions, dict) else []
+    texts = [text for each in lists if isinstance(each, list) for text in each if isinstance(text, str)]
+    if sum(map(len, texts)) > MAX_CHARACTERS:
+        raise ValueError(f"the rules of one layer have at most {MAX_CHARACTERS:,} characters")
+    return permissions
+
+
 class Permissions(Body):
     """Rules of one layer. `deny` comes before `ask`, and `ask` before `allow`, whichever layer wrote them."""
+
+    _is_bounded = model_validator(mode="before")(_bounded)
 
     deny: Annotated[list[Annotated[str, _rule(Outcome.DENY)]], Field(max_length=MAX_RULES, default_factory=list)]
     ask: Annotated[list[Annotated[str, _rule(Outcome.ASK)]], Field(max_length=MAX_RULES, default_factory=list)]

@@ -1,6 +1,6 @@
 """Doublestar patterns, matched in time that grows no faster than pattern and path. Pure.
 
-The pattern comes from a model and the path from an agent: a regular expression of the whole would stop the worker.
+The pattern comes from a model and the path from an agent: Python's own expressions could stop the worker.
 """
 
 import re
@@ -8,16 +8,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from footplate.domain.linear_regex import LinearRegex, UnsupportedPattern
 from footplate.harness.native.failure import ToolFailure
 
 MOST_ALTERNATIVES: Final = 256
 _TOKEN: Final = re.compile(r"(\*\*|\*|/)|(\?)|\[([!^]?)(\]?[^\]]*)\]|\\(.)|(.)", re.DOTALL)
 _BRACES: Final = re.compile(r"(?:[^\\{]|\\.|\{(?![^{}]*\}))*?\{([^{}]*)\}", re.DOTALL)
 _CROSSING: Final = "**"
-_NOTHING: Final = re.compile(r"(?!)")
+_MAX_CHARACTERS: Final = 2000
+_MAX_BYTES: Final = 1024 * 1024
 
 _Token = tuple[str, ...]
-_Component = re.Pattern[str] | None
+_Component = LinearRegex | None
 """None: any number of directories."""
 
 
@@ -32,6 +34,8 @@ class Glob:
 
 def compile_pattern(pattern: str) -> Glob:
     r"""`**/` crosses directories, `*` and `?` stay in one, `[…]` and `{a,b}` as in a shell, `\` quotes."""
+    if len(pattern) > _MAX_CHARACTERS:
+        raise ToolFailure(f"A pattern has at most {_MAX_CHARACTERS} characters.")
     found: list[Sequence[_Component]] = []
     for plain in _without_braces(pattern.removeprefix("./")):
         for components in _split(_TOKEN.findall(plain)):
@@ -46,12 +50,13 @@ def _matches(components: Sequence[_Component], parts: Sequence[str]) -> bool:
     at, part = 0, 0
     crossing, taken = -1, 0
     while part < len(parts):
-        component = components[at] if at < len(components) else _NOTHING
-        if component is None:
+        is_over = at == len(components)
+        component = None if is_over else components[at]
+        if component is None and not is_over:
             crossing, taken, at = at, part, at + 1
             if at == len(components):  # at the end it stands for something, if only for one file
                 return True
-        elif component.fullmatch(parts[part]):
+        elif component is not None and component.fullmatch(parts[part]):
             at, part = at + 1, part + 1
         elif crossing >= 0:
             taken += 1
@@ -104,11 +109,8 @@ def _one(one: str, negation: str, inside: str, quoted: str, plain: str) -> str:
     return "." if one else re.escape(quoted or plain)
 
 
-def _expression(component: Sequence[str]) -> re.Pattern[str]:
-    """What follows a star is looked for once, from the left, and never given up again: all signs are of one length."""
-    pieces = "".join(f"\0{sign}" if sign == "*" else sign for sign in component).split("\0*")
-    head, *rest = pieces
-    if not rest:
-        return re.compile(head, re.DOTALL)
-    middle = "".join(f"(?>.*?{piece})" for piece in rest[:-1] if piece)
-    return re.compile(f"{head}{middle}.*{rest[-1]}", re.DOTALL)
+def _expression(component: Sequence[str]) -> LinearRegex:
+    try:
+        return LinearRegex("".join(".*" if sign == "*" else sign for sign in component), _MAX_BYTES)
+    except UnsupportedPattern as error:
+        raise ToolFailure(f"This is no pattern that can be searched for: {error}.") from None

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from footplate.domain.linear_regex import LinearRegex
 from footplate.gate.shell.deeds import Deeds, Write
 from footplate.gate.shell.options import split
 from footplate.gate.shell.programs import table
@@ -23,7 +24,7 @@ _SED_COMMAND: Final = (
     + r"|[aic]\\?[ ]?[^\n;{}\\]*)"
 )
 _SED_ONE: Final = rf"\s*(?:{_SED_ADDRESS}(?:\s*,\s*[+~]?{_SED_ADDRESS})?)?\s*!?\s*{_SED_COMMAND}\s*"
-_SED: Final = re.compile(rf"{_SED_ONE}(?:[;\n]{_SED_ONE})*;?\s*")
+_SED: Final = LinearRegex(rf"{_SED_ONE}(?:[;\n]{_SED_ONE})*;?\s*", 1024 * 1024)
 """The part of sed's language that neither reads nor writes files nor runs anything."""
 _SED_IN_PLACE: Final = re.compile(r"(-[Enrsuz]*i)(.+)", re.DOTALL)
 _AWK_BAD: Final = re.compile(r"system|getline|\||@|print.*>|close|fflush|ARGV|ARGC|ENVIRON|PROCINFO|SYMTAB", re.DOTALL)

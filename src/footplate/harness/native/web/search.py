@@ -20,8 +20,10 @@ from footplate.harness.native.failure import ToolFailure
 from footplate.harness.native.web.download import Download, Downloads
 
 MAX_RESULTS: Final = 10
-_TAG: Final = re.compile(r"</?[a-zA-Z][^>]*>")
+_TAG: Final = re.compile(r"</?[a-zA-Z][^<>]*>")
 _SNIPPET: Final = 1_000
+_READ: Final = 10_000
+"""Characters of a result that are looked at."""
 
 log = structlog.get_logger(__name__)
 
@@ -89,7 +91,7 @@ def _refusal(provider: SearchProvider, status: int) -> str:
 
 def _plain(text: object) -> str:
     """Providers mark the words that were found."""
-    return " ".join(html.unescape(_TAG.sub("", str(text or ""))).split())[:_SNIPPET]
+    return " ".join(html.unescape(_TAG.sub("", str(text or "")[:_READ])).split())[:_SNIPPET]
 
 
 def _listing(results: Sequence[Result]) -> str:
