@@ -5,7 +5,9 @@ cannot be read is no rule that allows anything: every call is denied until someb
 """
 
 import asyncio
+import hashlib
 import time
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -32,6 +34,9 @@ FRESH: Final = 1.0
 _MOST_ROUNDS: Final = 8
 _LARGE: Final = 10_000
 """Characters of rules. More of them are read in a thread, so that other turns go on meanwhile."""
+_MANY: Final = 200
+"""Rules. With more of them calls are judged in a thread."""
+_KNOWN: Final = 32
 NO_RULES: Final = "There are no rules: the environment is the boundary."
 _NOWHERE: Final = "It cannot be told in which directory the command would run."
 
@@ -39,11 +44,12 @@ _NOWHERE: Final = "It cannot be told in which directory the command would run."
 class Gates:
     def __init__(self, rules: RuleStore, records: HookRecords | None = None, access: HookAccess | None = None) -> None:
         self._rules = rules
+        self._known = _KnownRules()
         self._asker = Asker(access or HookAccess(), records or NoRecords())
 
     def gate(self, claim: Claim, environment: Environment) -> Gate:
         scene = Scene(claim.organisation, claim.session_id, claim.turn_id, environment, claim.context)
-        return TurnGate(self._rules, scene, claim.config, self._asker)
+        return TurnGate(self._rules, scene, claim.config, self._asker, self._known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +68,11 @@ class InForce:
 
 
 class TurnGate:
-    def __init__(self, rules: RuleStore, scene: Scene, config: ResolvedConfig, asker: Asker) -> None:
+    def __init__(
+        self, rules: RuleStore, scene: Scene, config: ResolvedConfig, asker: Asker, known: "_KnownRules | None" = None
+    ) -> None:
         self._rules = rules
+        self._known = known or _KnownRules()
         self._scene = scene
         self._config = config
         self._environment = scene.environment
@@ -123,10 +132,7 @@ class TurnGate:
             self._read_at = now
         read, layers = self._read, self._layers
         if agent not in read:
-            if sum(len(str(permissions)) for _, permissions in layers) > _LARGE:
-                read[agent] = await asyncio.to_thread(in_force, layers, self._config, agent)
-            else:
-                read[agent] = in_force(layers, self._config, agent)
+            read[agent] = await self._known.read(layers, self._config, agent)
         return read[agent]
 
     async def _judged(self, policy: Policy, tool: str, given: JsonObject, directory: str | None) -> Decision:
@@ -139,13 +145,13 @@ class TurnGate:
                 lost = decide(policy, tool, given, Place(root=environment.root, home=environment.home, links=links))
                 return lost if lost.outcome is Outcome.DENY else Decision(Outcome.ASK, _NOWHERE)
         place = Place(root=environment.root, home=environment.home, links=links)
-        decision = decide(policy, tool, given, place, directory=directory)
+        decision = await _decide(policy, tool, given, place, directory)
         for _ in range(_MOST_ROUNDS):
             if not links.unknown:
                 break
             paths = sorted(links.unknown)
             links.learn(dict(zip(paths, await environment.real(paths), strict=True)))
-            decision = decide(policy, tool, given, place, directory=directory)
+            decision = await _decide(policy, tool, given, place, directory)
         if decision.outcome is Outcome.ALLOW:
             return await self._shown(policy, tool, given, place, directory) or decision
         return decision
@@ -168,6 +174,44 @@ class TurnGate:
         return await asyncio.to_thread(searching.judge, policy, known, [file.path for file in files], place)
 
 
+async def _decide(policy: Policy, tool: str, given: JsonObject, place: Place, directory: str | None) -> Decision:
+    if len(policy.rules) <= _MANY:
+        return decide(policy, tool, given, place, directory=directory)
+    return await asyncio.to_thread(decide, policy, tool, given, place, directory=directory)
+
+
+class _KnownRules:
+    """Rules that were read lately, by what is written: turns that follow one another have the same."""
+
+    def __init__(self) -> None:
+        self._read: OrderedDict[str, InForce] = OrderedDict()
+
+    async def read(
+        self, layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None
+    ) -> InForce:
+        """Raises `InvalidRule`."""
+        own = [(each.permissions, each.policies) for each in _agents(config, agent)]
+        text = repr((layers, own))
+        key = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        if key not in self._read:
+            if len(text) > _LARGE:
+                found = await asyncio.to_thread(_prepared, layers, config, agent)
+            else:
+                found = in_force(layers, config, agent)
+            self._read[key] = found
+            while len(self._read) > _KNOWN:
+                self._read.popitem(last=False)
+        self._read.move_to_end(key)
+        return self._read[key]
+
+
+def _prepared(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None) -> InForce:
+    """With all that is made of rules at their first use."""
+    found = in_force(layers, config, agent)
+    _ = found.policy.forbidden_files
+    return found
+
+
 class _Links:
     """What is known of where paths lead. An unknown one leads nowhere that a rule could allow."""
 
@@ -185,12 +229,13 @@ class _Links:
         self.unknown -= found.keys()
 
 
+def _agents(config: ResolvedConfig, agent: str | None) -> list[ResolvedConfig | Subagent]:
+    return [config, *(subagent for subagent in config.subagents if subagent.name == agent)]
+
+
 def in_force(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None) -> InForce:
     """A subagent has no more leave than the agent that asks it: its own rules are added to all others."""
-    own: list[ResolvedConfig | Subagent] = [
-        config,
-        *(subagent for subagent in config.subagents if subagent.name == agent),
-    ]
+    own = _agents(config, agent)
     all_layers = [*layers, *((Layer.AGENT, each.permissions) for each in own)]
     rules = [
         Placed(layer, parse_rule(text, outcome))

@@ -6,7 +6,7 @@ MAX_STEPS: Final = 5_000_000
 """For one call. A step takes about 10 ns."""
 PER_SEARCH: Final = 250
 """Of one regular expression, beside what each character takes."""
-PER_COMPARISON: Final = 30
+PER_COMPARISON: Final = 200
 """Of one rule for commands with one command."""
 PER_CELL: Final = 10
 """Of two globs: one character of each."""

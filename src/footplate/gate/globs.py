@@ -1,11 +1,13 @@
 """Could one path match both of two patterns? Asked when a command names files by a glob and a rule forbids some."""
 
+import re
 from functools import lru_cache
 from typing import Final
 
 from footplate.gate.effort import PER_CELL, Effort
 
 _SIGNS: Final = frozenset("*?[")
+_SIGN: Final = re.compile(r"[*?\[]")
 _MOST: Final = 64
 """Components, and characters of one: beyond it the answer is yes."""
 
@@ -17,12 +19,20 @@ def may_meet(glob: str, other: str, effort: Effort) -> bool:
     while same < min(len(left), len(right)) - 1 and left[same] == right[same] and not _SIGNS & {*left[same]}:
         same += 1
     one, two = tuple(left[same:]), tuple(right[same:])
-    if one[0] != two[0] and not _SIGNS & {*one[0], *two[0]}:
+    if not _begin_alike(one[0], two[0]):
         return False
     effort.spend(PER_CELL * sum(map(len, one)) * sum(map(len, two)))
     if len(one) > _MOST or len(two) > _MOST:
         return True
     return _paths(one, two)
+
+
+def _begin_alike(one: str, other: str) -> bool:
+    """What is spelt before the first sign; a name without signs is spelt as a whole."""
+    spelt, also = (_SIGN.split(name, 1)[0] for name in (one, other))
+    if spelt == one and also == other:
+        return one == other
+    return spelt.startswith(also) or also.startswith(spelt)
 
 
 @lru_cache(maxsize=4096)

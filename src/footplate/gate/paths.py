@@ -34,8 +34,12 @@ PROTECTED: Final = (
 _PROTECTED: Final = frozenset(PROTECTED)
 _GROUP: Final = "(?P<ps_d>"
 """Patterns have a group of one name in each, which only one of several may have."""
-_JOINED_BYTES: Final = 16 * 1024 * 1024
-"""What RE2 may need for the patterns of a group, looked for at once."""
+_BYTES_AT_LEAST: Final = 32 * 1024
+_BYTES_PER_CHARACTER: Final = 128
+"""What RE2 may need for a pattern."""
+_JOINED_BYTES: Final = 2 * 1024 * 1024
+_JOINED_CHARACTERS: Final = 4000
+"""Of patterns that are looked for at once: more of them would take long to compile."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,11 @@ class PathPattern:
 
     @cached_property
     def _regex(self) -> LinearRegex | None:
-        regex = GitIgnoreSpecPattern(self._relative).regex
-        return None if regex is None else LinearRegex(str(regex.pattern).replace(_GROUP, "(?:"))
+        regex, _ = GitIgnoreSpecPattern.pattern_to_regex(self._relative)
+        if regex is None:
+            return None
+        expression = str(regex).replace(_GROUP, "(?:")
+        return LinearRegex(expression, _BYTES_AT_LEAST + _BYTES_PER_CHARACTER * len(expression))
 
     @property
     def expression(self) -> str | None:
@@ -152,11 +159,17 @@ class Forbidden:
 
 def _join(patterns: Sequence[PathPattern]) -> Sequence[LinearRegex]:
     """As one expression, or as several where one would be too large."""
-    expressions = [each.expression for each in patterns if each.expression is not None]
-    try:
-        return [LinearRegex("|".join(f"(?:{each})" for each in expressions), _JOINED_BYTES)] if expressions else []
-    except UnsupportedPattern:
-        return [LinearRegex(each) for each in expressions]
+    groups: list[list[str]] = []
+    size = _JOINED_CHARACTERS
+    for each in patterns:
+        if each.expression is None:
+            continue
+        if size + len(each.expression) > _JOINED_CHARACTERS:
+            groups.append([])
+            size = 0
+        groups[-1].append(f"(?:{each.expression})")
+        size += len(each.expression)
+    return [LinearRegex("|".join(group), _JOINED_BYTES) for group in groups]
 
 
 def _below(path: str, base: str) -> str | None:
