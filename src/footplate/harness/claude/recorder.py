@@ -22,7 +22,7 @@ from footplate.harness.claude import leaving, mapping, transcript
 from footplate.harness.claude.answer import Answer, Answers
 from footplate.harness.claude.asking import Asking
 from footplate.harness.claude.batch import Batch
-from footplate.harness.claude.calls import Calls
+from footplate.harness.claude.calls import Calls, KnownCalls
 from footplate.harness.claude.letting import Letting
 from footplate.harness.claude.mapping import Answered, Call, Compacted, Fact, Said
 from footplate.harness.claude.subagents import Subagent, Subagents
@@ -43,6 +43,9 @@ class Recorder:
         self._kept = [*turn.history]
         self._named = (found.session_id, found.version)
         self._known = {str(transcript.line_of(kept).get("uuid")) for kept in found.entries}
+        self._known_calls = KnownCalls()
+        for kept in found.entries:
+            self._known_calls.learn(transcript.line_of(kept))
         self.inputs = set(found.inputs)
         self.responses = responses
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -100,6 +103,7 @@ class Recorder:
         try:
             async with self._writing:
                 for line in transcript.fresh(lines, self._known):
+                    self._known_calls.add(line)
                     self._hold(place, line)
                 await self._commit()
         except FootplateError as error:
