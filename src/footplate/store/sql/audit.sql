@@ -24,7 +24,7 @@ insert into audit_batches (organisation, number, entries, previous, hash) values
 update audit set batch = $2 where id = any($1::text[])
 
 -- name: audit_batches
-select * from audit_batches where organisation = $1 order by number
+select * from audit_batches where organisation = $1 and number >= $2 order by number limit $3
 
 -- name: audit_of_batch
 select * from audit where organisation = $1 and batch = $2 order by number
