@@ -8,10 +8,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+import structlog
+
 from footplate.domain import audit
 from footplate.domain.audit import AuditEntry, Verified
+from footplate.domain.errors import Temporary
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.records import Row
+
+log = structlog.get_logger(__name__)
 
 _ORGANISATIONS: Final = 100
 _AT_ONCE: Final = 5000
@@ -76,7 +81,10 @@ class Sealing:
 
     async def run(self) -> None:
         for row in await self._database.fetch("audit_unsealed", _ORGANISATIONS):
-            await self._seal(row["organisation"])
+            try:
+                await self._seal(row["organisation"])
+            except Temporary as error:  # the next sweep tries again; other organisations do not wait for that
+                log.warning("not sealed", action="audit.not_sealed", reason=error.message)
 
     async def _seal(self, organisation: str) -> None:
         async with self._database.transaction() as connection:

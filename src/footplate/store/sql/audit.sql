@@ -5,7 +5,8 @@ insert into audit (id, organisation, kind, session, turn, event, principal, outc
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 
 -- name: audit_unsealed
-select distinct organisation from audit where batch is null limit $1
+-- Those first that have waited for the longest: nobody who makes many entries delays the others.
+select organisation from audit where batch is null group by organisation order by min(number) limit $1
 
 -- name: lock_audit
 -- One at a time seals an organisation's entries.
