@@ -106,6 +106,8 @@ class Settings(BaseSettings):
     one's own directory; without it, the root is the default organisation's. Not set: `projects` in `data_dir`."""
     git_seconds: float = Field(default=600.0, gt=0)
     """How long one fetch of a project may take."""
+    git_bytes: ByteSize = Field(default=ByteSize(10 << 30), gt=0)
+    """How much a host keeps of a project's repository at most, and how large the files of its commits may be."""
     branch_lease: float = Field(default=HOLD, gt=0)
     """How long a process that writes to a project's branch may be silent before another may write there."""
     snapshots: Literal["calls", "turns"] = "calls"

@@ -6,7 +6,7 @@ stream ends the two tasks below and nothing else.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from typing import Final, cast
 
@@ -14,7 +14,7 @@ import structlog
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from footplate.api import errors
+from footplate.api import errors, key_watch
 from footplate.domain.errors import FootplateError
 from footplate.stream.sse import KEEP_ALIVE, dumps
 
@@ -31,23 +31,41 @@ log = structlog.get_logger(__name__)
 
 
 class EventStream(Response):
-    def __init__(self, frames: AsyncIterator[bytes], *, first: bytes = b"") -> None:
+    def __init__(
+        self,
+        frames: AsyncIterator[bytes],
+        *,
+        first: bytes = b"",
+        until: Callable[[], Coroutine[None, None, None]] | None = None,
+    ) -> None:
+        """`until`: returns when the client's key is revoked, which ends the stream."""
         super().__init__()
+        self._until = until
         self._frames = frames
         self._first = first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-        if self._first:
-            await send({"type": "http.response.body", "body": self._first, "more_body": True})
-        pump = asyncio.create_task(self._pump(scope, send))
-        gone = asyncio.create_task(_disconnected(receive))
+        revoked = asyncio.create_task((self._until or _never)())
         try:
-            await asyncio.wait((pump, gone), return_when=asyncio.FIRST_COMPLETED)
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            if self._first:
+                await send({"type": "http.response.body", "body": self._first, "more_body": True})
+            pump = asyncio.create_task(self._pump(scope, send))
+            gone = asyncio.create_task(_disconnected(receive))
+            try:
+                await asyncio.wait((pump, gone, revoked), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                only_revoked = revoked.done() and not pump.done() and not gone.done()
+                pump.cancel()
+                gone.cancel()
+                await asyncio.gather(pump, gone, return_exceptions=True)
+            if only_revoked:
+                last = error_frame(key_watch.revoked(), scope["request_id"])
+                with suppress(OSError):
+                    await send({"type": "http.response.body", "body": last, "more_body": False})
         finally:
-            pump.cancel()
-            gone.cancel()
-            await asyncio.gather(pump, gone, return_exceptions=True)
+            revoked.cancel()
+            await asyncio.gather(revoked, return_exceptions=True)
 
     async def _pump(self, scope: Scope, send: Send) -> None:
         try:
@@ -70,6 +88,10 @@ class Closing(AsyncIterator[bytes]):
     """Frames come from an async generator, which is closed when the client is gone."""
 
     async def aclose(self) -> None: ...
+
+
+async def _never() -> None:
+    await asyncio.get_running_loop().create_future()
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -6,13 +6,14 @@ server-sent events, a client that does not read costs a bounded queue and slows 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from footplate.api import key_watch
 from footplate.api.event_stream import broken, error_frame
 from footplate.domain import events
 from footplate.domain.errors import InvalidRequest
@@ -20,6 +21,7 @@ from footplate.stream.messages import messages
 
 OVER: Final = 1000
 UNWANTED: Final = 1003
+REVOKED: Final = 1008
 BROKEN: Final = 1011
 RESTARTING: Final = 1012
 
@@ -39,21 +41,30 @@ class Ending:
     """What the client is told before."""
 
 
-async def serve(socket: WebSocket, frames: AsyncIterator[bytes], *, first: bytes) -> None:
-    """Until the client leaves, the session is deleted or the server stops."""
+async def serve(
+    socket: WebSocket, frames: AsyncIterator[bytes], *, first: bytes, until: Coroutine[None, None, None]
+) -> None:
+    """Until the client leaves, the session is deleted, the server stops or `until` returns: the key was revoked."""
+    revoked = asyncio.create_task(_end_revoked(socket, until))
     sending = asyncio.create_task(_send(socket, frames, first))
     hearing = asyncio.create_task(_hear(socket))
     try:
-        await asyncio.wait((sending, hearing), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((sending, hearing, revoked), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        first_done = hearing if hearing.done() else sending
-        sending.cancel()
-        hearing.cancel()
-        await asyncio.gather(sending, hearing, return_exceptions=True)
+        first_done = next((task for task in (hearing, revoked) if task.done()), sending)
+        tasks = (sending, hearing, revoked)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
     with suppress(WebSocketDisconnect, OSError, RuntimeError):  # the client has left, whoever noticed first
         if (ending := first_done.result()) is not None:
             await _tell(socket, ending.frame)
             await socket.close(ending.code, ending.reason)
+
+
+async def _end_revoked(socket: WebSocket, until: Coroutine[None, None, None]) -> Ending:
+    await until
+    return Ending(REVOKED, "the API key was revoked", error_frame(key_watch.revoked(), socket.scope["request_id"]))
 
 
 async def _send(socket: WebSocket, frames: AsyncIterator[bytes], first: bytes) -> Ending:

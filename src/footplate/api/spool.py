@@ -4,6 +4,7 @@ Its lines are read twice, once to see that they are sound and once to store them
 no connection of the database waits for a slow client.
 """
 
+import asyncio
 import hashlib
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 
 _IN_MEMORY: Final = 1024 * 1024
+MOST_LINES: Final = 250_000
 
 
 class Spool:
@@ -41,7 +43,7 @@ class Spool:
                 whole.update(chunk)
                 spool._file.write(chunk)
             spool.raw = whole.digest()
-            spool._find_first()
+            await asyncio.to_thread(spool._find_first)
         except BaseException:
             spool._file.close()
             raise
@@ -62,6 +64,12 @@ class Spool:
         while raw := self._line():
             if raw.strip():
                 number += 1
+                if number > MOST_LINES:
+                    raise InvalidRequest(
+                        f"The transcript has more than {MOST_LINES} lines.",
+                        field="lines",
+                        help_text="Import a shorter one: start a new session of Claude Code from its last part.",
+                    )
                 yield number, _parsed(number, raw)
 
     def _find_first(self) -> None:

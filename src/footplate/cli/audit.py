@@ -45,8 +45,15 @@ def export(kind: OfKind = None, session: OfSession = None, profile: options.Prof
 
 
 @audit.command("verify")
-def verify(as_json: options.Json = False, profile: options.Profile = None) -> None:
+def verify(
+    head: Annotated[
+        str | None,
+        typer.Option(metavar="HASH", help="A head that you saved earlier: it must still be in the trail."),
+    ] = None,
+    as_json: options.Json = False,
+    profile: options.Profile = None,
+) -> None:
     """Make every hash again, and say what was changed, removed or reordered since it was sealed; exit 1 if anything."""
     from footplate.cli import auditing
 
-    auditing.verify(as_json=as_json, profile=profile)
+    auditing.verify(head, as_json=as_json, profile=profile)

@@ -34,8 +34,8 @@ def export(kind: str | None, session: str | None, *, profile: str | None) -> Non
     talk(work, profile=profile, as_json=True)
 
 
-def verify(*, as_json: bool, profile: str | None) -> None:
-    found = talk(lambda client, _: client.audit.verify(), profile=profile, as_json=as_json)
+def verify(head: str | None, *, as_json: bool, profile: str | None) -> None:
+    found = talk(lambda client, _: client.audit.verify(head=head), profile=profile, as_json=as_json)
     if as_json:
         print_json(found.wire())
     else:

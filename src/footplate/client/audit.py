@@ -30,5 +30,7 @@ class Audit:
         }
         return Pages(self._transport, "/v1/audit", AuditEntry, params)
 
-    async def verify(self) -> AuditVerification:
-        return AuditVerification.model_validate(await self._transport.get("/v1/audit/verify"))
+    async def verify(self, *, head: str | None = None) -> AuditVerification:
+        """`head`: one that you saved after an earlier check. A fault says if the trail no longer has it."""
+        params = {"head": head} if head is not None else {}
+        return AuditVerification.model_validate(await self._transport.get("/v1/audit/verify", params=params))

@@ -155,5 +155,5 @@ class Verified:
 
 class AuditReads(Protocol):
     async def audit(self, principal: Principal, page: Page, where: AuditFilter) -> Sequence[AuditEntry]: ...
-    async def verify_audit(self, principal: Principal) -> Verified:
-        """All of it is read, and every hash made again."""
+    async def verify_audit(self, principal: Principal, head: str | None = None) -> Verified:
+        """All of it is read, and every hash made again. `head`: one that was saved elsewhere must still be there."""

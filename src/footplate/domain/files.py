@@ -4,6 +4,7 @@ A file is a row and its bytes in the object store. The bytes are there before th
 go stands before the bytes do: whoever is killed in between leaves nothing that nobody removes.
 """
 
+import unicodedata
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +28,8 @@ MOST_RESOURCES: Final = 100
 """Of one session."""
 _SEEN: Final = "/workspace/"
 _UNPRINTABLE: Final = dict.fromkeys((*range(32), 127))
+_IGNORED: Final = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
+"""Characters that some file systems leave out of names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +92,16 @@ def prefix_of(organisation: str, file_id: str) -> str:
     return f"{organisation}/{FILES}/{file_id}"
 
 
+def is_git_name(name: str) -> bool:
+    """Whether git takes a file of that name, here or on another file system, for a repository: it may name programs."""
+    seen = unicodedata.normalize("NFKC", name.translate(_IGNORED)).casefold().rstrip(". ")
+    return seen.partition(":")[0] in {".git", "git~1"}
+
+
 def name_of(given: str, extension: str = "") -> str:
     """The last step of what a client calls it, and nothing that a path or a terminal would take for something else."""
     name = PurePosixPath(given.replace("\\", "/")).name.translate(_UNPRINTABLE).strip()
-    if name in {"", ".", ".."}:
+    if name in {"", ".", ".."} or is_git_name(name):
         name = f"unnamed{extension}"
     while len(name.encode()) > LONGEST_NAME:
         name = name[1:]
@@ -105,7 +114,7 @@ def place_of(file: StoredFile, mount_path: str | None) -> str:
         return f"{UPLOADS}/{file.id}/{file.filename}"
     path = mount_path.removeprefix(_SEEN)
     steps = path.split("/")
-    if path.startswith("/") or any(step in {"", ".", ".."} or step.lower() == ".git" for step in steps):
+    if path.startswith("/") or any(step in {"", ".", ".."} or is_git_name(step) for step in steps):
         raise InvalidRequest(
             f"mount_path: {mount_path!r} is no place in the session's working directory",
             field="mount_path",

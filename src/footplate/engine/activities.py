@@ -95,11 +95,14 @@ def _expected(message: str, kind: str, *, after: timedelta | None = None) -> App
 
 
 class SweepActivities:
-    def __init__(self, store: SweepStore, waker: Waker, chores: Sequence[Chore] = ()) -> None:
+    def __init__(
+        self, store: SweepStore, waker: Waker, chores: Sequence[Chore] = (), *, urgent: Sequence[Chore] = ()
+    ) -> None:
+        """`urgent`: chores that take moments, and that never wait for the others, which may take minutes."""
         self._store = store
         self._waker = waker
-        self._chores = chores
-        self._working: asyncio.Task[None] | None = None
+        self._lines = [line for line in (urgent, chores) if line]
+        self._working: dict[int, asyncio.Task[None]] = {}
 
     @activity.defn(name=SWEEP)
     async def sweep(self) -> None:
@@ -108,17 +111,18 @@ class SweepActivities:
             log.info("woken by the sweep", action="sweep.wake", session=session_id)
             await self._waker.wake(organisation, session_id)
         await self._store.forget()
-        if self._chores and (self._working is None or self._working.done()):
+        for number, line in enumerate(self._lines):
             # On the side: a chore may take minutes, and the next sweep must not wait for it.
-            self._working = asyncio.create_task(self._work(), name="chores", context=Context())
+            if number not in self._working or self._working[number].done():
+                self._working[number] = asyncio.create_task(self._work(line), name="chores", context=Context())
 
     async def aclose(self) -> None:
-        if self._working is not None:
-            self._working.cancel()
-            await asyncio.wait({self._working})
+        for task in self._working.values():
+            task.cancel()
+        await asyncio.gather(*self._working.values(), return_exceptions=True)
 
-    async def _work(self) -> None:
-        for chore in self._chores:
+    async def _work(self, line: Sequence[Chore]) -> None:
+        for chore in line:
             try:
                 await chore.run()
             except Exception:

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from footplate.domain import audit
 from footplate.domain import events as ev
 from footplate.domain.events import Event
-from footplate.domain.json import Json, JsonObject
+from footplate.domain.json import Json, JsonObject, clean
 from footplate.domain.ports import Entry
 
 MARK: Final = "approval"
@@ -22,12 +23,23 @@ STOPPED: Final = "Not run: the user interrupted the turn while this call was wai
 
 def asked(turn_id: str, call_id: str, use: Event, *, directory: str | None = None) -> Entry:
     """`directory`: where a command would have run, where that is not told by anything that outlives the process."""
-    body: JsonObject = {"turn_id": turn_id, "call_id": call_id, "event_id": use.id, "event_type": use.type}
+    body: JsonObject = {
+        "turn_id": turn_id,
+        "call_id": call_id,
+        "event_id": use.id,
+        "event_type": use.type,
+        "input_digest": digest(use.body.get("input")),
+    }
     return Entry(MARK, body if directory is None else {**body, "directory": directory})
 
 
 def started(turn_id: str, call_id: str, use: Event) -> Entry:
     return Entry(MARK, {"turn_id": turn_id, "call_id": call_id, "event_id": use.id, "started": True})
+
+
+def digest(given: Json) -> str:
+    """Of an input as the log has it. The call that is made must have the same as the one that a person was shown."""
+    return audit.hashed(clean(given))
 
 
 @dataclass(slots=True)
@@ -38,6 +50,8 @@ class Ledger:
     """By the call's id, the event that asks, as far as a result needs it."""
     started: set[str] = field(default_factory=set)
     """Ids of calls that may have taken effect."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """By the call's id, the digest of the input that people were shown."""
     directories: dict[str, str] = field(default_factory=dict)
     """By the call's id, where it would have run, if that was told."""
 
@@ -46,6 +60,8 @@ class Ledger:
         if body.get("started"):
             self.started.add(call_id)
         else:
+            if isinstance(shown := body.get("input_digest"), str):
+                self.digests[call_id] = shown
             if isinstance(directory := body.get("directory"), str):
                 self.directories[call_id] = directory
             self.asked[call_id] = Event(str(body.get("event_type")), {"call_id": call_id}, str(body.get("event_id")))
@@ -53,6 +69,7 @@ class Ledger:
     def clear(self) -> None:
         self.asked.clear()
         self.started.clear()
+        self.digests.clear()
         self.directories.clear()
 
 

@@ -3,14 +3,14 @@
 Between a check and a connection by name the name could change its address: who connects uses the addresses from here.
 """
 
-import asyncio
 import socket
-from ipaddress import ip_address
 from typing import Final
 
 from footplate.domain.addresses import Address, Reach
+from footplate.domain.name_lookup import NameLookup
 
 PORTS: Final = {"http": 80, "https": 443}
+_NAMES: Final = NameLookup(socket.getaddrinfo)
 
 
 class NoAddress(Exception):
@@ -24,11 +24,10 @@ class Internal(Exception):
 async def addresses(reach: Reach, host: str, port: int) -> list[Address]:
     """All of them, and none if one is refused."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        leads_to = await _NAMES.find(host, port)
     except (OSError, UnicodeError) as error:
         told = str(error).strip().rstrip(".") or type(error).__name__
         raise NoAddress(f"The host name {host!r} leads to no address: {told}.") from error
-    leads_to = list(dict.fromkeys(ip_address(str(entry[4][0])) for entry in found))
     for address in leads_to:
         if not reach.permits(host, address):
             raise Internal(f"{host} is at {address}, which is not an address of the public internet")

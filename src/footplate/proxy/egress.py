@@ -10,7 +10,6 @@ import contextlib
 import socket
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable, Sequence
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -18,6 +17,7 @@ import h11
 import structlog
 
 from footplate.domain.addresses import Address, Reach
+from footplate.domain.name_lookup import NameLookup
 from footplate.domain.networks import Network
 from footplate.domain.running import Egress, EgressDoor
 from footplate.proxy import serving
@@ -32,11 +32,11 @@ _LOOKUPS: Final = 4
 _HEAD_SECONDS: Final = 30.0
 _CONNECT_SECONDS: Final = 10.0
 _MOST_LOGGED: Final = 100
+_NAMES: Final = NameLookup(socket.getaddrinfo)
 
 
 async def look_up(host: str, port: int) -> Sequence[Address]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(ip_address(str(entry[4][0])) for entry in found))
+    return await _NAMES.find(host, port)
 
 
 class AllowListProxy(Egress):

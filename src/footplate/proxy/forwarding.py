@@ -14,7 +14,7 @@ import structlog
 
 from footplate.proxy import wire
 from footplate.proxy.grants import Grant, Grants
-from footplate.proxy.headers import Headers
+from footplate.proxy.headers import Headers, has_two_lengths
 from footplate.proxy.upstream import Ask, Upstream
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -58,6 +58,8 @@ class Forwarder:
 
     def _admit(self, scope: Message) -> tuple[Grant, Ask]:
         headers: Headers = scope["headers"]
+        if has_two_lengths(headers):
+            raise Refused(400, _TWO_LENGTHS)
         provider, path = wire.split(scope["raw_path"])
         token_in, token = wire.given_token(headers)
         grant = self._grants.find(token)
@@ -122,6 +124,7 @@ class Forwarder:
 _STRANGER: Final = (
     "This token is not one of a running turn. A turn's token is good while the turn runs, and only where it runs."
 )
+_TWO_LENGTHS: Final = "The request says twice how long it is. Send Content-Length or Transfer-Encoding, once."
 _NO_LEASE: Final = "This turn is over, or its worker has lost it: nothing is asked on its behalf any more."
 """Not 401: that would be final, and a turn whose worker was held up for a while is to be tried again."""
 _NO_ROUTE: Final = "Footplate's model proxy knows no such request. It passes on what asks a model, and nothing else."

@@ -15,3 +15,13 @@ def without(headers: Iterable[tuple[bytes, bytes]], left_out: frozenset[bytes] =
     lower = [(name.lower(), value) for name, value in headers]
     named = {part.strip().lower() for name, value in lower if name == b"connection" for part in value.split(b",")}
     return [(name, value) for name, value in lower if name not in left_out and name not in named]
+
+
+def has_two_lengths(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a request says more than once how long it is: the next server could take another part of it for the end,
+    and what follows for a request of its own.
+    """
+    lower = [(name.lower(), value) for name, value in headers]
+    lengths = [value for name, value in lower if name == b"content-length"]
+    codings = [value for name, value in lower if name == b"transfer-encoding"]
+    return len(lengths) + len(codings) > 1 or any(b"," in value for value in (*lengths, *codings))

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from footplate.proxy.headers import HOP_BY_HOP, Headers, without
+from footplate.proxy.headers import HOP_BY_HOP, Headers, has_two_lengths, without
 
 _PIECE: Final = 1 << 16
 _LONGEST_HEAD: Final = 1 << 16
@@ -82,6 +82,8 @@ class Client:
         if not isinstance(event, h11.Request):
             raise BrokenOff
         self._request = event
+        if has_two_lengths(event.headers.raw_items()):
+            raise Refused(400, "The request says twice how long it is.")
         return parse(event.method.decode("ascii"), event.target.decode("ascii"))
 
     async def refuse(self, refused: Refused) -> None:

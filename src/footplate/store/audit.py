@@ -4,16 +4,26 @@ The race: an entry with a lower number may be committed after one with a higher.
 it was made, in order, and not a range of numbers.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+import structlog
+
 from footplate.domain import audit
 from footplate.domain.audit import AuditEntry, Verified
+from footplate.domain.errors import Temporary
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.records import Row
 
+log = structlog.get_logger(__name__)
+
 _ORGANISATIONS: Final = 100
 _AT_ONCE: Final = 5000
+_BATCHES_AT_ONCE: Final = 1000
+_MOST_FAULTS: Final = 1000
+_VERIFYING: Final = asyncio.Semaphore(2)
+"""Reading a whole trail is expensive: a process does it for so many callers at once, and the others wait."""
 
 
 def entry(row: Row) -> AuditEntry:
@@ -71,7 +81,10 @@ class Sealing:
 
     async def run(self) -> None:
         for row in await self._database.fetch("audit_unsealed", _ORGANISATIONS):
-            await self._seal(row["organisation"])
+            try:
+                await self._seal(row["organisation"])
+            except Temporary as error:  # the next sweep tries again; other organisations do not wait for that
+                log.warning("not sealed", action="audit.not_sealed", reason=error.message)
 
     async def _seal(self, organisation: str) -> None:
         async with self._database.transaction() as connection:
@@ -86,26 +99,52 @@ class Sealing:
             await connection.execute(SQL["seal_audit"], [row["id"] for row in rows], number)
 
 
-async def verify(database: Database, organisation: str) -> Verified:
-    faults: list[str] = []
-    entries, expected, previous = 0, 1, audit.FIRST
-    for batch in await database.fetch("audit_batches", organisation):
-        name = f"batch {batch['number']}"
-        rows = await database.fetch("audit_of_batch", organisation, batch["number"])
-        found = [entry(row) for row in rows]
-        entries += len(found)
-        if batch["number"] != expected:
-            faults.append(f"batch {expected} is missing")
-        elif batch["previous"] != previous:
-            faults.append(f"{name} does not go on from the batch before")
-        if len(found) != batch["entries"]:
-            faults.append(f"{name} had {batch['entries']} entries when it was sealed, and has {len(found)}")
-        elif audit.seal(batch["previous"], [one.record(organisation) for one in found]) != batch["hash"]:
-            faults.append(f"{name}: an entry was changed, or they are in another order")
-        faults += [f"{name}: the content of {one.id} was changed" for one in found if not one.is_whole]
-        expected, previous = batch["number"] + 1, batch["hash"]
-    strays = await database.fetchrow("audit_strays", organisation)
+async def verify(database: Database, organisation: str, head: str | None = None) -> Verified:
+    """Read the whole trail, some batches at a time, and make every hash again, off the event loop.
+
+    `head`: one that somebody saved outside. If it is in no batch, the end of the trail was cut off or rewritten.
+    """
+    chain = _Chain(organisation, head)
+    async with _VERIFYING:
+        while batches := await database.fetch("audit_batches", organisation, chain.expected, _BATCHES_AT_ONCE):
+            for batch in batches:
+                rows = await database.fetch("audit_of_batch", organisation, batch["number"])
+                await asyncio.to_thread(chain.check, batch, rows)
+        strays = await database.fetchrow("audit_strays", organisation)
     assert strays is not None
+    faults = chain.faults
     if strays["lost"]:
         faults.append(f"{strays['lost']} entries are of batches that are missing")
-    return Verified(entries, expected - 1, strays["unsealed"], previous, faults)
+    if not chain.has_head:
+        faults.append(f"no batch has the saved head {head}: the end of the trail was removed or rewritten since")
+    return Verified(chain.entries, chain.expected - 1, strays["unsealed"], chain.previous, faults)
+
+
+class _Chain:
+    """The batches of one organisation, checked one after the other."""
+
+    def __init__(self, organisation: str, head: str | None) -> None:
+        self._organisation = organisation
+        self._head = head
+        self.has_head = head is None or head == audit.FIRST
+        self.faults: list[str] = []
+        self.entries = 0
+        self.expected = 1
+        self.previous = audit.FIRST
+
+    def check(self, batch: Row, rows: Sequence[Row]) -> None:
+        name = f"batch {batch['number']}"
+        found = [entry(row) for row in rows]
+        self.entries += len(found)
+        if batch["number"] != self.expected:
+            self.faults.append(f"batch {self.expected} is missing")
+        elif batch["previous"] != self.previous:
+            self.faults.append(f"{name} does not go on from the batch before")
+        if len(found) != batch["entries"]:
+            self.faults.append(f"{name} had {batch['entries']} entries when it was sealed, and has {len(found)}")
+        elif audit.seal(batch["previous"], [one.record(self._organisation) for one in found]) != batch["hash"]:
+            self.faults.append(f"{name}: an entry was changed, or they are in another order")
+        self.faults += [f"{name}: the content of {one.id} was changed" for one in found if not one.is_whole]
+        del self.faults[_MOST_FAULTS:]
+        self.has_head |= batch["hash"] == self._head
+        self.expected, self.previous = batch["number"] + 1, batch["hash"]

@@ -1,8 +1,11 @@
 """Stores a transcript that came from outside as the beginning of a session, some lines at a time."""
 
+import asyncio
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
+
+import orjson
 
 from footplate.domain.principals import Principal
 from footplate.domain.transcripts import Piece
@@ -10,6 +13,7 @@ from footplate.store.database import SQL, Connection
 from footplate.store.objects import Objects
 
 _AT_ONCE: Final = 200
+_BYTES_AT_ONCE: Final = 4 << 20
 
 
 async def known(connection: Connection, principal: Principal, digest: bytes) -> str | None:
@@ -29,7 +33,7 @@ async def store(
 ) -> None:
     """Into a session that is new and has nothing yet."""
     seq = index = 0
-    while some := list(islice(pieces, _AT_ONCE)):
+    while some := await asyncio.to_thread(_next_pieces, pieces):
         batch = await _Batch.of(objects, principal, session_id, some, index)
         await connection.execute(
             SQL["import_rows"],
@@ -44,6 +48,18 @@ async def store(
         index, seq = index + len(batch.entries[0]), seq + len(batch.events[0])
     await connection.execute(SQL["import_head"], session_id, seq, index)
     await connection.execute(SQL["insert_import"], principal.organisation, digest, session_id)
+
+
+def _next_pieces(pieces: Iterator[Piece]) -> list[Piece]:
+    """As many as one statement takes, and never more at once than a process can hold. Parsed off the event loop."""
+    found: list[Piece] = []
+    size = 0
+    for piece in islice(pieces, _AT_ONCE):
+        found.append(piece)
+        size += sum(len(orjson.dumps(part.body, default=str)) for part in (*piece.entries, *piece.events))
+        if size >= _BYTES_AT_ONCE:
+            break
+    return found
 
 
 class _Batch:

@@ -80,8 +80,8 @@ class Reads:
         wanted = {f"s.{name}": value for name, value in asdict(where).items() if value is not None}
         return await self._page(trail.entry, "audit", principal, page, wanted)
 
-    async def verify_audit(self, principal: Principal) -> Verified:
-        return await trail.verify(self._database, principal.organisation)
+    async def verify_audit(self, principal: Principal, head: str | None = None) -> Verified:
+        return await trail.verify(self._database, principal.organisation, head)
 
     async def calls(
         self, principal: Principal, where: CallFilter, *, limit: int, after: tuple[datetime, str] | None

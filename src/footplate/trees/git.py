@@ -120,6 +120,8 @@ class Git:
     configuration: Mapping[str, str] = field(default_factory=dict)
     """Beside what every command has, and before it: a protocol that is needed, say."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    largest_file: int | None = None
+    """Bytes beyond which no file that it writes can grow: git then fails."""
     descriptors: Sequence[int] = ()
     """Which it shares with us, for paths in `/proc/self/fd`."""
 
@@ -205,7 +207,13 @@ class Git:
         work_tree = [] if self.work_tree is None else [f"--work-tree={self.work_tree}"]
         as_user = [] if self.user is None or os.geteuid() != 0 else become(self.user)
         place = [] if self.work_tree is None or not self.inside else ["-C", str(self.work_tree)]
-        return [*as_user, program(), *place, f"--git-dir={self.git_dir}", *work_tree, *argv]
+        return [*as_user, *self._limited(), program(), *place, f"--git-dir={self.git_dir}", *work_tree, *argv]
+
+    def _limited(self) -> list[str]:
+        if self.largest_file is None:
+            return []
+        limit = shutil.which("prlimit", path=_PROGRAMS) or "/usr/bin/prlimit"
+        return [limit, f"--fsize={self.largest_file}", "--"]
 
     def environment(self) -> dict[str, str]:
         """All of it: nothing is inherited from the worker, whose environment has keys."""

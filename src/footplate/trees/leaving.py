@@ -24,6 +24,7 @@ from footplate.trees.packs import ids_of
 from footplate.trees.placing import init, share
 from footplate.trees.reading import DiffReader
 from footplate.trees.scratch import scratch
+from footplate.trees.size_limits import RepositoryTooLarge
 from footplate.trees.sources import NoRepository
 
 _PLACE: Final = "leaving"
@@ -153,7 +154,7 @@ async def _told() -> AsyncGenerator[None, None]:
     """What is wrong with a project's repository is for whoever asked to know."""
     try:
         yield
-    except (NoRepository, NoGit) as error:
+    except (NoRepository, NoGit, RepositoryTooLarge) as error:
         raise Conflict(error.message, help_text=error.help_text) from error
 
 

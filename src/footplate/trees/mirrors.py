@@ -12,8 +12,10 @@ from typing import Final
 from footplate.domain.addresses import Reach
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.projects import Base, SessionProject, root_of
+from footplate.trees import size_limits
 from footplate.trees.git import Git, GitFailed, write_attributes
 from footplate.trees.locks import locked
+from footplate.trees.size_limits import RepositoryTooLarge
 from footplate.trees.sources import Source, explained, not_written, opened
 
 MIRRORS: Final = "mirrors"
@@ -22,6 +24,9 @@ _REFS: Final = ("refs/heads/", "refs/tags/")
 _LOCK: Final = "{}.lock"
 _MOVED: Final = (b"(stale info)", b"(fetch first)", b"(non-fast-forward)", b"failed to update ref", b"cannot lock ref")
 _READABLE_BY_ALL: Final = "0644"
+_ONE_PACK: Final = {"fetch.unpackLimit": "1"}
+"""What is fetched is one file, whose size can be limited, and not many."""
+_MOST_MEASURED: Final = 1000
 
 
 class Written(Enum):
@@ -51,8 +56,15 @@ class _Offered:
 
 
 class Mirrors:
-    def __init__(self, data: Path, *, root: str, reach: Reach, seconds: float) -> None:
-        """`root`: of projects that have a path. `seconds`: how long a fetch may take."""
+    def __init__(
+        self, data: Path, *, root: str, reach: Reach, seconds: float, most_bytes: int = size_limits.BYTES
+    ) -> None:
+        """`root`: of projects that have a path. `seconds`: how long a fetch may take. `most_bytes`: of a mirror, and of
+        the files of a commit that a session begins with.
+        """
+        self._most_bytes = most_bytes
+        self._measured: dict[str, None] = {}
+        """Commits whose files are not too large; those that were looked at last."""
         self._data = data.resolve()
         self._root = root
         self._reach = reach
@@ -76,6 +88,7 @@ class Mirrors:
                 if base.commit is not None and not await has(git, base.commit):
                     await self._fetch(git, source, [base.commit])  # checked out, and in no branch
                 if base.commit is not None:
+                    await self._measure(git, base.commit)
                     base = replace(base, tree=await tree_of(git, base.commit))
             except GitFailed as error:
                 raise explained(error, project) from error
@@ -141,9 +154,8 @@ class Mirrors:
 
     async def _offered(self, git: Git, source: Source) -> _Offered:
         wanted = ("HEAD", *(f"{kind}*" for kind in _REFS))
-        out = await git.run(
-            "ls-remote", "-q", "--symref", *source.options, source.address, *wanted, seconds=self._seconds
-        )
+        asked = ("ls-remote", "-q", "--symref", *source.options, source.address, *wanted)
+        out = await size_limits.read_listing(git, *asked, seconds=self._seconds)
         refs: dict[str, str] = {}
         head = branch = None
         for line in out.decode("utf-8", "surrogateescape").splitlines():
@@ -157,13 +169,29 @@ class Mirrors:
         return _Offered(refs, head, branch)
 
     async def _fetch(self, git: Git, source: Source, what: list[str]) -> None:
-        await git.run(
-            *("fetch", "-q", "--prune", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"),
-            *source.options,
-            source.address,
-            *what,
-            seconds=self._seconds,
-        )
+        room = await size_limits.room_in(git.git_dir, self._most_bytes)
+        limited = replace(git, largest_file=room, configuration={**git.configuration, **_ONE_PACK})
+        try:
+            await limited.run(
+                *("fetch", "-q", "--prune", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"),
+                *source.options,
+                source.address,
+                *what,
+                seconds=self._seconds,
+            )
+        except BaseException as error:
+            largest = await asyncio.shield(asyncio.to_thread(size_limits.remove_partial_packs, git.git_dir))
+            if isinstance(error, GitFailed) and largest >= room:
+                raise RepositoryTooLarge(f"a fetch of it takes more than {room} bytes") from error
+            raise
+
+    async def _measure(self, git: Git, commit: str) -> None:
+        if commit in self._measured:
+            return
+        await size_limits.check_files(git, commit, self._most_bytes)
+        while len(self._measured) >= _MOST_MEASURED:
+            self._measured.pop(next(iter(self._measured)))
+        self._measured[commit] = None
 
 
 def _printable(name: str) -> str | None:

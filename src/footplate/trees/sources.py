@@ -15,18 +15,19 @@ import socket
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from footplate.domain.addresses import Reach
 from footplate.domain.errors import Conflict, Permanent, Unavailable
+from footplate.domain.name_lookup import NameLookup
 from footplate.domain.projects import SessionProject, path_of
 from footplate.trees.git import Git, GitFailed, become, program
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PORTS: Final = {"https": 443, "http": 80}
+_NAMES: Final = NameLookup(socket.getaddrinfo)
 _LONGEST_HEAD: Final = 1024
 _BRANCH: Final = "main"
 # Of a repository that a branch is written to: none of its programs run, and what is checked out stays as it is.
@@ -209,10 +210,9 @@ async def _behind(url: str, reach: Reach) -> Source:
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = await _NAMES.find(host, port)
     except (OSError, UnicodeError) as error:
         raise Unavailable(f"The project's host {host!r} is not found: {error}.") from error
-    addresses = dict.fromkeys(ip_address(str(entry[4][0])) for entry in found)
     allowed = [str(address) for address in addresses if reach.permits(host, address)]
     if not allowed:
         raise NoRepository(

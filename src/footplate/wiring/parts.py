@@ -49,7 +49,13 @@ def hook_access(settings: Settings) -> HookAccess:
 
 def mirrors_of(settings: Settings) -> Mirrors:
     reach = Reach(settings.web_allowed)
-    return Mirrors(settings.data_dir, root=settings.projects_place, reach=reach, seconds=settings.git_seconds)
+    return Mirrors(
+        settings.data_dir,
+        root=settings.projects_place,
+        reach=reach,
+        seconds=settings.git_seconds,
+        most_bytes=settings.git_bytes,
+    )
 
 
 @asynccontextmanager

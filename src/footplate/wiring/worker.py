@@ -140,8 +140,9 @@ async def run(settings: Settings) -> None:
         deletions = Deletions(database, objects, _Forget(forgetter, settings.data_dir / WORKSPACES))
         retention = Retention(database, objects, settings.retention)
         expiry, removals = Expiry(database, settings.retention_delete), FileRemovals(database, objects)
-        chores = (ExpiredAsks(database, objects), Sealing(database), deletions, retention, expiry, removals)
-        sweep = SweepActivities(leases, TemporalWaker(client, settings), chores)
+        urgent = (Sealing(database), ExpiredAsks(database, objects))
+        chores = (deletions, retention, expiry, removals)
+        sweep = SweepActivities(leases, TemporalWaker(client, settings), chores, urgent=urgent)
         exits.push_async_callback(sweep.aclose)
         keep_what_is_loaded()
         await run_worker(

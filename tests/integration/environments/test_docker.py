@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import socket
+import stat
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from footplate.environments.docker.body import SOCKET
 from footplate.environments.docker.engine import NoContainer, connected, container, remove
 from footplate.environments.docker.environment import DockerEnvironment, Host
 from footplate.environments.docker.images import Recipe
+from footplate.environments.docker.meeting import Meeting
 from footplate.environments.docker.opening import Ground, InNamedContainer
 from footplate.environments.docker.probe import find
 from footplate.environments.docker.runtime import Runtime
@@ -105,6 +108,30 @@ async def test_what_a_container_is_made_like(opened: Opened, dockerd: Dockerd) -
         labels.WORKER: "worker_1",
     }
     assert holders.lives(marks[labels.HOLDER]) is True
+
+
+async def test_other_users_of_the_machine_do_not_reach_the_sockets(opened: Opened, tmp_path: Path) -> None:
+    await (await opened()).run(["true"])
+    assert stat.S_IMODE((tmp_path / "docker" / "sockets").stat().st_mode) == 0o700
+
+
+STRANGER = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print(s.recv(1))"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+async def test_another_user_is_not_taken_for_a_container() -> None:
+    become = ("/usr/bin/setpriv", "--reuid=61234", "--regid=61234", "--clear-groups")
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)  # noqa: PTH101
+        with Meeting(Path(directory), "holder", user=UID) as place:
+            accepting = asyncio.create_task(place.accept())
+            stranger = await asyncio.create_subprocess_exec(
+                *become, "/usr/bin/python3", "-c", STRANGER, str(place.path), stdout=asyncio.subprocess.PIPE
+            )
+            heard, _ = await stranger.communicate()
+            assert not accepting.done()
+            accepting.cancel()
+    assert heard == b"b''\n"
 
 
 async def test_what_a_command_sees(opened: Opened, tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """What an input names by URL: whole, from where it may lead, and from nowhere else."""
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator
 
 import pytest
 
+from footplate.domain.name_lookup import NameLookup
 from footplate.domain.parts import PartFailed
 from footplate.domain.ports import WebAccess
+from footplate.harness import reaching
 from footplate.harness.fetching import Fetcher
 
 from .pages import Pages, endless, moved, ok, silent
@@ -72,12 +73,12 @@ async def test_a_name_that_changes_its_address_gets_nowhere(pages: Pages, monkey
     """Looked up once: what was checked is what is connected to."""
     asked: list[str] = []
 
-    async def getaddrinfo(host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+    def getaddrinfo(host: str, port: int, _family: int, _kind: int) -> list[tuple[object, ...]]:
         asked.append(host)
         address = "127.0.0.1" if len(asked) == 1 else "127.0.0.2"
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(reaching, "_NAMES", NameLookup(getaddrinfo))
     pages.answers["/a.pdf"] = ok(PDF, "application/pdf")
     part = await fetcher("127.0.0.1").fetch(pages.url("/a.pdf", host="rebound.example.com"))
     assert part.data == PDF

@@ -14,7 +14,9 @@ import psutil
 import pytest
 
 from footplate.domain.addresses import Reach
+from footplate.domain.name_lookup import NameLookup
 from footplate.domain.ports import WebAccess
+from footplate.harness import reaching
 from footplate.harness.native.failure import ToolFailure
 from footplate.harness.native.web import convert
 from footplate.harness.native.web.access import Web
@@ -47,7 +49,7 @@ class Names:
         self.answers = {name.replace("_", "."): list(given) for name, given in answers.items()}
         self.asked: list[str] = []
 
-    async def getaddrinfo(self, host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+    def getaddrinfo(self, host: str, port: int, _family: int, _kind: int) -> list[tuple[object, ...]]:
         self.asked.append(host)
         found = self.answers[host]
         addresses = found.pop(0) if len(found) > 1 else found[0]
@@ -55,7 +57,7 @@ class Names:
 
 
 def resolve_with(monkeypatch: pytest.MonkeyPatch, names: Names) -> None:
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", names.getaddrinfo)
+    monkeypatch.setattr(reaching, "_NAMES", NameLookup(names.getaddrinfo))
 
 
 async def test_html_is_made_readable(pages: Pages) -> None:

@@ -163,3 +163,19 @@ async def test_its_end_cuts_what_is_connected(tmp_path: Path, provider: Provider
     await ours.aclose()
     assert await asyncio.wait_for(reader.read(), 5) == b""
     writer.close()
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        "content-length: 3\r\ntransfer-encoding: chunked\r\n",
+        "transfer-encoding: chunked\r\ncontent-length: 3\r\n",
+        "content-length: 3\r\ncontent-length: 5\r\n",
+        "content-length: 3, 5\r\n",
+        "transfer-encoding: gzip, chunked\r\n",
+    ],
+)
+async def test_a_request_with_two_lengths_goes_nowhere(door: Door, provider: Provider, lengths: str) -> None:
+    heard = await door.say(f"POST http://allowed.test:{door.port}/ {HEAD}{lengths}\r\n3\r\nabc\r\n0\r\n\r\n")
+    assert heard == b"" or heard.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 "))
+    assert provider.seen == []

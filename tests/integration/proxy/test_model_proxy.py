@@ -363,3 +363,24 @@ async def test_one_provider_alone() -> None:
         404,
         "This worker has no key for the provider 'openai'.",
     )
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        "content-length: 2\r\ntransfer-encoding: chunked\r\n",
+        "content-length: 2\r\ncontent-length: 9\r\n",
+        "content-length: 2, 9\r\n",
+    ],
+)
+async def test_a_request_with_two_lengths_is_refused(grant: ModelGrant, provider: Provider, lengths: str) -> None:
+    endpoint = grant.endpoints["anthropic"]
+    url = httpx2.URL(endpoint.base_url or "")
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    head = f"POST {url.path}{MESSAGES} HTTP/1.1\r\nhost: a\r\nx-api-key: {endpoint.api_key}\r\n"
+    writer.write(f"{head}{lengths}connection: close\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n".encode())
+    async with asyncio.timeout(20):
+        heard = await reader.read()
+    writer.close()
+    assert heard.startswith(b"HTTP/1.1 400 ")
+    assert provider.seen == []

@@ -90,6 +90,25 @@ async def test_what_was_changed_is_found(cell: Cell, statement: str) -> None:
     assert await faults(cell, who) != []
 
 
+async def test_a_trail_that_was_cut_off_at_its_end_does_not_have_the_saved_head(cell: Cell) -> None:
+    who, sealing = somebody(), Sealing(cell.database)
+    heads = []
+    for command in ("rm a", "rm b"):
+        await decide(cell, who, command)
+        await sealing.run()
+        heads.append((await cell.reads.verify_audit(who)).head)
+    for head in heads:
+        assert (await cell.reads.verify_audit(who, head)).faults == []
+    await tamper(cell, "delete from audit where organisation = $1 and batch = 2", who.organisation)
+    await tamper(cell, "delete from audit_batches where organisation = $1 and number = 2", who.organisation)
+    assert await faults(cell, who) == []
+    assert (await cell.reads.verify_audit(who, heads[0])).faults == []
+    assert len((await cell.reads.verify_audit(who, heads[1])).faults) == 1
+    await decide(cell, who, "rm c")
+    await sealing.run()
+    assert len((await cell.reads.verify_audit(who, heads[1])).faults) == 1
+
+
 async def test_entries_in_another_order_are_found(cell: Cell) -> None:
     who = somebody()
     await decide(cell, who, "rm a", "rm b")

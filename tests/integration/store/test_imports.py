@@ -15,6 +15,7 @@ from footplate.domain.principals import Principal
 from footplate.domain.services import Arrival, EventPage
 from footplate.domain.transcripts import Origin, Piece
 from footplate.domain.turns import Session
+from footplate.store import imports
 
 from .cell import AGENT, Cell, somebody, text_of
 
@@ -89,3 +90,9 @@ async def test_nobody_elses(cell: Cell) -> None:
     session = await _import(cell, somebody(), "mine")
     with pytest.raises(NotFound):
         await _conversation(cell, somebody(), session.id)
+
+
+def test_large_lines_are_stored_a_few_at_a_time() -> None:
+    large = (Piece([Entry("claude", {"large": "x" * (1 << 20)})]) for _ in range(12))
+    assert [len(imports._next_pieces(large)) for _ in range(4)] == [4, 4, 4, 0]
+    assert len(imports._next_pieces(_pieces(300))) == 200

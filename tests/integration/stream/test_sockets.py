@@ -12,7 +12,9 @@ import uvicorn
 from tests.unit.api.conftest import Api, client_of
 from websockets.asyncio.client import ClientConnection, connect
 
+from footplate.api import key_watch
 from footplate.domain import events
+from footplate.domain.errors import Unauthenticated
 from footplate.domain.services import Cursor
 from footplate.stack.leftovers import wait_until
 from footplate.stream.hub import Hub
@@ -34,8 +36,11 @@ LARGE = "x" * 20_000
 class Cell:
     """An api whose tails are real and whose store is a twin."""
 
-    def __init__(self, hub: Hub, live: Live, log: MemoryLog, address: tuple[str, int], session_id: str) -> None:
+    def __init__(
+        self, hub: Hub, live: Live, log: MemoryLog, address: tuple[str, int], session_id: str, api: Api
+    ) -> None:
         self.hub = hub
+        self.api = api
         self.log = log
         self.live = live
         self.session_id = session_id
@@ -84,7 +89,7 @@ async def cell(hub: Hub, live: Live, log: MemoryLog) -> AsyncIterator[Cell]:
         return server.started
 
     assert await wait_until(started, 30)
-    yield Cell(hub, live, log, listener.getsockname(), session_id)
+    yield Cell(hub, live, log, listener.getsockname(), session_id, api)
     server.should_exit = True
     await serving
 
@@ -158,3 +163,14 @@ async def test_a_client_that_does_not_read_is_served_from_the_log_later(cell: Ce
         assert all(subscriber._size + subscriber._taken <= 512 * 1024 for subscriber in channel.subscribers)
         received = await _until(slow, "session.status_idle")
     assert [frame["id"] for frame in received] == [str(number) for number in range(1, count + 3)]
+
+
+async def test_a_socket_does_not_outlive_its_key(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_watch, "CHECK_SECONDS", 0.05)
+    async with cell.connected() as opened:
+        await _until(opened, "ping")
+        cell.api.keys.failure = Unauthenticated("The API key is not known.")
+        await _until(opened, "error")
+        async with asyncio.timeout(30):
+            await opened.wait_closed()
+    assert opened.close_code == 1008

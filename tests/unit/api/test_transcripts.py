@@ -4,6 +4,9 @@ import json
 from typing import Any
 
 import httpx2
+import pytest
+
+from footplate.api import spool
 
 from .conftest import Api, client_of
 
@@ -108,3 +111,12 @@ async def test_a_harness_without_transcripts(http: httpx2.AsyncClient) -> None:
     answer = await http.get(f"/v1/sessions/{session}/transcript")
     assert answer.status_code == 400
     assert "'native'" in answer.json()["error"]["message"]
+
+
+async def test_a_transcript_of_too_many_lines_is_refused(
+    api: Api, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "MOST_LINES", 2)
+    answer = await _import(http, await _first(http), *LINES)
+    assert (answer.status_code, answer.json()["error"]["field"]) == (400, "lines")
+    assert api.world.sessions == {}

@@ -150,8 +150,9 @@ class TwinReads:
         found = [one for one in self._world.audit.get(principal.organisation, []) if where.kind in {None, one.kind}]
         return found[: page.limit]
 
-    async def verify_audit(self, principal: Principal) -> Verified:
-        return Verified(len(self._world.audit.get(principal.organisation, [])), 1, 0, "0" * 64, [])
+    async def verify_audit(self, principal: Principal, head: str | None = None) -> Verified:
+        faults = [] if head in {None, "0" * 64} else [f"no batch has the saved head {head}"]
+        return Verified(len(self._world.audit.get(principal.organisation, [])), 1, 0, "0" * 64, faults)
 
     async def calls(
         self, principal: Principal, where: CallFilter, *, limit: int, after: tuple[datetime, str] | None

@@ -13,8 +13,7 @@ from footplate.api.requests import read_query
 from footplate.api.routing import router_of
 from footplate.api.services import services_of
 from footplate.api.wire import answers, audit, gate_answers
-from footplate.api.wire.audit import ListAudit
-from footplate.api.wire.lists import NoParameters
+from footplate.api.wire.audit import ListAudit, VerifyAudit
 from footplate.domain.audit import AuditEntry, AuditFilter
 from footplate.domain.pages import Page
 
@@ -38,11 +37,11 @@ async def list_audit(request: Request, principal: Asking) -> Response:
     return listing([audit.answer(row) for row in kept], next_page=around.next_page)
 
 
-@router.get("/verify", response_model=gate_answers.AuditVerification)
+@router.get("/verify", response_model=gate_answers.AuditVerification, openapi_extra=takes(query=VerifyAudit))
 async def verify_audit(request: Request, principal: Asking) -> Response:
     """All of it is read, and every hash made again. A fault says what is not as it was when it was sealed."""
-    read_query(request, NoParameters)
-    return reply(audit.verified(await services_of(request).reads.verify_audit(principal)))
+    query = read_query(request, VerifyAudit)
+    return reply(audit.verified(await services_of(request).reads.verify_audit(principal, query.head)))
 
 
 def _place(row: AuditEntry) -> tuple[datetime, str]:

@@ -1,5 +1,7 @@
 """`/v1/sessions/{id}/events`: the only way in and out of a session."""
 
+from functools import partial
+
 from fastapi import Request
 from starlette.responses import Response
 
@@ -7,6 +9,7 @@ from footplate.api import cursors
 from footplate.api.auth import Asking
 from footplate.api.changes import Changed, change
 from footplate.api.event_stream import EventStream
+from footplate.api.key_watch import wait_for_revocation
 from footplate.api.openapi import takes
 from footplate.api.replies import listing
 from footplate.api.requests import read_body, read_query
@@ -90,7 +93,7 @@ async def stream_of(
     # The first one says that the stream's place is fixed: only now may the client hear that it is open, for it sends
     # its message at once and expects to see it.
     first = await anext(frames, b"")
-    return EventStream(frames, first=first)
+    return EventStream(frames, first=first, until=partial(wait_for_revocation, request, principal))
 
 
 def cursor_of(header: str | None, after: str | None) -> Cursor | None:

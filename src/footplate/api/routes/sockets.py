@@ -17,6 +17,7 @@ from footplate.api import errors
 from footplate.api.auth import authenticate, secret_of
 from footplate.api.edge import HEADER
 from footplate.api.event_stream import Closing
+from footplate.api.key_watch import wait_for_revocation
 from footplate.api.requests import read_query
 from footplate.api.routes.events import cursor_of
 from footplate.api.services import services_of
@@ -46,7 +47,8 @@ async def stream_socket(socket: WebSocket) -> None:
 
 async def _stream(socket: WebSocket, request_id: str) -> None:
     services = services_of(socket)
-    principal = await services.keys.authenticate(_secret(socket))
+    secret = _secret(socket)
+    principal = await services.keys.authenticate(secret)
     session_id: str = socket.path_params["session_id"]
     if "\x00" in session_id:
         raise NotFound("session", session_id)
@@ -63,7 +65,7 @@ async def _stream(socket: WebSocket, request_id: str) -> None:
             await socket.accept(PROTOCOL if PROTOCOL in offered else None, [(HEADER, request_id.encode())])
         except OSError:
             return  # the client did not wait for it
-        await serve(socket, frames, first=first)
+        await serve(socket, frames, first=first, until=wait_for_revocation(socket, principal, secret))
 
 
 def _secret(socket: WebSocket) -> str:

@@ -22,6 +22,11 @@ class ListAudit(Parameters):
     created_at_lte: Annotated[Moment | None, Field(alias="created_at[lte]")] = None
 
 
+class VerifyAudit(Parameters):
+    head: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$")] = None
+    """A head that was saved elsewhere: it must still be in the chain."""
+
+
 def answer(entry: AuditEntry) -> JsonObject:
     assert entry.created_at is not None
     return {

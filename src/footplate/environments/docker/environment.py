@@ -100,7 +100,7 @@ class DockerEnvironment(EnclosedEnvironment):
             holder = holders.name(guardian.pid)
         except ProcessLookupError:
             raise guardian.loss() from None
-        place = Meeting(self._host.sockets, holder)
+        place = Meeting(self._host.sockets, holder, user=self._user[0])
         launch = start.launch(holder, body.process_limits(self._view, may_write=may_write))
         self._container = await Container.start(guardian, self._host.engine, launch, place)
         if self._ours:

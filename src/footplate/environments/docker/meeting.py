@@ -20,7 +20,9 @@ _CREDENTIALS: Final = struct.Struct("3i")
 
 
 class Meeting:
-    def __init__(self, directory: Path, holder: str) -> None:
+    def __init__(self, directory: Path, holder: str, *, user: int) -> None:
+        """`user`: whom the container's first process runs as. It may be root at first; nobody else is listened to."""
+        self._users = frozenset({0, os.geteuid(), user})
         self.path = directory / f"{holder}-{secrets.token_hex(4)}"
         self._directory = directory
         self._listener = socket.socket(socket.AF_UNIX)
@@ -44,15 +46,24 @@ class Meeting:
         self.path.unlink(missing_ok=True)
 
     async def accept(self) -> socket.socket:
-        connection, _ = await asyncio.get_running_loop().sock_accept(self._listener)
-        connection.setblocking(False)
-        return connection
+        while True:
+            connection, _ = await asyncio.get_running_loop().sock_accept(self._listener)
+            if _credentials(connection)[1] in self._users:
+                connection.setblocking(False)
+                return connection
+            connection.close()
 
 
 def peer(connection: socket.socket) -> int:
     """The process id of who connected; 0 if it is nobody whom this worker can see."""
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return int(_CREDENTIALS.unpack(credentials)[0])
+    return _credentials(connection)[0]
+
+
+def _credentials(connection: socket.socket) -> tuple[int, int, int]:
+    """Of who connected: process, user and group."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    process, user, group = _CREDENTIALS.unpack(found)
+    return process, user, group
 
 
 def sweep(directory: Path) -> int:

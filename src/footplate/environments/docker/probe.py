@@ -42,7 +42,7 @@ async def find(engine: str, ground: Ground, directory: Path, *, wanted: Recipe |
 
     Raises `NoContainer`.
     """
-    host = await asyncio.to_thread(_prepared, engine, directory)
+    host = await asyncio.to_thread(_prepared, engine, directory, named=isinstance(wanted, str))
     images = Images(host=host, worker=ground.worker, limits=ground.limits, data=ground.data, egress=ground.egress)
     try:
         async with connected(engine) as docker:
@@ -63,7 +63,7 @@ async def find(engine: str, ground: Ground, directory: Path, *, wanted: Recipe |
     return Found(environments=environments(ground), host=host, detail=f"docker {version}, {where}")
 
 
-def _prepared(engine: str, directory: Path) -> Host:
+def _prepared(engine: str, directory: Path, *, named: bool) -> Host:
     host = Host(
         engine=engine,
         runtime=prepare(directory / "runtime", _filters()),
@@ -72,6 +72,9 @@ def _prepared(engine: str, directory: Path) -> Host:
     )
     for place in (host.sockets, host.users):
         place.mkdir(parents=True, exist_ok=True)
+    # Whoever reaches a socket in it could pass for a container's first process. A container that we make has it by its
+    # mount; in a named one the agent's user goes through the directory, and cannot list it.
+    host.sockets.chmod(0o711 if named else 0o700)
     return host
 
 

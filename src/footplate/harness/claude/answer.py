@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from footplate.domain.events import Event, Usage
 from footplate.domain.ports import Preview, TurnLog
 from footplate.harness.claude import mapping
 from footplate.harness.claude.mapping import Fact, Written
+
+MOST_SAID: Final = 64 << 20
+"""Characters of all answers of a turn."""
+MOST_ANSWERS: Final = 10_000
 
 
 @dataclass(slots=True)
@@ -72,6 +76,7 @@ class Answers:
         self._log = log
         self._shows = shows
         self._found: dict[str, Answer] = {}
+        self._said = self._begun = 0
         self._current: Answer | None = None
         self._last: Answer | None = None
 
@@ -79,11 +84,15 @@ class Answers:
         """Whether an answer is complete by it."""
         current = self._current
         match fact:
+            case mapping.Begun() | mapping.Delta() if self.is_flood:
+                pass
             case mapping.Begun(message_id=message_id, model=model, usage=used):
+                self._begun += 1
                 self._current = self._last = self._found[message_id] = Answer(model, dict(used))
             case mapping.BlockBegun(index=index, counts=True) if current:
                 current.blocks.add(index)
             case mapping.Delta(index=index, kind=kind, text=text) if current and text:
+                self._said += len(text)
                 current.write(index, kind, text)
                 self.show()
             case mapping.Progressed(usage=used, stopped=stopped) if current:
@@ -94,6 +103,11 @@ class Answers:
                 self._current = None
                 return True
         return False
+
+    @property
+    def is_flood(self) -> bool:
+        """More was said in this turn than any model says."""
+        return self._said > MOST_SAID or self._begun > MOST_ANSWERS
 
     def show(self) -> None:
         if self._current is not None and self._shows():

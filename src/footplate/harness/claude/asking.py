@@ -66,6 +66,11 @@ class Asking:
         """Why this call will not be let through, whatever the gate says, for the model to read."""
         return subagents.refusal(call, self._turn.config.subagents)
 
+    @staticmethod
+    def holds(call: Call, agent: str | None) -> bool:
+        """Would the call wait for a person in Claude Code's process, and not in the log?"""
+        return agent is not None or call.name in DELEGATING
+
     async def judged(self, call: Call, directory: str | None, agent: str | None = None) -> Decision:
         """The gate's word, on what the CLI would do. Custom tools go by their own names. `agent`: the subagent that
         makes the call. Its work ends with the process, and cannot begin after a wait: where a person is asked, it and
@@ -73,7 +78,7 @@ class Asking:
         """
         name = self.tools.own(call.name)
         decision = await self._turn.gate.decide(name, call.input, directory=directory, agent=agent)
-        if decision.outcome is Outcome.ASK and _held(call, agent) and not self.holding.possible:
+        if decision.outcome is Outcome.ASK and self.holds(call, agent) and not self.holding.possible:
             return replace(decision, outcome=Outcome.DENY, reason=f"{decision.reason} {NO_WAIT}")
         return decision
 
@@ -83,7 +88,7 @@ class Asking:
         """The call as the model said it: the CLI fills in what it left out. With a mark, if the turn parks for it."""
         own = replace(call, name=self.tools.own(call.name)) if self.tools.has(call.name) else call
         use = threads.asking(mapping.tool_use(own, names, decision), calls.thread_id, calls.agent)
-        if not ev.asks(use) or _held(call, calls.agent):
+        if not ev.asks(use) or self.holds(call, calls.agent):
             return use, []
         self._asked[call.id] = use
         return use, [approvals.asked(self._turn.turn_id, call.id, use, directory=directory)]
@@ -129,8 +134,3 @@ class Asking:
     def refused(self, call: Call, names: Names) -> Event:
         """A call that nobody was asked for, by its own name."""
         return mapping.tool_use(replace(call, name=self.tools.own(call.name)), names, NOT_JUDGED)
-
-
-def _held(call: Call, agent: str | None) -> bool:
-    """Would it wait in the process, and not in the log?"""
-    return agent is not None or call.name in DELEGATING

@@ -1,13 +1,16 @@
 """Calls of one thread, from what the model asked for to their results."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Final
 
 from footplate.domain import threads
+from footplate.domain.errors import Temporary
 from footplate.domain.events import Event
-from footplate.domain.json import JsonObject
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.mcp import Names
 from footplate.domain.permissions import NOT_JUDGED
+from footplate.harness.approvals import digest
 from footplate.harness.claude import mapping
 from footplate.harness.claude.mapping import Call
 
@@ -46,11 +49,11 @@ class Calls:
         self._judged[call.id] = call.input
 
     def starts(self, call_id: str, name: str, given: JsonObject | None = None) -> bool:
-        """`given`: what it would be made with. Only what was judged is made."""
+        """`given`: what it would be made with. Only what was judged is made, byte for byte."""
         asked = self.open.get(call_id)
         if call_id in self._started or call_id not in self.running or asked is None or asked.name != name:
             return False
-        if given is not None and given != self._judged.get(call_id):
+        if given is not None and digest(given) != digest(self._judged.get(call_id)):
             return False
         self._started.add(call_id)
         return True
@@ -64,3 +67,46 @@ class Calls:
         self.uses.pop(call_id, None)
         self._judged.pop(call_id, None)
         self.running.discard(call_id)
+
+
+class KnownCalls:
+    """Every call of a conversation by its id, so that a second call cannot take the place of one that was approved.
+
+    The process that writes the transcript runs beside the agent's commands and is not trusted: it could write a
+    harmless call, have it approved, and then write another one under the same id.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Json] = {}
+
+    def learn(self, line: JsonObject) -> None:
+        """A line that is in the log already, whoever wrote it."""
+        for call_id, call in _calls_in(line):
+            self._found.setdefault(call_id, call)
+
+    def add(self, line: JsonObject) -> None:
+        """Raises `Temporary` if a new line of the transcript reuses the id of another call."""
+        for call_id, call in _calls_in(line):
+            known = self._found.setdefault(call_id, call)
+            if known is not call and digest(known) != digest(call):
+                raise Temporary(f"Claude Code wrote two different calls with the id {call_id[:100]!r}.")
+
+
+def check_same(judged: Call, asked: Call, *, exact: bool) -> None:
+    """Raise `Temporary` unless the call that is to start is the one that the transcript has.
+
+    `exact`: its input too. Claude Code completes the input of its own tools; other calls are made as the model wrote
+    them.
+    """
+    if judged.name != asked.name:
+        raise Temporary(f"Claude Code would start {judged.name[:100]!r} in the place of {asked.name[:100]!r}.")
+    if exact and digest(judged.input) != digest(asked.input):
+        raise Temporary(f"Claude Code would start {judged.name[:100]!r} with another input than its model gave.")
+
+
+def _calls_in(line: JsonObject) -> Iterator[tuple[str, Json]]:
+    message = line.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") == "tool_use":
+            yield str(block.get("id")), [block.get("name"), block.get("input")]

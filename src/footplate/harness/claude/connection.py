@@ -201,7 +201,7 @@ class Connection:
             uuid = str(frame.get("command_uuid"))
             if frame.get("state") in _OVER:
                 self.waiting.discard(uuid)
-            elif frame.get("state") == _STARTED:
+            elif frame.get("state") == _STARTED and uuid in self.waiting:
                 self._taken_up.add(uuid)
             return
         if kind == _RESULT:
@@ -216,7 +216,7 @@ class Connection:
             log.warning("message not understood", action="claude.unreadable_message", reason=str(error)[:200])
             return
         if message is None:
-            log.info("message not known", action="claude.unknown_message", kind=kind)
+            log.info("message not known", action="claude.unknown_message", kind=str(kind)[:100])
         elif self.recorder is not None:
             self.recorder.heard(message)
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+import orjson
+
 from footplate.domain import events as ev
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.events import Event
@@ -33,6 +35,11 @@ CONVERSATION: Final = frozenset(
 )  # fmt: skip
 """Types of lines that are kept."""
 _PROJECT: Final = "imported"
+_TOLD: Final = ("uuid", "timestamp", "cwd", "sessionId", "version", "userType", "gitBranch")
+"""What the result of a call repeats of the call's line; the rest of the line is not held in memory."""
+MOST_OPEN: Final = 1000
+MOST_OPEN_BYTES: Final = 32 << 20
+"""Calls without a result are held in memory, with their inputs, until the transcript ends."""
 _NO_SERVERS: Final = Names(())
 """Whose an MCP tool was is not known: it keeps the CLI's name for it."""
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -94,6 +101,10 @@ class _Survey:
     passed: set[str] = field(default_factory=set)
     """Those of them behind which the conversation has gone on."""
     _answer: str = ""
+    _recent: set[str] = field(default_factory=set)
+    """Open calls that the conversation has not gone on behind."""
+    _sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of the inputs of open calls."""
 
     def take(self, number: int, line: Line) -> None:
         check_subpath(line.subpath)
@@ -111,6 +122,7 @@ class _Survey:
         self.version = _text(line.body, "version") or self.version
         self.messages += bool(isinstance(fact, Said | Answered) or _content(line.body))
         _follow(self.open, line.body, fact)
+        self._follow_recent(number, fact)
         if isinstance(fact, Said) and fact.message_id != self._answer:
             self._pass(but={call.id for call in fact.calls})
             self._answer = fact.message_id
@@ -119,12 +131,26 @@ class _Survey:
             self._answer = ""
 
     def _pass(self, *, but: set[str]) -> None:
-        self.passed |= {*self.open} - but
+        self.passed |= self._recent - but
+        self._recent &= but
+
+    def _follow_recent(self, number: int, fact: Fact) -> None:
+        if isinstance(fact, Said):
+            self._recent |= {call.id for call in fact.calls}
+            self._sizes |= {call.id: len(orjson.dumps(call.input)) for call in fact.calls}
+            if len(self.open) > MOST_OPEN or sum(self._sizes.values()) > MOST_OPEN_BYTES:
+                raise _unsound(number, "too many calls up to here have no result")
+        elif isinstance(fact, Answered):
+            done = {result.call_id for result in fact.results}
+            self._recent -= done
+            self.passed -= done
+            for call_id in done:
+                self._sizes.pop(call_id, None)
 
 
 def _follow(calls: dict[str, tuple[Call, JsonObject]], line: JsonObject, fact: Fact) -> None:
     if isinstance(fact, Said):
-        calls.update({call.id: (call, line) for call in fact.calls})
+        calls.update({call.id: (call, {name: line[name] for name in _TOLD if name in line}) for call in fact.calls})
     elif isinstance(fact, Answered):
         for result in fact.results:
             calls.pop(result.call_id, None)
@@ -149,7 +175,8 @@ def _pieces(lines: Iterable[Line], seen: _Survey) -> Iterator[Piece]:
         entry = transcript.entry(IMPORTED, place, line.body)
         yield Piece([entry], told.events(line.body, fact), _moment(line.body))
         if isinstance(fact, Said):
-            passed = {call.id: seen.open[call.id] for call in fact.calls if call.id in seen.passed & {*seen.open}}
+            open_ids = [call.id for call in fact.calls if call.id in seen.passed and call.id in seen.open]
+            passed = {call_id: seen.open[call_id] for call_id in open_ids}
             yield from _closed(passed, place, told)
     if in_main:
         yield from _closed(ending, place, told)

@@ -6,14 +6,15 @@ from typing import Final, Protocol
 from footplate import failpoints
 from footplate.domain import events as ev
 from footplate.domain import threads
+from footplate.domain.errors import Temporary
 from footplate.domain.events import Event
 from footplate.domain.mcp import Names
-from footplate.domain.permissions import Outcome
+from footplate.domain.permissions import Decision, Outcome
 from footplate.domain.ports import TurnContext
 from footplate.harness import approvals
 from footplate.harness.claude import holding
 from footplate.harness.claude.asking import ASKED, Asking
-from footplate.harness.claude.calls import Calls
+from footplate.harness.claude.calls import DELEGATING, Calls, check_same
 from footplate.harness.claude.mapping import Call
 from footplate.harness.claude.subagents import Subagents
 
@@ -53,9 +54,10 @@ class Letting:
         async with calls.turnstile:
             await rest.until(lambda: call.id in calls.open, "an answer with a call")
             await rest.until(lambda: calls.lets(call), None)
+            self._check(call, calls)
             await failpoints.hit("before_intent")
-            decision = await self._asking.judged(call, directory, calls.agent)
-            denied, asked = decision.outcome is Outcome.DENY, calls.open[call.id]
+            asked, decision = await self._judged(call, calls, directory)
+            denied = decision.outcome is Outcome.DENY
             if not denied and self._asking.expect(asked):
                 calls.running.add(call.id)
                 return None
@@ -81,6 +83,26 @@ class Letting:
             return await self._held(call, asked, calls, use, directory)
         rest.spawn(failpoints.hit_later("in_tool", _TOOL_STARTS))
         return None
+
+    def _check(self, call: Call, calls: Calls) -> None:
+        """Only the call that the model asked for is judged, logged and made, and it is so once."""
+        if call.id in calls.uses:
+            raise Temporary(f"Claude Code would start the call {call.id[:100]!r} twice.")
+        own = self._asking.tools.has(call.name) or self._rest.names.of(call.name) is not None
+        check_same(call, calls.open[call.id], exact=own or call.name in DELEGATING)
+
+    async def _judged(self, call: Call, calls: Calls, directory: str | None) -> tuple[Call, Decision]:
+        """The call that the log tells of, and whether it may be made.
+
+        Claude Code makes a call as it says here. After a wait the worker makes it as the transcript has it: then a
+        person is shown that one, and rules that deny it hold.
+        """
+        decision = await self._asking.judged(call, directory, calls.agent)
+        written = calls.open[call.id]
+        if decision.outcome is not Outcome.ASK or self._asking.holds(call, calls.agent) or written == call:
+            return call, decision
+        again = await self._asking.judged(written, directory, calls.agent)
+        return written, again if again.outcome is Outcome.DENY else decision
 
     async def _held(self, call: Call, asked: Call, calls: Calls, use: Event, directory: str | None) -> str | None:
         """Until a person has said a word, while other calls of the thread go on. Rules may have changed meanwhile."""

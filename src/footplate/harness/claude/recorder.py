@@ -22,11 +22,12 @@ from footplate.harness.claude import leaving, mapping, transcript
 from footplate.harness.claude.answer import Answer, Answers
 from footplate.harness.claude.asking import Asking
 from footplate.harness.claude.batch import Batch
-from footplate.harness.claude.calls import Calls
+from footplate.harness.claude.calls import Calls, KnownCalls
 from footplate.harness.claude.letting import Letting
 from footplate.harness.claude.mapping import Answered, Call, Compacted, Fact, Said
 from footplate.harness.claude.subagents import Subagent, Subagents
 from footplate.harness.claude.transcript import Place, Transcript
+from footplate.harness.claude.volume import FLOOD, Volume
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +44,10 @@ class Recorder:
         self._kept = [*turn.history]
         self._named = (found.session_id, found.version)
         self._known = {str(transcript.line_of(kept).get("uuid")) for kept in found.entries}
+        self._volume = Volume()
+        self._known_calls = KnownCalls()
+        for kept in found.entries:
+            self._known_calls.learn(transcript.line_of(kept))
         self.inputs = set(found.inputs)
         self.responses = responses
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -88,8 +93,10 @@ class Recorder:
             case mapping.Dropped(error=error):
                 self.fail(Temporary(f"A part of the conversation could not be stored: {error}"))
             case mapping.Unknown(kind=kind):
-                log.info("message not known", action="claude.unknown_message", kind=kind)
+                log.info("message not known", action="claude.unknown_message", kind=kind[:100])
             case _:
+                if self._answers.is_flood:
+                    self.fail(Temporary(FLOOD))
                 if self._answers.hear(fact) and self._held:
                     self.spawn(self._catch_up())
 
@@ -100,6 +107,8 @@ class Recorder:
         try:
             async with self._writing:
                 for line in transcript.fresh(lines, self._known):
+                    self._volume.add(line)
+                    self._known_calls.add(line)
                     self._hold(place, line)
                 await self._commit()
         except FootplateError as error:

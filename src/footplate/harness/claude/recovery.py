@@ -16,7 +16,7 @@ from footplate.domain.events import Event
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import Entry
 from footplate.harness import approvals
-from footplate.harness.claude import transcript
+from footplate.harness.claude import tool_names, transcript
 from footplate.harness.claude.allowed import Allowed
 from footplate.harness.claude.custom_tools import CustomTools
 from footplate.harness.claude.holding import LOST
@@ -27,6 +27,11 @@ from footplate.harness.leftovers import LEFT_OPEN, STOPPED, UNANSWERED, UNKNOWN,
 NOT_STARTED: Final = (
     "This call was not started: the process that should have run it was lost before. It had no effect. Ask for it "
     "again if it is still needed."
+)
+
+NOT_AS_SHOWN: Final = (
+    "This call was not made: its input is not the one that a person was asked about. It had no effect. Make the call "
+    "again."
 )
 
 DENIED: Final = "Denied by the rules that are in force. The call had no effect."
@@ -155,7 +160,10 @@ class _Closing:
     def _judged(self, call: Call, line: JsonObject, kept: Entry, question: Event) -> None:
         """By a person, or not yet; a turn that is over waits for nobody."""
         word, is_own = self._words.get(question.id), kept.body.get("turn_id") == self._turn_id
-        if word is not None and approvals.allows(word):
+        shown = self._found.approvals.digests.get(call.id)
+        if shown is not None and shown != approvals.digest(tool_names.our_input(call.name, call.input)):
+            self._end(call, line, kept, NOT_AS_SHOWN, question)
+        elif word is not None and approvals.allows(word):
             directory = self._found.approvals.directories.get(call.id)
             place, edited = transcript.place_of(kept), approvals.edited(word)
             turn_id = str(kept.body.get("turn_id", ""))

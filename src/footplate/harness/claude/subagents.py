@@ -22,6 +22,7 @@ from footplate.harness.leftovers import LEFT_OPEN
 
 _TAKEN: Final = frozenset({"description", "prompt", "subagent_type"})
 """What may be said in the call. The rest would change what the agent's definition says of it."""
+_MOST_KNOWN: Final = 1000
 _FOLDER: Final = "subagents/agent-"
 
 
@@ -48,7 +49,8 @@ class Subagents:
         """That call, by the CLI's own id of the subagent."""
 
     def learn(self, agent_id: str, call_id: str) -> None:
-        self._asked_by[agent_id] = call_id
+        if len(self._asked_by) < _MOST_KNOWN:
+            self._asked_by[agent_id] = call_id
 
     def calls_of(self, agent_id: str) -> Calls | None:
         found = self._found.get(self._asked_by.get(agent_id, ""))

@@ -1,6 +1,8 @@
 """The SDK's way to its CLI when that one runs inside an environment: lines of JSON through the streams of a process."""
 
+import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -11,6 +13,9 @@ from footplate.domain.ports import Environment, Process
 
 LONGEST: Final = 64 << 20
 """Bytes of one message: a tool's output and a picture are inside."""
+
+_LINES_AT_ONCE: Final = 1000
+_SECONDS_FOR_THEM: Final = 0.2
 
 Frame = dict[str, Any]
 
@@ -41,8 +46,9 @@ class EnvironmentTransport(sdk.Transport):
             raise sdk.CLIConnectionError("Claude Code takes no input any more.") from error
 
     async def read_messages(self) -> AsyncIterator[Frame]:
-        process = self._running()
+        process, pace = self._running(), _Pace()
         async for line in _lines(process):
+            await pace.keep()
             frame = _parsed(line)
             if frame is not None:
                 self.heard(frame)
@@ -83,6 +89,22 @@ class EnvironmentTransport(sdk.Transport):
         return self._process
 
 
+class _Pace:
+    """Slows a process that says more than any model does, so that other turns of the worker are not held up."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._since = time.monotonic()
+
+    async def keep(self) -> None:
+        self._count += 1
+        if self._count < _LINES_AT_ONCE:
+            return
+        early = self._since + _SECONDS_FOR_THEM - time.monotonic()
+        await asyncio.sleep(max(early, 0))
+        self._count, self._since = 0, time.monotonic()
+
+
 async def _lines(process: Process) -> AsyncIterator[bytes]:
     """Whole ones. What a killed process left unfinished is dropped."""
     pieces: list[bytes] = []
@@ -115,5 +137,5 @@ def _lenient(line: bytes) -> object:
     """Half a character pair is valid in what the CLI writes, and not to a strict parser."""
     try:
         return json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise sdk.CLIJSONDecodeError(line[:200].decode(errors="replace"), error) from error

@@ -78,10 +78,11 @@ class ServerConnection:
 
     @property
     def alive(self) -> bool:
-        return self._task is not None and not self._task.done()
+        return self._task is not None and not self._task.done() and not self._checked.exhausted.is_set()
 
     async def tools(self) -> list[types.Tool]:
         assert self._client is not None
+        self._checked.grant_answer()
         found: list[types.Tool] = []
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
@@ -98,6 +99,7 @@ class ServerConnection:
     async def call(self, tool: str, arguments: dict[str, Any]) -> types.CallToolResult:
         """Raises `Lost`, and `MCPError` for what the server refuses."""
         assert self._client is not None
+        self._checked.grant_answer()
         return await self._ask(self._client.call_tool(tool, arguments))
 
     async def aclose(self) -> None:
@@ -127,14 +129,18 @@ class ServerConnection:
     async def _ask(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._task is not None
         asking = asyncio.create_task(work)
+        exhausted = asyncio.create_task(self._checked.exhausted.wait())
         try:
-            await asyncio.wait({asking, self._task}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({asking, self._task, exhausted}, return_when=asyncio.FIRST_COMPLETED)
+            if exhausted.done() and not asking.done():
+                raise Lost(f"its answer has more than {transport.LARGEST} bytes")
             if not asking.done():
                 raise Lost(_told(self._why))
             return asking.result()
         finally:
+            exhausted.cancel()
             asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
+            await asyncio.gather(asking, exhausted, return_exceptions=True)
 
     def _unusable(self, error: BaseException | None = None) -> Unusable:
         if self._checked.refused is not None:

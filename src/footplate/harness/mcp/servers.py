@@ -127,6 +127,8 @@ class Servers:
         async with self._connecting[server.name]:
             connection = self._connections.get(server.name)
             if connection is None or not connection.alive:
+                if connection is not None:
+                    await connection.aclose()
                 connection = await ServerConnection.open(
                     server.url,
                     CheckedTransport(self._reach, self._environment),

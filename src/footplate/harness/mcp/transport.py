@@ -4,9 +4,10 @@ Whoever makes an agent names its servers, so an address may lead into the operat
 be hostile. Nothing of this process goes along: no cookie, no credentials, no proxy of its environment.
 """
 
+import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 import httpx2
@@ -17,7 +18,9 @@ from footplate.domain.environments import EnvironmentConfig
 from footplate.harness import reaching
 
 LARGEST: Final = 8 << 20
-"""Bytes of one answer; of a stream, of all that it ever says."""
+"""Bytes of one answer, and of all answers to one question: a server may break off a stream and begin it again."""
+_MOST_GRANTED: Final = 4 * LARGEST
+"""For questions that are asked at once."""
 _CONNECT: Final = 10.0
 _HEADERS: Final = {"accept-encoding": "identity"}
 
@@ -40,8 +43,23 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         """Why nothing was asked."""
         self.status = 0
         """Of the last answer."""
+        self._left = LARGEST
+        self.exhausted = asyncio.Event()
+        """The server has said more than it was asked for: nothing more is read of it."""
+
+    def grant_answer(self) -> None:
+        """A question is about to be asked: the server may say so much more."""
+        self._left = min(self._left + LARGEST, _MOST_GRANTED)
+
+    def spend(self, count: int, request: httpx2.Request) -> None:
+        self._left -= count
+        if self._left < 0:
+            self.exhausted.set()
+        if self.exhausted.is_set():
+            raise httpx2.ReadError(f"The answers to one question have more than {LARGEST} bytes.", request=request)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        self.spend(0, request)
         host = request.url.raw_host.decode("ascii")
         port = request.url.port or reaching.PORTS[request.url.scheme]
         if not environments.reaches_mcp_server(self._environment, host, port):
@@ -81,7 +99,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(
             response.status_code,
             headers=response.headers,
-            stream=_Bounded(response, request),
+            stream=_Bounded(response, request, self.spend),
             extensions=response.extensions,
         )
 
@@ -94,14 +112,18 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, response: httpx2.Response, request: httpx2.Request) -> None:
+    def __init__(
+        self, response: httpx2.Response, request: httpx2.Request, spend: Callable[[int, httpx2.Request], None]
+    ) -> None:
         self._response = response
         self._request = request
+        self._spend = spend
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left = LARGEST
         async for piece in self._response.aiter_raw():
             left -= len(piece)
+            self._spend(len(piece), self._request)
             if left < 0:
                 raise httpx2.ReadError(f"The answer has more than {LARGEST} bytes.", request=self._request)
             yield piece

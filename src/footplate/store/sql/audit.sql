@@ -5,7 +5,8 @@ insert into audit (id, organisation, kind, session, turn, event, principal, outc
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 
 -- name: audit_unsealed
-select distinct organisation from audit where batch is null limit $1
+-- Those first that have waited for the longest: nobody who makes many entries delays the others.
+select organisation from audit where batch is null group by organisation order by min(number) limit $1
 
 -- name: lock_audit
 -- One at a time seals an organisation's entries.
@@ -24,7 +25,7 @@ insert into audit_batches (organisation, number, entries, previous, hash) values
 update audit set batch = $2 where id = any($1::text[])
 
 -- name: audit_batches
-select * from audit_batches where organisation = $1 order by number
+select * from audit_batches where organisation = $1 and number >= $2 order by number limit $3
 
 -- name: audit_of_batch
 select * from audit where organisation = $1 and batch = $2 order by number

@@ -165,7 +165,7 @@ async def test_a_pause_that_is_cut_off_does_not_end_the_turn(world: World) -> No
     await recorder.begin([], [])
     stream(recorder, begin("m"), STOP)
     await recorder.mirrored(PLACE, [prompt("turn_1"), called("a", "m", "t1", name=NAME)])
-    await recorder.intend(Call("t1", NAME, {}))
+    await recorder.intend(Call("t1", NAME, {"command": "ls"}))
     assert await recorder.asking.ask("t1", NAME, recorder)
     pausing = asyncio.create_task(recorder.asking.pause(recorder))
     await recorder.asking.over.wait()

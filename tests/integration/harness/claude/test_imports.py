@@ -13,7 +13,7 @@ from footplate.domain.events import Event
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.ports import Entry
 from footplate.domain.transcripts import IMPORTED, Line, Piece
-from footplate.harness.claude import transcript
+from footplate.harness.claude import imports, transcript
 from footplate.harness.claude.imports import ClaudeTranscripts
 from footplate.harness.claude.transcript import Place, Transcript
 from footplate.harness.leftovers import LEFT_OPEN, UNKNOWN
@@ -178,3 +178,17 @@ def test_a_session_leaves_under_its_own_name_with_nothing_open() -> None:
 def test_what_came_can_leave_again() -> None:
     lines = [asked("a"), called("b", "m", "t1"), result("c", "t1"), said("d", "n", "Done.")]
     assert [line.body["uuid"] for line in leave(kept(pieces(*lines)))] == ["a", "b", "c", "d"]
+
+
+def test_calls_without_a_result_are_few_and_held_without_their_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "MOST_OPEN", 10)
+    lines = [called(f"u{number}", f"m{number}", f"t{number}") for number in range(11)]
+    assert len(events(pieces(asked("a"), *lines[:10]))) == 21
+    with pytest.raises(InvalidRequest, match="no result"):
+        pieces(asked("a"), *lines)
+    monkeypatch.setattr(imports, "MOST_OPEN_BYTES", 1000)
+    with pytest.raises(InvalidRequest, match="no result"):
+        pieces(asked("a"), *[called(f"u{number}", "m", f"t{number}", "x" * 300) for number in range(4)])
+    seen = imports._Survey()
+    seen.take(1, Line({**called("u", "m", "t"), "extra": "x" * 1000}))
+    assert "extra" not in seen.open["t"][1]

@@ -1,0 +1,60 @@
+"""Looks up host names that strangers chose, in a small thread pool of its own and for a limited time.
+
+Whoever runs a domain decides how slowly its names are answered, and a lookup holds a thread until then. So these
+lookups never take the threads of the event loop, no domain holds more than a few of them at once, and a caller
+does not wait for longer than some seconds. The blocking function is given: this module does no I/O itself.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_address
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from footplate.domain.addresses import Address
+
+THREADS: Final = 16
+SECONDS: Final = 5.0
+OF_ONE_DOMAIN: Final = 4
+_STREAM: Final = 1
+"""`socket.SOCK_STREAM`."""
+_LABELS: Final = 2
+
+BlockingLookup = Callable[[str, int, int, int], Sequence[tuple[Any, ...]]]
+
+
+class NameLookup:
+    def __init__(self, blocking: BlockingLookup, *, seconds: float = SECONDS) -> None:
+        """`blocking`: `socket.getaddrinfo`."""
+        self._blocking = blocking
+        self._seconds = seconds
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="name-lookup")
+        self._domains: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    async def find(self, host: str, port: int) -> list[Address]:
+        """All addresses of a host, each once. Raises `OSError`, also when it takes too long, and `UnicodeError`."""
+        try:
+            return [ip_address(host)]
+        except ValueError:
+            pass
+        try:
+            async with asyncio.timeout(self._seconds):
+                found = await self._found(host, port)
+        except TimeoutError:
+            raise OSError(f"the lookup took longer than {self._seconds:g} s") from None
+        return list(dict.fromkeys(ip_address(str(entry[4][0])) for entry in found))
+
+    async def _found(self, host: str, port: int) -> Sequence[tuple[Any, ...]]:
+        domain = ".".join(host.lower().rstrip(".").split(".")[-_LABELS:])
+        places = self._domains.setdefault(domain, asyncio.Semaphore(OF_ONE_DOMAIN))
+        await places.acquire()
+        looking = asyncio.get_running_loop().run_in_executor(self._pool, self._blocking, host, port, 0, _STREAM)
+
+        def leave(done: "asyncio.Future[Sequence[tuple[Any, ...]]]") -> None:
+            places.release()  # only now: a thread goes on when nobody waits for it any more
+            if not done.cancelled():
+                done.exception()
+
+        looking.add_done_callback(leave)
+        return await asyncio.shield(looking)

@@ -1,0 +1,43 @@
+"""The sweep's urgent chores do not wait for those that take minutes."""
+
+import asyncio
+
+import pytest
+
+from footplate.engine.activities import SweepActivities
+
+pytestmark = pytest.mark.timing
+
+
+class Store:
+    async def to_wake(self, **_: float) -> list[tuple[str, str]]:
+        return []
+
+    async def forget(self) -> None: ...
+
+
+class Waker:
+    async def wake(self, organisation: str, session_id: str) -> None: ...
+
+
+class Archiving:
+    async def run(self) -> None:
+        await asyncio.get_running_loop().create_future()
+
+
+class Sealing:
+    def __init__(self) -> None:
+        self.runs = 0
+
+    async def run(self) -> None:
+        self.runs += 1
+
+
+async def test_sealing_goes_on_while_archiving_takes_long() -> None:
+    sealing = Sealing()
+    sweep = SweepActivities(Store(), Waker(), [Archiving()], urgent=[sealing])
+    for _ in range(3):
+        await sweep.sweep()
+        await asyncio.sleep(0.01)
+    await sweep.aclose()
+    assert sealing.runs == 3
