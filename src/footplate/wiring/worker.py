@@ -109,7 +109,7 @@ async def run(settings: Settings) -> None:
                 live=_LiveTurns(await exits.enter_async_context(Live(settings.redis_url))),
                 nudges=await exits.enter_async_context(NudgeListener(settings.redis_url)),
                 environments=chosen.environments,
-                gates=Gates(Rules(database), HookTrail(database), hook_access(settings)),
+                gates=Gates(Rules(database, settings.projects_place), HookTrail(database), hook_access(settings)),
                 trees=trees,
                 writers=WriteLeases(database) if settings.named_directories else None,
                 sources=_Sources(FileObjects(database, objects), Fetcher(services.web, max_bytes=settings.file_bytes)),

@@ -97,9 +97,9 @@ async def owned(cell: Cell, principal: Principal) -> Owned:
     return Owned(agent.id, environment.id, session, claim.turn_id, project, workspace.id)
 
 
-async def _create_project(unit: Unit, who: Principal) -> str:
+async def _create_project(unit: Unit, who: Principal, rules: JsonObject = RULES) -> str:
     project = await unit.create_project(
-        who, name="p", path="p", url=None, branch=None, trust=Trust.NOTHING, metadata={}, permissions=RULES
+        who, name="p", path="p", url=None, branch=None, trust=Trust.NOTHING, metadata={}, permissions=rules
     )
     return project.id
 
@@ -133,7 +133,7 @@ async def test_the_rules_of_another_organisations_project_do_not_apply(
 ) -> None:
     """The API refuses such a session, so the row is changed directly."""
     async with cell.units.unit(stranger := somebody(), None) as unit:
-        foreign = await _create_project(unit, stranger)
+        foreign = await _create_project(unit, stranger, {"deny": ["Bash(mv *)"]})
     async with cell.database.connection() as connection:
         await connection.execute(
             "update sessions set project_ids = $2 where id = $1", owned.session, [foreign, owned.project]

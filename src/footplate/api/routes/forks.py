@@ -43,4 +43,4 @@ async def fork_session(request: Request, session_id: str, principal: Asking) -> 
         )
         return sessions.answer(session), replace(accepted, prepare=is_prepared(services, session.agent))
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="session.fork")

@@ -59,7 +59,7 @@ async def create_session(request: Request, principal: Asking) -> Response:
             session = replace(session, resources=kept)
         return sessions.answer(session), replace(accepted, prepare=is_prepared(services_of(request), agent))
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="session.create" if body.permissions else None)
 
 
 def is_prepared(services: ApiServices, agent: JsonObject) -> bool:
@@ -145,7 +145,8 @@ async def update_session(request: Request, session_id: str, principal: Asking) -
         session, accepted = await unit.update_session(principal, session_id, sessions.change_of(body))
         return sessions.answer(session), accepted
 
-    return await change(request, principal, raw, work)
+    ruled = bool({"agent", "permissions"} & body.model_fields_set)
+    return await change(request, principal, raw, work, audited="session.update" if ruled else None)
 
 
 @router.post("/{session_id}/archive", response_model=answers.Session)

@@ -58,7 +58,7 @@ async def import_session(request: Request, principal: Asking) -> Response:
             )
             return sessions.answer(session), accepted
 
-        return await change(request, principal, spool.raw, work)
+        return await change(request, principal, spool.raw, work, audited="session.import")
 
 
 @router.get(

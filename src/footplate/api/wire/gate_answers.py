@@ -37,7 +37,7 @@ class Approval(AnswerModel):
 class AuditEntry(AnswerModel):
     id: str
     type: Literal["audit_entry"]
-    kind: Literal["decision", "answer", "policy", "hook"]
+    kind: Literal["decision", "answer", "policy", "hook", "change", "refusal"]
     created_at: datetime
     session_id: str | None
     turn_id: str | None
