@@ -118,6 +118,13 @@ def answer(word: Event) -> AuditEntry:
     )
 
 
+def edited(event_id: str, given: JsonObject) -> AuditEntry:
+    """A person wrote another input for a call; another person has to approve it."""
+    return AuditEntry(
+        kind="answer", event=event_id, outcome="edit", input_hash=hashed(given), content={}, content_hash=hashed({})
+    )
+
+
 def hook(content: JsonObject, *, outcome: str, tool: str | None, layer: str, given: Json) -> AuditEntry:
     """One that was asked. `given`: the input of the call that it was asked about."""
     content, given = clean_object(content), clean(given)

@@ -32,6 +32,8 @@ class Approval(AnswerModel):
     expires_at: datetime | None
     closed_at: datetime | None
     answered_by: str | None
+    edited_input: dict[str, JsonValue] | None
+    edited_by: str | None
 
 
 class AuditEntry(AnswerModel):
