@@ -111,7 +111,7 @@ async def run(settings: Settings) -> None:
                 environments=chosen.environments,
                 gates=Gates(Rules(database, settings.projects_place), HookTrail(database), hook_access(settings)),
                 trees=trees,
-                writers=WriteLeases(database) if settings.named_directories else None,
+                writers=WriteLeases(database) if settings.directory_roots else None,
                 sources=_Sources(FileObjects(database, objects), Fetcher(services.web, max_bytes=settings.file_bytes)),
                 files_of_each_call=settings.snapshots == "calls",
                 models=models,

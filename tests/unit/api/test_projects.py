@@ -133,3 +133,20 @@ async def test_a_ruled_project_needs_the_role_and_refusals_are_in_the_audit_trai
     assert (await http.post(f"{where}/archive")).status_code == 200
     again = await _create(http, "projects", path="team/app")
     assert again["permissions"]["deny"] == rules["deny"]
+
+
+async def test_a_directory_is_named_below_the_roots_of_its_organisation(api: Api, http: httpx2.AsyncClient) -> None:
+    made = await _session(http, context={"directory": "/srv/checkouts/app"})
+    assert made.status_code == 200
+    message = {"type": "user.message", "content": [{"type": "text", "text": "Go."}], "context": {"directory": "/etc"}}
+    events = f"/v1/sessions/{made.json()['id']}/events"
+    async with client_of(api.app, "secret-b") as stranger:
+        await _create(stranger, "environments", name="strangers")
+        for refused in (
+            await _session(http, context={"directory": "/srv/other"}),
+            await _session(http, context={"directory": "/srv/checkouts/app/.git/hooks"}),
+            await _session(http, initial_events=[message]),
+            await http.post(events, json={"events": [message]}),
+            await _session(stranger, context={"directory": "/srv/checkouts/app"}),
+        ):
+            assert (refused.status_code, refused.json()["error"]["field"]) == (400, "context.directory")

@@ -11,7 +11,7 @@ from footplate.api.changes import Changed, change
 from footplate.api.openapi import takes
 from footplate.api.replies import reply
 from footplate.api.requests import read_body, read_nothing, read_query
-from footplate.api.routes.files import check_files
+from footplate.api.routes.files import check_inputs
 from footplate.api.routing import router_of
 from footplate.api.services import ApiServices, services_of
 from footplate.api.wire import agents, answers, files, multiagent, permissions, sessions
@@ -36,9 +36,10 @@ async def create_session(request: Request, principal: Asking) -> Response:
     # Before the transaction opens: a request that holds one connection never waits for a second.
     agent = await snapshot_of(services_of(request), principal, body.agent)
     inputs = inputs_of(body.initial_events)
-    await check_files(services_of(request), principal, inputs)
+    await check_inputs(services_of(request), principal, inputs)
     asked = [(await services_of(request).reads.file(principal, one.file_id), one) for one in body.resources or ()]
     mounted = files.with_more((), [files.resource(file, one) for file, one in asked])
+    services_of(request).named_roots.check_context(principal.organisation, body.context or {})
     choice = choice_of(body.project_ids, body.workspace_id, body.context or {})
 
     async def work(unit: Unit) -> Changed:

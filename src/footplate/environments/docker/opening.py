@@ -8,6 +8,7 @@ from pathlib import Path
 
 from footplate.domain.environments import Backend, EnvironmentConfig, check, network_of, setup_of
 from footplate.domain.errors import InvalidRequest
+from footplate.domain.named_directories import NamedRoots
 from footplate.domain.networks import Network
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import Egress, Environments, ModelGrant, OpenEnvironment, Trees
@@ -40,7 +41,7 @@ class Ground:
     egress: Egress | None = None
     uid: int
     """Whom a root worker's commands run as; other workers have nobody but themselves."""
-    may_be_named: bool = False
+    named: NamedRoots | None = None
     hidden: Sequence[Path] = ()
     readable: Sequence[str] = ()
     limits: Limits = field(default_factory=Limits)
@@ -52,8 +53,8 @@ class Ground:
     ) -> Places:
         own = self.root / organisation / session_id
         hidden = [path.resolve() for path in self.hidden]
-        may_be_named = self.may_be_named and not has_projects
-        return await places(own, variables, may_be_named=may_be_named, hidden=hidden, uid=self.uid)
+        named = None if has_projects else self.named
+        return await places(own, organisation, variables, named=named, hidden=hidden, uid=self.uid)
 
     def lease(self, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
         return lease_of(self.data, organisation, session_id, variables) if self.data is not None else None
