@@ -10,6 +10,7 @@ import structlog
 
 from footplate.domain.environments import Backend, EnvironmentConfig, check, network_of
 from footplate.domain.named_directories import NamedRoots
+from footplate.domain.organisations import directory_of
 from footplate.domain.projects import PRIVATE_TREES, SessionProject
 from footplate.domain.running import Egress, EgressDoor, Environments, ModelGrant, OpenEnvironment, Trees
 from footplate.domain.snapshots import NO_FILES, Files
@@ -68,7 +69,7 @@ class Unsandboxed(Environments):
     ) -> OpenEnvironment:
         del models  # reached as from the worker itself
         check(config, self._backend)
-        own = self._root / organisation / session_id
+        own = self._root / directory_of(organisation) / session_id
         directory = working_directory(own, organisation, variables, None if projects else self._named)
         at = Places(
             tree=own.absolute(),
@@ -135,7 +136,7 @@ class Sandboxed(Environments):
     ) -> OpenEnvironment:
         check(config, self._backend)
         found = await places(
-            self._root / organisation / session_id,
+            self._root / directory_of(organisation) / session_id,
             organisation,
             variables,
             named=None if projects else self._named,
@@ -234,9 +235,9 @@ def session_of(name: str) -> str:
 
 async def forget(root: Path, organisation: str, session_id: str) -> None:
     """All that a session left on this machine."""
-    own = root / organisation / session_id
+    own = root / directory_of(organisation) / session_id
     # Its own directory last: by that one it is found again if we do not get there.
-    for directory in (root.parent / PRIVATE_TREES / organisation / session_id, state_of(own), own):
+    for directory in (root.parent / PRIVATE_TREES / directory_of(organisation) / session_id, state_of(own), own):
         if directory.exists() and not await removed(directory):
             log.warning("not removed", action="session.directory_left", directory=str(directory))
 

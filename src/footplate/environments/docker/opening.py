@@ -10,6 +10,7 @@ from footplate.domain.environments import Backend, EnvironmentConfig, check, net
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.named_directories import NamedRoots
 from footplate.domain.networks import Network
+from footplate.domain.organisations import directory_of
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import Egress, Environments, ModelGrant, OpenEnvironment, Trees
 from footplate.domain.snapshots import NO_FILES, Files
@@ -51,7 +52,7 @@ class Ground:
     async def places(
         self, organisation: str, session_id: str, variables: Mapping[str, str], *, has_projects: bool = False
     ) -> Places:
-        own = self.root / organisation / session_id
+        own = self.root / directory_of(organisation) / session_id
         hidden = [path.resolve() for path in self.hidden]
         named = None if has_projects else self.named
         return await places(own, organisation, variables, named=named, hidden=hidden, uid=self.uid)
