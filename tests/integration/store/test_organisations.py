@@ -177,7 +177,7 @@ async def test_no_key_is_created_for_a_name_that_leads_elsewhere(cell: Cell) -> 
     async with cell.database.connection() as connection:
         await connection.execute("insert into organisations (id, name) values ('../x', '../x')")
         await connection.execute(
-            "insert into api_keys (id, organisation, name, secret_hash, roles) values ('key_old', '../x', 'k', $1, '{}')",
+            "insert into api_keys (id, organisation, name, secret_hash, roles) values ('key_x', '../x', 'k', $1, '{}')",
             hashlib.sha256(b"fp_old").digest(),
         )
     with pytest.raises(InvalidRequest, match="cannot be the name of a directory"):
