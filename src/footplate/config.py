@@ -18,7 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from footplate.domain.leases import HOLD
 from footplate.domain.networks import Network, NetworkMode
-from footplate.domain.projects import OF_ORGANISATION
+from footplate.domain.projects import DEFAULT_ORGANISATION, OF_ORGANISATION
 
 _BRAVE: Final = "https://api.search.brave.com/res/v1/web/search"
 _REST: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms]?)")
@@ -121,7 +121,11 @@ class Settings(BaseSettings):
     keepalive: float = 15.0
 
     named_directories: bool = False
-    """Whether a session may work in a directory that it names (`context.directory`): for a developer's own machine."""
+    """Whether sessions of the default organisation may work in any directory that they name (`context.directory`): for
+    a developer's own machine."""
+    named_roots: dict[str, list[str]] = Field(default_factory=dict)
+    """Below which directories the sessions of an organisation may name one, as JSON: `{"default": ["/srv/checkouts"]}`.
+    Give it to api and workers alike."""
     environment: Literal["sandbox", "docker", "unsandboxed"] = "sandbox" if sys.platform == "linux" else "unsandboxed"
     """Where agents' commands run. A worker that cannot give what this says does not start. Give it, and the network,
     to api and workers alike: the api refuses environments that ask for more."""
@@ -244,6 +248,12 @@ class Settings(BaseSettings):
     search_api_key: SecretStr | None = None
 
     @property
+    def directory_roots(self) -> dict[str, list[str]]:
+        """By organisation. Empty: no session may name a directory."""
+        anywhere = {DEFAULT_ORGANISATION: ["/"]} if self.named_directories else {}
+        return {**anywhere, **self.named_roots}
+
+    @property
     def projects_place(self) -> str:
         return self.projects_root or f"{self.data_dir.resolve()}/projects/{OF_ORGANISATION}"
 
@@ -272,6 +282,16 @@ class Settings(BaseSettings):
     @property
     def search_address(self) -> str:
         return self.search_url or _BRAVE
+
+    @model_validator(mode="after")
+    def _named_roots_are_absolute(self) -> "Settings":
+        for root in (root for roots in self.named_roots.values() for root in roots):
+            if not root.startswith("/") or ".." in root.split("/"):
+                raise ValueError(
+                    f"FOOTPLATE_NAMED_ROOTS has {root!r}, which is no absolute path. "
+                    'Write it as in: {"default": ["/srv/checkouts"]}.'
+                )
+        return self
 
     @model_validator(mode="after")
     def _projects_root_is_absolute(self) -> "Settings":

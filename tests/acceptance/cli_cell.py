@@ -69,6 +69,9 @@ class Done:
 class Cell:
     def __init__(self, home: Path, commands: CommandServer) -> None:
         self.home = home
+        self.person = home.with_name(f"{home.name}-person")
+        """The home directory of whoever calls the commands: no agent works in one."""
+        self.person.mkdir()
         self._commands = commands
         self.port = free_port()
         self.script = home / "script.json"
@@ -77,10 +80,10 @@ class Cell:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+        return {"PATH": os.environ["PATH"], "HOME": str(self.person), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
 
     def client(self) -> AsyncFootplate:
-        data = self.home / ".local/share/footplate"
+        data = self.person / ".local/share/footplate"
         running, key = local.find(data), local.key(data)
         assert running is not None
         assert key is not None

@@ -13,6 +13,7 @@ from typing import Final
 from bench.prove import backends as engines
 from bench.prove.escape.scene import LIMITS
 from footplate.domain import environments as domain
+from footplate.domain.named_directories import NamedRoots
 from footplate.domain.networks import Network
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import Environments, ModelGrant, OpenEnvironment
@@ -114,7 +115,7 @@ async def sandbox(root: Path) -> AsyncIterator[Backend]:
 async def sandbox_of_root(root: Path) -> AsyncIterator[Backend]:
     """In a directory that root owns and names, a root worker's commands are root to the kernel."""
     found = await probe.find(UID)
-    environments = Sandboxed(root, SANDBOX, found.host, uid=UID, may_be_named=True, limits=LIMITS)
+    environments = Sandboxed(root, SANDBOX, found.host, uid=UID, named=NamedRoots({"org": ["/"]}), limits=LIMITS)
     python = (view.python(), "-I", "-S", "-c")
     yield Backend(name="sandbox of root", environments=environments, root=root / WORKSPACES, python=python, named=True)
 

@@ -11,7 +11,9 @@ from footplate.domain.principals import Principal
 
 
 async def authenticate(request: Request) -> Principal:
-    return await services_of(request).keys.authenticate(secret_of(request))
+    principal = await services_of(request).keys.authenticate(secret_of(request))
+    request.state.principal = principal
+    return principal
 
 
 def secret_of(request: HTTPConnection) -> str:

@@ -9,6 +9,7 @@ dies in between has promised nothing that the log does not hold, and the sweep w
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 import structlog
 from fastapi import Request
@@ -20,6 +21,7 @@ from footplate.api.replies import reply
 from footplate.api.requests import attempt_of, read_query
 from footplate.api.services import services_of
 from footplate.api.wire.lists import NoParameters
+from footplate.domain import audit
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
 from footplate.domain.services import Accepted, Answer, Notifier, Unit
@@ -27,19 +29,33 @@ from footplate.domain.services import Accepted, Answer, Notifier, Unit
 Changed = tuple[JsonObject, Accepted | None]
 """What to answer, and what others must be told once it is committed."""
 
+_AUDITED: Final = ("version", "project_ids", "permissions")
+"""What the audit trail has of a changed item: whatever decides which rules apply."""
+
 log = structlog.get_logger(__name__)
 
 
 async def change(
-    request: Request, principal: Principal, raw: bytes, work: Callable[[Unit], Awaitable[Changed]]
+    request: Request,
+    principal: Principal,
+    raw: bytes,
+    work: Callable[[Unit], Awaitable[Changed]],
+    *,
+    audited: str | None = None,
 ) -> Response:
-    """Answer a retry with the first try's answer; otherwise do the work, remember its answer, then tell others."""
+    """Answer a retry with the first try's answer; otherwise do the work, remember its answer, then tell others.
+
+    `audited`: the action's name in the audit trail, for what may change which rules apply to a session.
+    """
     read_query(request, NoParameters)
     attempt = attempt_of(request, raw)
     async with services_of(request).units.unit(principal, attempt) as unit:
         if unit.replay is not None:
             return _Delivery(reply(unit.replay.body, status=unit.replay.status), request, unit.answer_id)
         body, accepted = await work(unit)
+        if audited is not None:
+            details = {name: body[name] for name in _AUDITED if body.get(name)}
+            await unit.record(principal, audit.change(audited, str(body["id"]), details))
         if attempt is not None:
             await unit.remember(Answer(200, body))
     await failpoints.hit("before_answer")

@@ -8,13 +8,19 @@ import math
 from http import HTTPStatus
 from typing import Final
 
+import structlog
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from footplate.api.replies import reply
-from footplate.domain.errors import DOCS, FootplateError, Overloaded, RateLimited, Refused, Temporary
+from footplate.api.services import services_of
+from footplate.domain import audit
+from footplate.domain.errors import DOCS, FootplateError, Forbidden, Overloaded, RateLimited, Refused, Temporary
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.principals import Principal
+
+log = structlog.get_logger(__name__)
 
 ERROR_TYPES: Final = {
     400: "invalid_request_error",
@@ -119,7 +125,22 @@ async def on_footplate_error(request: Request, error: Exception) -> Response:
     if status_of(error) == HTTPStatus.INTERNAL_SERVER_ERROR:
         # Only a refusal or a temporary state is meant for the caller's eyes.
         raise error
+    if isinstance(error, Forbidden):
+        await _record_refusal(request, error)
     return answer(error, request_id)
+
+
+async def _record_refusal(request: Request, error: Forbidden) -> None:
+    """In a transaction of its own: that of the request was rolled back."""
+    principal: Principal | None = getattr(request.state, "principal", None)
+    if principal is None:
+        return
+    entry = audit.refusal(request.method, request.url.path, error.message)
+    try:
+        async with services_of(request).units.unit(principal, None) as unit:
+            await unit.record(principal, entry)
+    except FootplateError as failure:  # the refusal stands, and the log has it
+        log.warning("refusal not in the audit trail", action="audit.refusal_lost", reason=failure.message)
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:

@@ -7,6 +7,7 @@ faster, and unknown fields can be refused or ignored as the operator chose.
 import asyncio
 import hashlib
 import json
+import math
 import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, TypeVar
@@ -34,6 +35,8 @@ _TOLERATED: Final = frozenset({"beta"})
 """Some SDKs put `?beta=true` behind every path."""
 _NUL: Final = rb"\u0000"
 _SURROGATE: Final = rb"\ud"
+_LONGEST_INT: Final = 20
+"""Digits, with a sign, of an integer that 64 bits may hold."""
 _RETRIES: Final = re.compile(r"[0-9]{1,4}")
 
 B = TypeVar("B", bound=Body)
@@ -94,10 +97,22 @@ def _loads(raw: bytes) -> Json:
 def _loads_surrogates(raw: bytes) -> Json:
     """Other languages write half a character as an escape; orjson refuses it, we replace it."""
     try:
-        value: Json = json.loads(raw, parse_constant=_refuse_constant)
+        value: Json = json.loads(raw, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_number)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest("The request body is not valid JSON.", field="body") from error
     return value
+
+
+def _finite(digits: str) -> float:
+    """As orjson has it: a number that no double holds is no number."""
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:40]} is infinity when it is read as a double")
+    return value
+
+
+def _number(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _LONGEST_INT and -(1 << 63) <= int(digits) < 1 << 64 else _finite(digits)
 
 
 def _refuse_constant(name: str) -> None:

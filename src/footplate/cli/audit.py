@@ -16,6 +16,8 @@ class Kind(StrEnum):
     ANSWER = "answer"
     POLICY = "policy"
     HOOK = "hook"
+    CHANGE = "change"
+    REFUSAL = "refusal"
 
 
 OfKind = Annotated[Kind | None, typer.Option(help="Only these.")]

@@ -54,8 +54,7 @@ def worker_program(stack: Stack, settings: Settings, number: int, endpoint: Mapp
         title=f"Worker {number}",
         module="footplate",
         arguments=("worker",),
-        # This machine is the developer's own: `footplate run` works in the directory that it is called in.
-        environment={**_environment(stack, settings), "FOOTPLATE_NAMED_DIRECTORIES": "1", **own},
+        environment={**_environment(stack, settings), **own},
         log_file=stack.log_file(f"worker-{number}"),
         address="" if metrics == "off" else f"{metrics}/metrics",
         ready_mark=WORKER_READY,
@@ -98,5 +97,7 @@ def _environment(stack: Stack, settings: Settings) -> dict[str, str]:
         "FOOTPLATE_ENVIRONMENT": settings.environment,
         # This machine is the developer's own: any of its repositories may be a project.
         "FOOTPLATE_PROJECTS_ROOT": settings.projects_root or "/",
+        # `footplate run` works in the directory that it is called in.
+        "FOOTPLATE_NAMED_DIRECTORIES": "1",
         **({"FOOTPLATE_METRICS_ADDRESS": settings.metrics_address} if settings.metrics_address else {}),
     }

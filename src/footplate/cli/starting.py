@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from footplate.cli import attaching, defaults, managing_projects, memory, tooling, wording
+from footplate.cli import attaching, defaults, managing_projects, memory, output, tooling, wording
 from footplate.cli.answers import RunResult
 from footplate.cli.live_asks import LiveAsks
 from footplate.cli.profiles import Server
@@ -200,6 +201,14 @@ async def _create(client: AsyncFootplate, server: Server, request: Request) -> S
     return await _create_with(client, server, request, harness)
 
 
+def _directory_of(request: Request) -> str | None:
+    """None in the home directory or above it, unless it was named: no agent is given its dot files."""
+    if request.directory is None or request.insists or not Path.home().resolve().is_relative_to(request.directory):
+        return request.directory
+    output.err().print("Your home directory is here, so the session works in a directory of its own.")
+    return None
+
+
 def check_directory(server: Server, request: Request) -> None:
     if request.insists and not server.is_here:
         raise ClientError(
@@ -212,7 +221,7 @@ async def _create_with(client: AsyncFootplate, server: Server, request: Request,
     check_directory(server, request)
     agent, environment_id = await whom_and_where(client, server, request, harness)
     project_ids = await managing_projects.project_ids(client, server, request.projects)
-    directory = request.directory if server.is_here and not project_ids else None
+    directory = _directory_of(request) if server.is_here and not project_ids else None
     return await client.sessions.create(
         agent=agent,
         environment_id=environment_id,

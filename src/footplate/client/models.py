@@ -87,6 +87,9 @@ class Approval(Answer):
     expires_at: datetime | None = None
     closed_at: datetime | None = None
     answered_by: str | None = None
+    edited_input: dict[str, Any] | None = None
+    """An input that a person wrote instead. Another person has to approve it, with the same `updated_input`."""
+    edited_by: str | None = None
 
 
 class AuditEntry(Answer):

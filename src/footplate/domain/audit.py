@@ -20,6 +20,8 @@ from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 
 ID: Final = "audt"
+LONGEST_PATH: Final = 500
+"""Characters of a refused request's path."""
 FIRST: Final = "0" * 64
 """What the first batch goes on from."""
 
@@ -33,7 +35,8 @@ def hashed(value: Json) -> str:
 class AuditEntry:
     kind: str
     """`decision`: the gate's, on a call. `answer`: a person's, or the clock's. `policy`: rules were written. `hook`:
-    one was asked."""
+    one was asked. `change`: something was changed that decides which rules apply. `refusal`: a request was refused for
+    want of a role."""
     id: str = field(default_factory=lambda: ids.new_id(ID))
     session: str | None = None
     turn: str | None = None
@@ -115,6 +118,13 @@ def answer(word: Event) -> AuditEntry:
     )
 
 
+def edited(event_id: str, given: JsonObject) -> AuditEntry:
+    """A person wrote another input for a call; another person has to approve it."""
+    return AuditEntry(
+        kind="answer", event=event_id, outcome="edit", input_hash=hashed(given), content={}, content_hash=hashed({})
+    )
+
+
 def hook(content: JsonObject, *, outcome: str, tool: str | None, layer: str, given: Json) -> AuditEntry:
     """One that was asked. `given`: the input of the call that it was asked about."""
     content, given = clean_object(content), clean(given)
@@ -135,6 +145,20 @@ def policy(permissions: JsonObject, approvals: JsonObject) -> AuditEntry:
     return AuditEntry(kind="policy", layer="organisation", content=content, content_hash=hashed(content))
 
 
+def change(action: str, item_id: str, details: JsonObject | None = None) -> AuditEntry:
+    """`action`: as in `project.archive`."""
+    content = clean_object({"action": action, "id": item_id, **(details or {})})
+    layer = action.partition(".")[0]
+    session = item_id if layer == "session" else None
+    return AuditEntry(kind="change", layer=layer, session=session, content=content, content_hash=hashed(content))
+
+
+def refusal(method: str, path: str, message: str) -> AuditEntry:
+    """Of a request that the API answered with 403."""
+    content = clean_object({"method": method, "path": path[:LONGEST_PATH], "message": message})
+    return AuditEntry(kind="refusal", outcome="deny", content=content, content_hash=hashed(content))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
     kind: str | None = None
@@ -151,6 +175,13 @@ class Verified:
     head: str
     """The hash of the last batch: whoever keeps it elsewhere can tell that nothing was cut off at the end."""
     faults: Sequence[str]
+
+
+class AuditUnit(Protocol):
+    """Part of a transaction of the api's."""
+
+    async def record(self, principal: Principal, entry: AuditEntry) -> None:
+        """Adds an entry to the trail of the principal's organisation."""
 
 
 class AuditReads(Protocol):

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.organisations import directory_of
 from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 
@@ -151,7 +152,7 @@ def trust_of(value: Json) -> Trust:
 def root_of(template: str, organisation: str) -> str:
     """Where an organisation's projects lie: none can name another's."""
     if OF_ORGANISATION in template:
-        return template.replace(OF_ORGANISATION, organisation)
+        return template.replace(OF_ORGANISATION, directory_of(organisation))
     if organisation == DEFAULT_ORGANISATION:
         return template
     raise InvalidRequest(

@@ -126,9 +126,11 @@ class TurnStore(Protocol):
 
 
 class RuleStore(Protocol):
-    async def rules(self, organisation: str, session_id: str) -> Sequence[tuple[Layer, JsonObject]]:
+    async def rules(
+        self, organisation: str, session_id: str, *, directory: str | None = None
+    ) -> Sequence[tuple[Layer, JsonObject]]:
         """As they are now: the organisation's, those of the session's projects, and its own. The agent's come with the
-        turn's configuration.
+        turn's configuration. `directory`: one that the session names; rules of projects at that place apply too.
         """
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from footplate.domain.agents import Agent, EnvironmentRecord
 from footplate.domain.approvals import ApprovalReads
-from footplate.domain.audit import AuditReads
+from footplate.domain.audit import AuditReads, AuditUnit
 from footplate.domain.events import Position
 from footplate.domain.files import FileReads, FileUnit
 from footplate.domain.json import JsonObject
@@ -148,7 +148,7 @@ class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, Rep
         """Newest first; `before` is a turn id."""
 
 
-class Unit(ProjectUnit, FileUnit, PolicyUnit, Protocol):
+class Unit(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
     """One transaction."""
 
     @property

@@ -1,26 +1,30 @@
-"""Where a session's commands work: in a directory of its own or, on a developer's own machine, in one that it names."""
+"""Where a session's commands work: in a directory of its own or, where the operator allows it, in one that it names."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from footplate.domain.errors import InvalidRequest
-
-KEY: Final = "directory"
-"""In a session's context."""
+from footplate.domain.named_directories import FIELD, KEY, NamedRoots
 
 
-def working_directory(own: Path, variables: Mapping[str, str], *, may_be_named: bool) -> Path:
-    """`own` is made if need be; a named one has to be there, because a misspelt one would be worked in for nothing."""
+def working_directory(own: Path, organisation: str, variables: Mapping[str, str], named: NamedRoots | None) -> Path:
+    """`own` is made if need be; a named one has to be there, because a misspelt one would be worked in for nothing.
+
+    `named`: None where nobody may name one; then what is named is ignored. Returns the real path, which is what was
+    checked: a link below a root may lead anywhere.
+    """
     own.mkdir(parents=True, exist_ok=True)
-    named = json.loads(variables.get("FOOTPLATE_CONTEXT", "{}")).get(KEY)
-    if not may_be_named or not isinstance(named, str):
+    wanted = json.loads(variables.get("FOOTPLATE_CONTEXT", "{}")).get(KEY)
+    if named is None or not named.roots or not isinstance(wanted, str):
         return own
-    if not Path(named).is_absolute() or not Path(named).is_dir():
+    if not Path(wanted).is_absolute() or not Path(wanted).is_dir():
         raise InvalidRequest(
-            f"The session's context.{KEY} {named!r} is no directory on the worker's machine.",
-            field=f"context.{KEY}",
+            f"The session's {FIELD} {wanted!r} is no directory on the worker's machine.",
+            field=FIELD,
             help_text="Give the absolute path of one that exists where the workers run, or leave it out.",
         )
-    return Path(named)
+    named.check(organisation, wanted)
+    found = Path(wanted).resolve()
+    named.check(organisation, str(found))
+    return found

@@ -9,6 +9,8 @@ from typing import Final
 import structlog
 
 from footplate.domain.environments import Backend, EnvironmentConfig, check, network_of
+from footplate.domain.named_directories import NamedRoots
+from footplate.domain.organisations import directory_of
 from footplate.domain.projects import PRIVATE_TREES, SessionProject
 from footplate.domain.running import Egress, EgressDoor, Environments, ModelGrant, OpenEnvironment, Trees
 from footplate.domain.snapshots import NO_FILES, Files
@@ -44,11 +46,13 @@ _DOORS: Final = "doors"
 class Unsandboxed(Environments):
     """A directory per session on this machine, or one that the session names."""
 
-    def __init__(self, data: Path, backend: Backend, *, may_be_named: bool, placing: Trees | None = None) -> None:
+    def __init__(
+        self, data: Path, backend: Backend, *, named: NamedRoots | None = None, placing: Trees | None = None
+    ) -> None:
         self._data = data
         self._backend = backend
         self._root = data / WORKSPACES
-        self._may_be_named = may_be_named
+        self._named = named
         self._trees = placing
 
     async def open(
@@ -65,8 +69,8 @@ class Unsandboxed(Environments):
     ) -> OpenEnvironment:
         del models  # reached as from the worker itself
         check(config, self._backend)
-        own = self._root / organisation / session_id
-        directory = working_directory(own, variables, may_be_named=self._may_be_named and not projects)
+        own = self._root / directory_of(organisation) / session_id
+        directory = working_directory(own, organisation, variables, None if projects else self._named)
         at = Places(
             tree=own.absolute(),
             state=state_of(own.absolute()),
@@ -95,7 +99,7 @@ class Sandboxed(Environments):
         host: Host,
         *,
         uid: int,
-        may_be_named: bool = False,
+        named: NamedRoots | None = None,
         hidden: Sequence[Path] = (),
         readable: Sequence[str] = (),
         limits: Limits | None = None,
@@ -111,7 +115,7 @@ class Sandboxed(Environments):
         self._root = data / WORKSPACES
         self._host = host
         self._uid = uid
-        self._may_be_named = may_be_named
+        self._named = named
         self._hidden = [path.resolve() for path in hidden]
         self._readable = readable
         self._limits = limits or Limits()
@@ -132,9 +136,10 @@ class Sandboxed(Environments):
     ) -> OpenEnvironment:
         check(config, self._backend)
         found = await places(
-            self._root / organisation / session_id,
+            self._root / directory_of(organisation) / session_id,
+            organisation,
             variables,
-            may_be_named=self._may_be_named and not projects,
+            named=None if projects else self._named,
             hidden=self._hidden,
             uid=self._uid,
         )
@@ -167,18 +172,23 @@ class Sandboxed(Environments):
 
 
 async def places(
-    own: Path, variables: Mapping[str, str], *, may_be_named: bool, hidden: Sequence[Path], uid: int
+    own: Path,
+    organisation: str,
+    variables: Mapping[str, str],
+    *,
+    named: NamedRoots | None,
+    hidden: Sequence[Path],
+    uid: int,
 ) -> Places:
     """Ready to be worked in."""
-    tree = working_directory(own, variables, may_be_named=may_be_named)
-    named = tree != own
-    if named:
-        tree = tree.resolve()
+    tree = working_directory(own, organisation, variables, named)
+    is_named = tree != own
+    if is_named:
         check_named(tree, hidden)
-    user = _user(uid, tree if named else None)
+    user = _user(uid, tree if is_named else None)
     state = state_of(own)
-    await asyncio.to_thread(_prepare, [state, *(state / name for name in STATE), *([] if named else [tree])], user)
-    return Places(tree=tree, state=state, named=named, user=user)
+    await asyncio.to_thread(_prepare, [state, *(state / name for name in STATE), *([] if is_named else [tree])], user)
+    return Places(tree=tree, state=state, named=is_named, user=user)
 
 
 def _home_beside(own: Path) -> Path:
@@ -225,9 +235,9 @@ def session_of(name: str) -> str:
 
 async def forget(root: Path, organisation: str, session_id: str) -> None:
     """All that a session left on this machine."""
-    own = root / organisation / session_id
+    own = root / directory_of(organisation) / session_id
     # Its own directory last: by that one it is found again if we do not get there.
-    for directory in (root.parent / PRIVATE_TREES / organisation / session_id, state_of(own), own):
+    for directory in (root.parent / PRIVATE_TREES / directory_of(organisation) / session_id, state_of(own), own):
         if directory.exists() and not await removed(directory):
             log.warning("not removed", action="session.directory_left", directory=str(directory))
 

@@ -126,7 +126,12 @@ class TurnGate:
     async def _in_force(self, agent: str | None) -> InForce:
         now = time.monotonic()
         if self._layers is None or now - self._read_at >= FRESH:
-            layers = await self._rules.rules(self._scene.organisation, self._scene.session_id)
+            named = self._scene.context.get("directory")
+            layers = await self._rules.rules(
+                self._scene.organisation,
+                self._scene.session_id,
+                directory=named if isinstance(named, str) else None,
+            )
             if layers != self._layers:
                 self._layers, self._read = layers, {}
             self._read_at = now

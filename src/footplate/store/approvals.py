@@ -1,16 +1,19 @@
 """People's words on calls: whether they may be given, where they are noted, and the end of those that nobody gives."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 import structlog
 
-from footplate.domain import events
-from footplate.domain.approvals import CLOCK, Approval
+from footplate.domain import audit, events
+from footplate.domain.approvals import CLOCK, Approval, InputEdited
 from footplate.domain.errors import FootplateError
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
 from footplate.domain.services import Input
-from footplate.store.database import Database
+from footplate.store import audit as trail
+from footplate.store.database import SQL, Database
 from footplate.store.inputs import append_inputs
 from footplate.store.objects import Objects
 from footplate.store.records import Row
@@ -32,7 +35,32 @@ def approval(row: Row) -> Approval:
         closed_at=row["closed_at"],
         outcome=row["outcome"],
         principal=row["principal"],
+        edited_input=row["edited_input"],
+        edited_by=row["edited_by"],
     )
+
+
+@asynccontextmanager
+async def kept_edits(database: Database, principal: Principal) -> AsyncIterator[None]:
+    """Edits of inputs that are refused because two people have to agree: they wait for another person from then on."""
+    try:
+        yield
+    except InputEdited as error:
+        await _keep_edits(database, principal, error)
+        raise
+
+
+async def _keep_edits(database: Database, principal: Principal, refused: InputEdited) -> None:
+    """In a transaction of their own: that of the request was rolled back."""
+    async with database.transaction() as connection:
+        for edit in refused.edits:
+            await connection.execute(
+                SQL["edit_ask"], refused.session_id, edit.event_id, edit.input, principal.id, principal.name
+            )
+            entry = audit.edited(edit.event_id, edit.input)
+            await trail.add(
+                connection, principal.organisation, entry, principal=principal.id, session=refused.session_id
+            )
 
 
 class ExpiredAsks:

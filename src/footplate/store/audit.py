@@ -11,8 +11,9 @@ from typing import Final
 import structlog
 
 from footplate.domain import audit
-from footplate.domain.audit import AuditEntry, Verified
+from footplate.domain.audit import AuditEntry, AuditUnit, Verified
 from footplate.domain.errors import Temporary
+from footplate.domain.principals import Principal
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.records import Row
 
@@ -59,6 +60,15 @@ async def add(
         *(new.id, organisation, new.kind, session, turn, new.event, principal, new.outcome, new.tool, new.layer),
         *(new.input_hash, new.content, new.content_hash),
     )
+
+
+class AuditChanges(AuditUnit):
+    """The part of a unit that adds entries of its own."""
+
+    _connection: Connection
+
+    async def record(self, principal: Principal, entry: AuditEntry) -> None:
+        await add(self._connection, principal.organisation, entry, principal=principal.id, session=entry.session)
 
 
 class HookTrail:

@@ -11,10 +11,10 @@ from typing import Final
 import orjson
 
 from footplate.domain import audit, events, threads
-from footplate.domain.approvals import CLOCK, ApprovalPolicy
+from footplate.domain.approvals import CLOCK, LARGEST_EDIT, ApprovalPolicy, Author, Edit, InputEdited
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.events import Event, Position
-from footplate.domain.json import JsonObject
+from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.principals import Principal
 from footplate.domain.services import Accepted, Input
 from footplate.domain.turns import WhenBusy
@@ -70,7 +70,7 @@ async def append_inputs(
         return Accepted(organisation=principal.organisation, session_id=session_id, positions=[*again.values()])
     words = [plan.event for plan in plans if plan.event.type == events.USER_TOOL_CONFIRMATION]
     if words:
-        await _check(connection, principal, head)
+        await _check(connection, principal, head, words)
     accepted = await _write(connection, objects, principal, head, plans)
     await _note(connection, principal, session_id, words)
     new = iter(accepted.positions)
@@ -102,14 +102,53 @@ async def _given(
     return given
 
 
-async def _check(connection: Connection, principal: Principal, head: Row) -> None:
+async def _check(connection: Connection, principal: Principal, head: Row, words: Sequence[Event]) -> None:
     """May this one answer?"""
     if principal.id == CLOCK:
         return
-    policy = await connection.fetchrow(SQL["policy"], principal.organisation)
-    if policy is not None:
-        asker = await connection.fetchval(SQL["who_asked"], head["session_id"], head["turn_id"])
-        ApprovalPolicy.load(policy["approvals"]).check(principal, asker)
+    row = await connection.fetchrow(SQL["policy"], principal.organisation)
+    if row is None:
+        return
+    policy = ApprovalPolicy.load(row["approvals"])
+    asked = await connection.fetchrow(SQL["who_asked"], head["session_id"], head["turn_id"])
+    asker = Author(None) if asked is None else Author(asked["id"], asked["name"])
+    edits = _edits(words) if policy.two_people else []
+    if len(edits) < len(words):
+        policy.check(principal, asker)
+    if edits:
+        await _check_edits(connection, principal, head["session_id"], policy, edits)
+
+
+async def _check_edits(
+    connection: Connection, principal: Principal, session_id: str, policy: ApprovalPolicy, edits: Sequence[Edit]
+) -> None:
+    """An edited input makes its author the asker. Raises `InputEdited` for one that nobody else has written."""
+    rows = await connection.fetch(SQL["edits"], session_id, [edit.event_id for edit in edits])
+    waiting = {row["event_id"]: row for row in rows}
+    policy.check_role(principal)
+    new = []
+    for edit in edits:
+        known = waiting.get(edit.event_id)
+        if known is None or known["input"] != edit.input or Author(known["id"], known["name"]).is_person(principal):
+            new.append(edit)
+    if new:
+        raise InputEdited(session_id, new)
+
+
+def _edits(words: Sequence[Event]) -> list[Edit]:
+    found = []
+    for word in words:
+        given = word.body.get("updated_input")
+        if not isinstance(given, dict):
+            continue
+        if len(_text(given)) > LARGEST_EDIT:
+            raise InvalidRequest(
+                f"updated_input: has more than {LARGEST_EDIT} characters, and another person has to approve it",
+                field="updated_input",
+                help_text="Deny the call and send a message that says what to do instead.",
+            )
+        found.append(Edit(str(word.body["tool_use_id"]), clean_object(given)))
+    return found
 
 
 async def _note(connection: Connection, principal: Principal, session_id: str, words: Sequence[Event]) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from footplate.domain import ids
 from footplate.domain.errors import Unauthenticated
+from footplate.domain.organisations import check_new_name, directory_of
 from footplate.domain.principals import Principal
 from footplate.store.database import SQL, Database
 
@@ -33,6 +34,7 @@ class Keys:
                 "The API key is not known.",
                 help_text="Send a key made by `footplate api-keys create` as `Authorization: Bearer …` or `x-api-key`.",
             )
+        directory_of(row["organisation"])
         principal = Principal(row["organisation"], row["id"], row["name"], frozenset(row["roles"]))
         if len(self._known) >= _MOST:
             self._known.clear()
@@ -46,6 +48,7 @@ class Keys:
         return secret
 
     async def register(self, organisation: str, name: str, roles: list[str], secret: str) -> None:
+        check_new_name(organisation)
         async with self._database.transaction() as connection:
             await connection.execute(SQL["insert_organisation"], organisation, organisation)
             await connection.execute(

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import asyncpg
 
@@ -10,6 +10,7 @@ from footplate.domain import ids
 from footplate.domain.errors import Conflict, InvalidRequest, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
+from footplate.domain.project_rules import check_archiving, check_creation, check_update, describe_change, place_of
 from footplate.domain.projects import (
     MOST_PROJECTS,
     Base,
@@ -20,6 +21,7 @@ from footplate.domain.projects import (
     Trust,
     Workspace,
 )
+from footplate.store.audit import AuditChanges
 from footplate.store.database import SQL, Connection
 from footplate.store.records import Row
 
@@ -39,7 +41,7 @@ def workspace(row: Row) -> Workspace:
     return Workspace(**{field.name: row[field.name] for field in fields(Workspace)})
 
 
-class ProjectChanges(ProjectUnit):
+class ProjectChanges(AuditChanges, ProjectUnit):
     """The part of a `Unit` that has to do with them."""
 
     _connection: Connection
@@ -56,6 +58,9 @@ class ProjectChanges(ProjectUnit):
         metadata: dict[str, str],
         permissions: JsonObject | None = None,
     ) -> Project:
+        place = place_of(path, url)
+        rules = await self._lock_place(principal, place)
+        check_creation(principal, rules)
         async with _unique(name):
             row = await self._connection.fetchrow(
                 SQL["insert_project"],
@@ -67,26 +72,57 @@ class ProjectChanges(ProjectUnit):
                 branch,
                 trust,
                 metadata,
-                permissions or {},
+                rules,
+                place,
             )
-        return project(_found(row, "project", ""))
+        new = project(_found(row, "project", ""))
+        if permissions is not None:
+            new = await self._set_rules(new, place, permissions)
+        await self.record(principal, describe_change("create", new))
+        return new
 
     async def update_project(
         self, principal: Principal, project_id: str, change: Callable[[Project], Project]
     ) -> Project:
-        row = await self._connection.fetchrow(SQL["lock_project"], project_id, principal.organisation)
-        old = project(_found(row, "project", project_id))
+        old = await self._lock_project(principal, project_id)
         _refuse_archived("project", old)
         new = change(old)
+        check_update(principal, old, new)
         async with _unique(new.name):
             row = await self._connection.fetchrow(
-                SQL["update_project"], project_id, new.name, new.branch, new.trust, new.metadata, new.permissions
+                SQL["update_project"], project_id, new.name, new.branch, new.trust, new.metadata
             )
-        return project(_found(row, "project", project_id))
+        stored = project(_found(row, "project", project_id))
+        if new.permissions != old.permissions:
+            stored = await self._set_rules(stored, place_of(old.path, old.url), new.permissions)
+        await self.record(principal, describe_change("update", stored, old))
+        return stored
 
     async def archive_project(self, principal: Principal, project_id: str) -> Project:
+        old = await self._lock_project(principal, project_id)
+        check_archiving(principal, old)
         row = await self._connection.fetchrow(SQL["archive_project"], project_id, principal.organisation)
+        new = project(_found(row, "project", project_id))
+        await self.record(principal, describe_change("archive", new, old))
+        return new
+
+    async def _lock_project(self, principal: Principal, project_id: str) -> Project:
+        """With its place: its rules are also written by changes of other projects there."""
+        row = await self._connection.fetchrow(SQL["project"], project_id, principal.organisation)
+        found = project(_found(row, "project", project_id))
+        await self._lock_place(principal, place_of(found.path, found.url))
+        row = await self._connection.fetchrow(SQL["lock_project"], project_id, principal.organisation)
         return project(_found(row, "project", project_id))
+
+    async def _lock_place(self, principal: Principal, place: str) -> JsonObject:
+        """Returns the rules of the place."""
+        await self._connection.execute(SQL["lock_place"], principal.organisation, place)
+        row = await self._connection.fetchrow(SQL["rules_of_place"], principal.organisation, place)
+        return {} if row is None else row["permissions"]
+
+    async def _set_rules(self, at: Project, place: str, permissions: JsonObject) -> Project:
+        await self._connection.execute(SQL["set_rules_of_place"], at.organisation, place, permissions)
+        return replace(at, permissions=permissions)
 
     async def create_workspace(
         self, principal: Principal, *, name: str, project_ids: Sequence[str], metadata: dict[str, str]

@@ -11,6 +11,7 @@ from typing import Final
 
 from footplate.domain.addresses import Reach
 from footplate.domain.errors import InvalidRequest
+from footplate.domain.organisations import directory_of
 from footplate.domain.projects import Base, SessionProject, root_of
 from footplate.trees import size_limits
 from footplate.trees.git import Git, GitFailed, write_attributes
@@ -71,7 +72,7 @@ class Mirrors:
         self._seconds = seconds
 
     def path(self, organisation: str, project_id: str) -> Path:
-        return self._data / MIRRORS / organisation / project_id
+        return self._data / MIRRORS / directory_of(organisation) / project_id
 
     async def refresh(self, organisation: str, project: SessionProject) -> Base:
         """Fetch what is new, and say what a session that begins now begins with."""

@@ -20,6 +20,7 @@ from typing import Final
 
 from footplate import failpoints
 from footplate.domain.errors import Permanent
+from footplate.domain.organisations import directory_of
 from footplate.domain.projects import PRIVATE_TREES, Base, SessionProject
 from footplate.trees.git import Git, write_attributes
 
@@ -37,7 +38,7 @@ Lines = Sequence[tuple[str, str]]
 
 def private_of(data: Path, organisation: str, session_id: str) -> Path:
     """What the host has of a session's trees, below its data directory."""
-    return data / PRIVATE_TREES / organisation / session_id
+    return data / PRIVATE_TREES / directory_of(organisation) / session_id
 
 
 def host_of(private: Path, tree: str, *, beside: bool) -> Path:

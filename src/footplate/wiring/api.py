@@ -44,6 +44,7 @@ from footplate.wiring.parts import (
     hook_access,
     keep_what_is_loaded,
     mirrors_of,
+    named_roots,
     open_database,
 )
 
@@ -100,6 +101,7 @@ async def run(settings: Settings) -> None:
             backend=backend_of(settings),
             hooks=hook_access(settings),
             projects_root=settings.projects_place,
+            named_roots=named_roots(settings),
             ignore_unknown_fields=settings.ignore_unknown_fields,
         )
         config = uvicorn.Config(

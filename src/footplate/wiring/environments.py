@@ -21,7 +21,7 @@ from footplate.environments.sandbox.limits import Limits
 from footplate.harness import registry
 from footplate.proxy.egress import AllowListProxy
 from footplate.store.session_log import SessionLog
-from footplate.wiring.parts import backend_of, open_database
+from footplate.wiring.parts import backend_of, named_roots, open_database
 
 if TYPE_CHECKING:
     from footplate.environments.docker import probe as docker_probe
@@ -47,9 +47,7 @@ async def choose_environments(
     """
     if settings.environment == "unsandboxed":
         log.warning("commands run without a boundary", action="environment.unsandboxed")
-        return Chosen(
-            Unsandboxed(settings.data_dir, backend_of(settings), may_be_named=settings.named_directories, placing=trees)
-        )
+        return Chosen(Unsandboxed(settings.data_dir, backend_of(settings), named=named_roots(settings), placing=trees))
     if settings.environment == "docker":
         return await _choose_docker(settings, worker, lapsed, trees)
     found = await find_sandbox(settings)
@@ -66,7 +64,7 @@ async def choose_environments(
         backend_of(settings),
         found.host,
         uid=settings.sandbox_uid,
-        may_be_named=settings.named_directories,
+        named=named_roots(settings),
         hidden=[settings.data_dir, *private_dirs()],
         readable=_readable(settings),
         limits=_limits(settings),
@@ -140,7 +138,7 @@ async def find_docker(settings: Settings, *, worker: str, trees: Trees | None = 
         backend=backend_of(settings),
         egress=AllowListProxy(Reach(settings.web_allowed)),
         uid=settings.sandbox_uid,
-        may_be_named=settings.named_directories,
+        named=named_roots(settings),
         hidden=[settings.data_dir, *private_dirs()],
         readable=_readable(settings),
         limits=_limits(settings),

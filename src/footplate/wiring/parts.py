@@ -2,9 +2,13 @@
 
 import gc
 import logging
+import os
+import pwd
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
+from pathlib import Path
+from typing import Final
 
 import stamina.instrumentation
 from temporalio.client import Client
@@ -15,9 +19,13 @@ from footplate.domain.addresses import Reach
 from footplate.domain.environments import Backend
 from footplate.domain.errors import Unavailable
 from footplate.domain.hooks import HookAccess
+from footplate.domain.named_directories import NamedRoots
 from footplate.domain.networks import Network
 from footplate.store.database import Database, Plans
 from footplate.trees.mirrors import Mirrors
+
+_PEOPLE: Final = range(1000, 60_000)
+"""Ids of users who are people, as Debian and systemd give them."""
 
 
 def backend_of(settings: Settings) -> Backend:
@@ -45,6 +53,11 @@ def hook_access(settings: Settings) -> HookAccess:
         secret=secret.get_secret_value() if secret is not None else None,
         memory=settings.hook_memory,
     )
+
+
+def named_roots(settings: Settings) -> NamedRoots:
+    homes = {str(Path.home()), *(one.pw_dir for one in pwd.getpwall() if one.pw_uid == 0 or one.pw_uid in _PEOPLE)}
+    return NamedRoots(settings.directory_roots, sorted({*homes, *map(os.path.realpath, homes)} - {"/"}))
 
 
 def mirrors_of(settings: Settings) -> Mirrors:

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from footplate.domain.errors import InvalidRequest
+from footplate.domain.named_directories import NamedRoots
 from footplate.environments.directories import working_directory
+
+ANYWHERE = NamedRoots({"org": ["/"]})
 
 
 def _variables(directory: object) -> dict[str, str]:
@@ -15,20 +18,41 @@ def _variables(directory: object) -> dict[str, str]:
 
 def test_its_own_is_made(tmp_path: Path) -> None:
     own = tmp_path / "organisation" / "session"
-    assert working_directory(own, {"FOOTPLATE_CONTEXT": "{}"}, may_be_named=True) == own
+    assert working_directory(own, "org", {"FOOTPLATE_CONTEXT": "{}"}, ANYWHERE) == own
     assert own.is_dir()
 
 
 def test_a_named_one_counts_only_where_it_is_allowed(tmp_path: Path) -> None:
     own, named = tmp_path / "own", tmp_path / "named"
     named.mkdir()
-    assert working_directory(own, _variables(str(named)), may_be_named=True) == named
-    assert working_directory(own, _variables(str(named)), may_be_named=False) == own
+    assert working_directory(own, "org", _variables(str(named)), ANYWHERE) == named
+    for off in (None, NamedRoots({})):
+        assert working_directory(own, "org", _variables(str(named)), off) == own
     assert own.is_dir()
+    with pytest.raises(InvalidRequest, match="the operator gives"):
+        working_directory(own, "another", _variables(str(named)), ANYWHERE)
 
 
 @pytest.mark.parametrize("named", ["relative", "/no/such/directory"])
 def test_one_that_is_not_there_is_refused(tmp_path: Path, named: str) -> None:
     with pytest.raises(InvalidRequest, match="is no directory") as caught:
-        working_directory(tmp_path / "own", _variables(named), may_be_named=True)
+        working_directory(tmp_path / "own", "org", _variables(named), ANYWHERE)
     assert caught.value.help_text
+
+
+def test_a_link_is_judged_by_where_it_leads(tmp_path: Path) -> None:
+    root, home = tmp_path / "root", tmp_path / "home"
+    for directory in (root / "repo" / ".git" / "hooks", root / "real", tmp_path / "elsewhere", home / ".ssh"):
+        directory.mkdir(parents=True)
+    named = NamedRoots({"org": [str(root), str(home)]}, homes=[str(home)])
+    for name, target in {
+        "away": tmp_path / "elsewhere",
+        "hooks": root / "repo" / ".git" / "hooks",
+        "keys": home / ".ssh",
+        "home": home,
+    }.items():
+        (root / name).symlink_to(target)
+        with pytest.raises(InvalidRequest, match="cannot be worked in"):
+            working_directory(tmp_path / "own", "org", _variables(str(root / name)), named)
+    (root / "fine").symlink_to(root / "real")
+    assert working_directory(tmp_path / "own", "org", _variables(str(root / "fine")), named) == root / "real"

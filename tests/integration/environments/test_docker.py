@@ -22,6 +22,7 @@ from footplate.config import Settings
 from footplate.domain.addresses import Reach
 from footplate.domain.environments import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest, Unavailable
+from footplate.domain.named_directories import NamedRoots
 from footplate.domain.networks import Network
 from footplate.environments.docker import holders, labels, sweep
 from footplate.environments.docker.body import SOCKET
@@ -264,7 +265,7 @@ async def test_what_is_missing_is_said(
 
 
 async def test_a_directory_with_the_engines_socket_is_refused(dockerd: Dockerd, tmp_path: Path) -> None:
-    ground = Ground(root=tmp_path / "workspaces", uid=UID, may_be_named=True)
+    ground = Ground(root=tmp_path / "workspaces", uid=UID, named=NamedRoots({"acme": ["/"]}))
     found = await find(dockerd.address, ground, tmp_path / "docker", wanted=Recipe(image=FULL))
     variables = {"FOOTPLATE_CONTEXT": json.dumps({"directory": str(dockerd.directory)})}
     with pytest.raises(InvalidRequest, match="docker engine's own socket"):
@@ -280,7 +281,7 @@ async def test_a_directory_with_our_own_data_in_it(dockerd: Dockerd, tmp_path: P
     (data / "secret").write_text("of the worker")
     for place in (project, project / "deep"):
         os.chown(place, UID, UID)
-    ground = Ground(root=data / "workspaces", uid=UID, may_be_named=True, hidden=[data])
+    ground = Ground(root=data / "workspaces", uid=UID, named=NamedRoots({"acme": ["/"]}), hidden=[data])
     found = await find(dockerd.address, ground, data / "docker", wanted=Recipe(image=FULL))
     variables = {"FOOTPLATE_CONTEXT": json.dumps({"directory": str(project)})}
     environment = await found.environments.open(

@@ -56,7 +56,7 @@ async def test_an_environment_narrows_the_operator_s_network(tmp_path: Path, san
 async def test_what_a_worker_cannot_hold_to_it_does_not_open(tmp_path: Path, sandbox_host: Found | None) -> None:
     limited, listed = EnvironmentConfig(limited=True), EnvironmentConfig(limited=True, hosts=("example.com",))
     backend = Backend(name="unsandboxed", network=Network("open"), cuts_network=False)
-    bare = Unsandboxed(tmp_path, backend, may_be_named=False)
+    bare = Unsandboxed(tmp_path, backend)
     with pytest.raises(InvalidRequest, match="cannot limit the network"):
         await said(bare, limited, "true")
     with pytest.raises(InvalidRequest, match="not among what the operator lets commands reach"):

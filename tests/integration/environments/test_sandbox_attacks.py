@@ -13,6 +13,7 @@ import pytest
 
 from footplate.domain.environments import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest
+from footplate.domain.named_directories import NamedRoots
 from footplate.domain.networks import Network
 from footplate.environments.guarded import GuardedEnvironment
 from footplate.environments.guardian import clock
@@ -53,7 +54,9 @@ async def opened(
     if sandbox_host is None:
         pytest.skip("no sandbox can be made on this machine")
     context = json.dumps({"directory": str(directory)} if directory else {})
-    environments = Sandboxed(root, BACKEND, sandbox_host.host, uid=UID, may_be_named=True, hidden=hidden, limits=limits)
+    environments = Sandboxed(
+        root, BACKEND, sandbox_host.host, uid=UID, named=NamedRoots({"org": ["/"]}), hidden=hidden, limits=limits
+    )
     async with ModelProxy({}) as proxy:
         models = proxy.grant(deadline=clock() + lease)
         environment = await environments.open(

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from footplate.domain import events
-from footplate.domain.approvals import CLOCK
+from footplate.domain import events, ids
+from footplate.domain.approvals import CLOCK, InputEdited
+from footplate.domain.audit import AuditFilter
 from footplate.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from footplate.domain.events import Event
 from footplate.domain.json import Json
@@ -16,6 +17,7 @@ from footplate.domain.services import Accepted, Input
 from footplate.domain.turns import Outcome as Ending
 from footplate.domain.turns import TurnStatus
 from footplate.store.approvals import ExpiredAsks
+from footplate.store.keys import Keys
 from footplate.store.policies import Rules
 
 from .cell import Cell, somebody
@@ -158,6 +160,70 @@ async def test_who_may_answer(cell: Cell) -> None:
     assert len(await cell.reads.approvals(who, OLDEST)) == 1
     await cell.send(other, session_id, word(asked))
     assert (await cell.reads.approval(who, asked.id)).principal == other.id
+
+
+async def test_who_edits_an_input_does_not_approve_it(cell: Cell) -> None:
+    asker = somebody()
+    editor = replace(asker, id="key_editor", name="editor")
+    third = replace(asker, id="key_third", name="third")
+    session_id = await cell.session(asker, "Go.")
+    asked, evil = use("a"), {"command": "touch EVIL"}
+    await park(cell, await cell.claim(session_id, asker), asked)
+    async with cell.units.unit(asker, None) as unit:
+        await unit.set_policy(asker, None, {"two_people": True})
+    edited = word(asked, updated_input=evil)
+    for one in (editor, editor, replace(editor, id="key_editors_second")):
+        with pytest.raises(InputEdited):
+            await cell.send(one, session_id, edited)
+    waiting = await cell.reads.approval(asker, asked.id)
+    assert (waiting.status, waiting.edited_input, waiting.edited_by) == ("pending", evil, "key_editors_second")
+    with pytest.raises(InputEdited):
+        await cell.send(third, session_id, word(asked, updated_input={"command": "touch OTHER"}))
+    with pytest.raises(InputEdited):
+        await cell.send(editor, session_id, edited)
+    with pytest.raises(InvalidRequest):
+        await cell.send(editor, session_id, word(asked, updated_input={"command": "x" * 100_001}))
+    await cell.send(third, session_id, edited)
+    approved = await cell.reads.approval(asker, asked.id)
+    assert (approved.status, approved.principal, approved.edited_by) == ("allowed", third.id, editor.id)
+    trail = await cell.reads.audit(asker, Page(limit=20, order="asc"), AuditFilter(kind="answer"))
+    assert [(entry.outcome, entry.principal) for entry in trail] == [
+        ("edit", "key_editor"),
+        ("edit", "key_editor"),
+        ("edit", "key_editors_second"),
+        ("edit", "key_third"),
+        ("edit", "key_editor"),
+        ("allow", "key_third"),
+    ]
+
+
+async def test_the_asker_may_approve_what_another_person_wrote(cell: Cell) -> None:
+    asker = somebody()
+    editor = replace(asker, id="key_editor", name="editor")
+    session_id = await cell.session(asker, "Go.")
+    asked = use("a")
+    await park(cell, await cell.claim(session_id, asker), asked)
+    async with cell.units.unit(asker, None) as unit:
+        await unit.set_policy(asker, None, {"two_people": True})
+    edited = word(asked, updated_input={"command": "ls"})
+    with pytest.raises(InputEdited):
+        await cell.send(editor, session_id, edited)
+    with pytest.raises(Forbidden, match="Two people"):
+        await cell.send(asker, session_id, word(asked))
+    await cell.send(asker, session_id, edited)
+
+
+async def test_two_keys_of_one_name_are_one_person(cell: Cell) -> None:
+    organisation = ids.new_id(ids.ORGANISATION)
+    keys = Keys(cell.database)
+    first, second = [await keys.authenticate(await keys.create(organisation, "alice", ["admin"])) for _ in range(2)]
+    session_id = await cell.session(first, "Go.")
+    asked = use("a")
+    await park(cell, await cell.claim(session_id, first), asked)
+    async with cell.units.unit(first, None) as unit:
+        await unit.set_policy(first, None, {"two_people": True})
+    with pytest.raises(Forbidden, match="Two people"):
+        await cell.send(second, session_id, word(asked))
 
 
 @pytest.mark.parametrize("outcome", ["deny", "allow"])

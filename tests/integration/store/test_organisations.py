@@ -1,5 +1,6 @@
 """Whatever belongs to another organisation is not found, in the words that a thing which is not there gets."""
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import astuple, dataclass, replace
 
@@ -7,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from footplate.domain import ids
-from footplate.domain.errors import NotFound
+from footplate.domain.errors import InvalidRequest, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
 from footplate.domain.permissions import Layer
@@ -16,6 +17,7 @@ from footplate.domain.projects import Trust
 from footplate.domain.running import Nothing
 from footplate.domain.services import EventPage, ForkPoint, SessionFilter
 from footplate.domain.turns import Session
+from footplate.store.keys import Keys
 from footplate.store.policies import Rules
 from footplate.store.units import Unit
 
@@ -97,9 +99,9 @@ async def owned(cell: Cell, principal: Principal) -> Owned:
     return Owned(agent.id, environment.id, session, claim.turn_id, project, workspace.id)
 
 
-async def _create_project(unit: Unit, who: Principal) -> str:
+async def _create_project(unit: Unit, who: Principal, rules: JsonObject = RULES) -> str:
     project = await unit.create_project(
-        who, name="p", path="p", url=None, branch=None, trust=Trust.NOTHING, metadata={}, permissions=RULES
+        who, name="p", path="p", url=None, branch=None, trust=Trust.NOTHING, metadata={}, permissions=rules
     )
     return project.id
 
@@ -133,7 +135,7 @@ async def test_the_rules_of_another_organisations_project_do_not_apply(
 ) -> None:
     """The API refuses such a session, so the row is changed directly."""
     async with cell.units.unit(stranger := somebody(), None) as unit:
-        foreign = await _create_project(unit, stranger)
+        foreign = await _create_project(unit, stranger, {"deny": ["Bash(mv *)"]})
     async with cell.database.connection() as connection:
         await connection.execute(
             "update sessions set project_ids = $2 where id = $1", owned.session, [foreign, owned.project]
@@ -166,3 +168,17 @@ def _blank(text: str, owned: Owned) -> str:
     for value in astuple(owned):
         text = text.replace(value, "…")
     return text
+
+
+async def test_no_key_is_created_for_a_name_that_leads_elsewhere(cell: Cell) -> None:
+    keys = Keys(cell.database)
+    with pytest.raises(InvalidRequest, match="cannot be the name of an organisation"):
+        await keys.create("../../../../tmp/x", "key", ["admin"])
+    async with cell.database.connection() as connection:
+        await connection.execute("insert into organisations (id, name) values ('../x', '../x')")
+        await connection.execute(
+            "insert into api_keys (id, organisation, name, secret_hash, roles) values ('key_x', '../x', 'k', $1, '{}')",
+            hashlib.sha256(b"fp_old").digest(),
+        )
+    with pytest.raises(InvalidRequest, match="cannot be the name of a directory"):
+        await keys.authenticate("fp_old")

@@ -2,15 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from footplate.domain import ids
-from footplate.domain.errors import Conflict, Fenced, InvalidRequest, NotFound
+from footplate.domain.audit import AuditFilter
+from footplate.domain.errors import Conflict, Fenced, Forbidden, InvalidRequest, NotFound
+from footplate.domain.json import JsonObject
 from footplate.domain.pages import Page
+from footplate.domain.permissions import Layer
 from footplate.domain.principals import Principal
 from footplate.domain.projects import Base, Choice, Project, Trust, Workspace
 from footplate.domain.running import Claim
+from footplate.store.policies import Rules
 
 from .cell import AGENT, Cell, message, somebody
 
@@ -128,3 +133,95 @@ async def test_base_is_decided_once(cell: Cell) -> None:
     assert session.bases == {project.id: FIRST.record}
     fork = await cell.fork(who, session_id)
     assert (fork.project_ids, fork.bases) == ([project.id], session.bases)
+
+
+RULES: JsonObject = {"deny": ["Bash(rm *)"]}
+
+
+async def place(cell: Cell, who: Principal, permissions: JsonObject | None = None, **more: str) -> Project:
+    where = {"path": "app", "url": None, **more} if "url" not in more else {"path": None, **more}
+    async with cell.units.unit(who, None) as unit:
+        return await unit.create_project(
+            who,
+            name=more.get("name") or ids.new_id("name"),
+            path=where["path"],
+            url=where["url"],
+            branch=None,
+            trust=Trust.NOTHING,
+            metadata={},
+            permissions=permissions,
+        )
+
+
+async def in_force(cell: Cell, who: Principal, session_id: str, directory: str | None = None) -> list[JsonObject]:
+    rules = Rules(cell.database, "/srv/{organisation}")
+    found = await rules.rules(who.organisation, session_id, directory=directory)
+    return [permissions for layer, permissions in found if layer is Layer.PROJECT]
+
+
+async def test_rules_stay_with_the_place(cell: Cell) -> None:
+    admin = replace(somebody(), roles=frozenset({"policy_admin"}))
+    member = replace(admin, id="key_member", roles=frozenset({"member"}))
+    ruled = await place(cell, admin, RULES)
+    session_id = await begin(cell, member, Choice([ruled.id]))
+
+    async def archive(who: Principal) -> None:
+        async with cell.units.unit(who, None) as unit:
+            await unit.archive_project(who, ruled.id)
+
+    async def change(who: Principal, **fields: Any) -> Project:
+        async with cell.units.unit(who, None) as unit:
+            return await unit.update_project(who, ruled.id, lambda old: replace(old, **fields))
+
+    for refused in (
+        archive(member),
+        change(member, trust=Trust.ALL),
+        change(member, branch="other"),
+        place(cell, member),
+    ):
+        with pytest.raises(Forbidden, match="'policy_admin'"):
+            await refused
+    assert (await change(member, metadata={"a": "b"})).permissions == RULES
+    await archive(admin)
+    with pytest.raises(Forbidden):
+        await place(cell, member)
+    again = await place(cell, admin)
+    assert again.permissions == RULES
+    other = await begin(cell, member, Choice([again.id]))
+    assert await in_force(cell, member, other) == [RULES]
+    async with cell.units.unit(admin, None) as unit:
+        await unit.update_project(admin, again.id, lambda old: replace(old, permissions={"deny": ["Bash(mv *)"]}))
+    assert await in_force(cell, member, session_id) == [{"deny": ["Bash(mv *)"]}]
+    trail = await cell.reads.audit(admin, Page(limit=50, order="asc"), AuditFilter(kind="change"))
+    assert [entry.content and entry.content["action"] for entry in trail] == [
+        *("project.create", "project.update", "project.archive", "project.create", "project.update")
+    ]
+    assert {entry.principal for entry in trail} == {admin.id, member.id}
+
+
+async def test_a_place_has_one_name(cell: Cell) -> None:
+    admin = replace(somebody(), roles=frozenset({"admin"}))
+    member = replace(admin, roles=frozenset())
+    await place(cell, admin, RULES, url="https://git.example.com/team/app.git")
+    for other in ("http://GIT.example.com:80/Team/app", "https://git.example.com./x/../team//%61pp.git/"):
+        with pytest.raises(Forbidden):
+            await place(cell, member, url=other)
+    await place(cell, member, url="https://git.example.com/team/app2")
+
+
+async def test_places_inside_and_around_a_ruled_one_deny_and_ask_the_same(cell: Cell) -> None:
+    admin = replace(somebody(), roles=frozenset({"admin"}))
+    await place(cell, admin, {**RULES, "allow": ["Bash(ls)"]}, path="team/app")
+    for path in ("team", "team/app/sub"):
+        made = await place(cell, replace(admin, roles=frozenset()), path=path)
+        session_id = await begin(cell, admin, Choice([made.id]))
+        assert RULES in await in_force(cell, admin, session_id)
+    beside = await place(cell, admin, path="team/app2")
+    assert RULES not in await in_force(cell, admin, await begin(cell, admin, Choice([beside.id])))
+    plain = await cell.session(admin)
+    assert await in_force(cell, admin, plain) == []
+    assert {**RULES, "allow": ["Bash(ls)"]} in await in_force(
+        cell, admin, plain, f"/srv/{admin.organisation}/team/../team/app"
+    )
+    assert RULES in await in_force(cell, admin, plain, "/srv/" + admin.organisation)
+    assert await in_force(cell, admin, plain, "/srv") == []

@@ -21,6 +21,7 @@ from bench.prove import backends
 from footplate.domain.addresses import Reach
 from footplate.domain.environments import Backend, EnvironmentConfig
 from footplate.domain.errors import InvalidRequest, Permanent, Unavailable
+from footplate.domain.named_directories import NamedRoots
 from footplate.domain.networks import Network
 from footplate.domain.ports import MOST_READ, CommandResult
 from footplate.domain.projects import Base, SessionProject
@@ -151,7 +152,7 @@ async def engine() -> AsyncIterator[str | None]:
 @pytest.fixture(params=["sandbox", "unsandboxed", "docker"])
 async def environments(request: pytest.FixtureRequest, host: Host, engine: str | None) -> Environments:
     if request.param == "unsandboxed":
-        return Unsandboxed(host.data, BACKEND, may_be_named=True, placing=host.trees)
+        return Unsandboxed(host.data, BACKEND, named=NamedRoots({"default": ["/"]}), placing=host.trees)
     if request.param == "docker":
         return await in_containers(host, engine)
     return await sandboxed(host)
@@ -162,7 +163,15 @@ async def sandboxed(host: Host) -> Environments:
         found = await find(UID)
     except NoSandbox:
         pytest.skip("no sandbox can be made on this machine")
-    return Sandboxed(host.data, BACKEND, found.host, uid=UID, may_be_named=True, placing=host.trees, hidden=[host.data])
+    return Sandboxed(
+        host.data,
+        BACKEND,
+        found.host,
+        uid=UID,
+        named=NamedRoots({"default": ["/"]}),
+        placing=host.trees,
+        hidden=[host.data],
+    )
 
 
 async def in_containers(host: Host, address: str | None) -> Environments:

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from footplate.api.app import create_app
 from footplate.api.services import ApiServices
 from footplate.domain.environments import Backend
+from footplate.domain.named_directories import NamedRoots
 from footplate.domain.networks import Network
 from footplate.harness import registry
 
@@ -57,6 +58,7 @@ class Api:
                 transcripts=registry.transcripts,
                 prepared=frozenset({"claude"}),
                 projects_root="/srv/projects/{organisation}",
+                named_roots=NamedRoots({"org_a": ["/srv/checkouts"]}),
                 ignore_unknown_fields=ignore_unknown_fields,
                 max_body=max_body,
             )

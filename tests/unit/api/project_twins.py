@@ -9,6 +9,7 @@ from footplate.domain import ids
 from footplate.domain.errors import Conflict, NotFound
 from footplate.domain.json import JsonObject
 from footplate.domain.principals import Principal
+from footplate.domain.project_rules import check_archiving, check_creation, check_update, place_of
 from footplate.domain.projects import Choice, Project, Trust, Workspace
 
 
@@ -59,8 +60,12 @@ class TwinProjectUnit:
         metadata: dict[str, str],
         permissions: JsonObject | None = None,
     ) -> Project:
-        if any(known.name == name for known in self._projects.projects.values()):
+        if any(known.name == name and known.archived_at is None for known in self._projects.projects.values()):
             raise Conflict(f"There is a project named {name!r} already.")
+        place = place_of(path, url)
+        before = [one for one in self._projects.projects.values() if place_of(one.path, one.url) == place]
+        rules = before[-1].permissions if before else {}
+        check_creation(principal, rules)
         now = self._clock.now()
         project = Project(
             id=ids.new_id(ids.PROJECT),
@@ -73,7 +78,7 @@ class TwinProjectUnit:
             metadata=metadata,
             created_at=now,
             updated_at=now,
-            permissions=permissions or {},
+            permissions=rules if permissions is None else permissions,
         )
         self._projects.projects[project.id] = project
         return project
@@ -81,12 +86,15 @@ class TwinProjectUnit:
     async def update_project(
         self, principal: Principal, project_id: str, change: Callable[[Project], Project]
     ) -> Project:
-        project = change(self._projects.project(principal, project_id))
+        old = self._projects.project(principal, project_id)
+        project = change(old)
+        check_update(principal, old, project)
         self._projects.projects[project.id] = project
         return project
 
     async def archive_project(self, principal: Principal, project_id: str) -> Project:
         now = self._clock.now()
+        check_archiving(principal, self._projects.project(principal, project_id))
         return await self.update_project(principal, project_id, lambda old: replace(old, archived_at=now))
 
     async def create_workspace(

@@ -10,6 +10,7 @@ import pytest
 from anthropic import AsyncAnthropic
 from structlog.testing import capture_logs
 
+from footplate.api.requests import parse
 from footplate.api.routes.absent import ABSENT
 from footplate.api.wire.answers import Error
 from footplate.domain.errors import Fenced, Forbidden, Overloaded, RateLimited, Unavailable
@@ -148,6 +149,11 @@ async def test_large_bodies(api: Api) -> None:
         b"null",
         b'"\\ud800"',
         b'{"a":"\\ud800", "b":NaN}',
+        b'{"a":"\\ud800", "b":1e999}',
+        b'{"a":"\\ud800", "b":[-1e999]}',
+        b'{"a":"\\ud800", "b":-Infinity}',
+        b'{"a":"\\ud800", "b":' + b"9" * 400 + b"}",
+        b'{"b":1e999}',
         b"\xff",
         b'{"name":"A","model":"m","model_parameters":' + b'{"a":' * 200 + b"1" + b"}" * 200 + b"}",
         b'{"a":' * 5000 + b"1" + b"}" * 5000,
@@ -241,3 +247,8 @@ async def test_openapi_describes_bodies_and_queries(api: Api) -> None:
     names = [parameter["name"] for parameter in schema["paths"]["/v1/sessions"]["get"]["parameters"]]
     assert {"statuses[]", "created_at[gte]", "page"} <= set(names)
     assert BASE not in str(schema)
+
+
+def test_numbers_beside_half_a_surrogate_are_those_of_orjson() -> None:
+    for number in (b"18446744073709551615", b"18446744073709551616", b"-9223372036854775808", b"1e308", b"-1", b"0.5"):
+        assert parse(b'{"a":"\\ud800","b":' + number + b"}")["b"] == parse(b'{"b":' + number + b"}")["b"]

@@ -106,3 +106,47 @@ async def test_others_projects_do_not_exist(api: Api, http: httpx2.AsyncClient) 
         assert (await _session(stranger, project_ids=[mine])).status_code == 404
         assert (await _session(stranger, workspace_id=workspace)).status_code == 404
         assert (await stranger.get("/v1/projects")).json()["data"] == []
+
+
+async def test_a_ruled_project_needs_the_role_and_refusals_are_in_the_audit_trail(
+    api: Api, http: httpx2.AsyncClient
+) -> None:
+    rules = {"deny": ["Bash(rm *)"]}
+    ruled = await _create(http, "projects", path="team/app", permissions=rules)
+    where = f"/v1/projects/{ruled['id']}"
+    async with client_of(api.app, "secret-c") as member:
+        for path, body in (
+            (where, {"trust": "all"}),
+            (where, {"branch": "other"}),
+            (where, {"permissions": None}),
+            (f"{where}/archive", {}),
+            ("/v1/projects", {"path": "team/app", "name": "again"}),
+        ):
+            refused = await member.post(path, json=body)
+            assert refused.status_code == 403, (path, body)
+            assert "policy_admin" in refused.json()["error"]["message"]
+            last = (await http.get("/v1/audit?kind=refusal")).json()["data"][-1]
+            assert (last["content"]["method"], last["content"]["path"]) == ("POST", path)
+            assert last["content"]["message"] == refused.json()["error"]["message"]
+        assert (await member.post(where, json={"metadata": {"a": "1"}})).status_code == 200
+    assert (await http.get(where)).json()["permissions"]["deny"] == rules["deny"]
+    assert (await http.post(f"{where}/archive")).status_code == 200
+    again = await _create(http, "projects", path="team/app")
+    assert again["permissions"]["deny"] == rules["deny"]
+
+
+async def test_a_directory_is_named_below_the_roots_of_its_organisation(api: Api, http: httpx2.AsyncClient) -> None:
+    made = await _session(http, context={"directory": "/srv/checkouts/app"})
+    assert made.status_code == 200
+    message = {"type": "user.message", "content": [{"type": "text", "text": "Go."}], "context": {"directory": "/etc"}}
+    events = f"/v1/sessions/{made.json()['id']}/events"
+    async with client_of(api.app, "secret-b") as stranger:
+        await _create(stranger, "environments", name="strangers")
+        for refused in (
+            await _session(http, context={"directory": "/srv/other"}),
+            await _session(http, context={"directory": "/srv/checkouts/app/.git/hooks"}),
+            await _session(http, initial_events=[message]),
+            await http.post(events, json={"events": [message]}),
+            await _session(stranger, context={"directory": "/srv/checkouts/app"}),
+        ):
+            assert (refused.status_code, refused.json()["error"]["field"]) == (400, "context.directory")

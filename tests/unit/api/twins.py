@@ -273,6 +273,10 @@ class TwinUnit(TwinProjectUnit, TwinFileUnit):
     def answer_id(self) -> int | None:
         return None if self._attempt is None or self._attempt.idempotency_key is not None else 1
 
+    async def record(self, principal: Principal, entry: AuditEntry) -> None:
+        made = replace(entry, principal=principal.id, created_at=self._world.now())
+        self._world.audit.setdefault(principal.organisation, []).append(made)
+
     async def remember(self, answer: Answer) -> None:
         assert self._attempt is not None
         self._world.answers[self._key] = (self._attempt.body_hash, answer)

@@ -28,7 +28,13 @@ class Rules:
     reads: int = 0
     failure: Exception | None = None
 
-    async def rules(self, _organisation: str, _session_id: str) -> Sequence[tuple[Layer, JsonObject]]:
+    async def rules(
+        self,
+        _organisation: str,
+        _session_id: str,
+        *,
+        directory: str | None = None,  # noqa: ARG002
+    ) -> Sequence[tuple[Layer, JsonObject]]:
         self.reads += 1
         if self.failure is not None:
             raise self.failure

@@ -35,7 +35,7 @@ async def create_agent(request: Request, principal: Asking) -> Response:
         agent = await unit.create_agent(principal, name=body.name, definition=definition, metadata=body.metadata)
         return agents.answer(agent), None
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="agent.create")
 
 
 async def _multiagent(
@@ -84,7 +84,7 @@ async def update_agent(request: Request, agent_id: str, principal: Asking) -> Re
         agent = await unit.update_agent(principal, agent_id, expected_version=body.version, change=wanted)
         return agents.answer(agent), None
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="agent.update")
 
 
 @router.post("/{agent_id}/archive", response_model=answers.Agent)
@@ -94,7 +94,7 @@ async def archive_agent(request: Request, agent_id: str, principal: Asking) -> R
     async def work(unit: Unit) -> Changed:
         return agents.answer(await unit.archive_agent(principal, agent_id)), None
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="agent.archive")
 
 
 @router.get(

@@ -35,7 +35,7 @@ async def create_environment(request: Request, principal: Asking) -> Response:
         )
         return environments.answer(record), None
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="environment.create")
 
 
 @router.get("", response_model=answers.Listing[answers.Environment], openapi_extra=takes(query=ListEnvironments))
@@ -69,7 +69,7 @@ async def update_environment(request: Request, environment_id: str, principal: A
         record = await unit.update_environment(principal, environment_id, environments.change_of(body, backend))
         return environments.answer(record), None
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="environment.update")
 
 
 @router.post("/{environment_id}/archive", response_model=answers.Environment)
@@ -79,7 +79,7 @@ async def archive_environment(request: Request, environment_id: str, principal: 
     async def work(unit: Unit) -> Changed:
         return environments.answer(await unit.archive_environment(principal, environment_id)), None
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="environment.archive")
 
 
 @router.delete("/{environment_id}", response_model=answers.Deleted)
@@ -90,4 +90,4 @@ async def delete_environment(request: Request, environment_id: str, principal: A
         await unit.delete_environment(principal, environment_id)
         return {"id": environment_id, "type": "environment_deleted"}, None
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="environment.delete")

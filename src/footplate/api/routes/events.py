@@ -13,7 +13,7 @@ from footplate.api.key_watch import wait_for_revocation
 from footplate.api.openapi import takes
 from footplate.api.replies import listing
 from footplate.api.requests import read_body, read_query
-from footplate.api.routes.files import check_files
+from footplate.api.routes.files import check_inputs
 from footplate.api.routing import router_of
 from footplate.api.services import services_of
 from footplate.api.wire import answers, events
@@ -32,7 +32,7 @@ router = router_of("/v1/sessions/{session_id}/events", "events")
 async def send_events(request: Request, session_id: str, principal: Asking) -> Response:
     body, raw = await read_body(request, SendEvents)
     inputs = events.inputs_of(body.events)
-    await check_files(services_of(request), principal, inputs)
+    await check_inputs(services_of(request), principal, inputs)
 
     async def work(unit: Unit) -> Changed:
         accepted = await unit.send(principal, session_id, inputs)

@@ -131,8 +131,12 @@ async def delete_file(request: Request, file_id: str, principal: Asking) -> Resp
     return await change(request, principal, raw, work)
 
 
-async def check_files(services: ApiServices, principal: Principal, inputs: list[Input]) -> None:
-    """Raises `NotFound` for a file that an input names and the organisation has not."""
+async def check_inputs(services: ApiServices, principal: Principal, inputs: list[Input]) -> None:
+    """Raises `NotFound` for a file that an input names and the organisation has not, and `InvalidRequest` for a
+    directory that it may not name.
+    """
+    for entry in inputs:
+        services.named_roots.check_context(principal.organisation, entry.context)
     named = [file_id for entry in inputs for file_id in _named(entry.body.get("content"))]
     for file_id in dict.fromkeys(named):
         await services.reads.file(principal, file_id)

@@ -9,7 +9,7 @@ from footplate.api.auth import Asking
 from footplate.api.changes import Changed, change
 from footplate.api.openapi import takes
 from footplate.api.requests import read_body
-from footplate.api.routes.files import check_files
+from footplate.api.routes.files import check_inputs
 from footplate.api.routes.sessions import is_prepared, snapshot_of
 from footplate.api.routing import router_of
 from footplate.api.services import services_of
@@ -28,7 +28,7 @@ async def fork_session(request: Request, session_id: str, principal: Asking) -> 
     services = services_of(request)
     point = forks.point_of(body)
     inputs = inputs_of(body.initial_events)
-    await check_files(services, principal, inputs)
+    await check_inputs(services, principal, inputs)
     agent = None if body.agent is None else await snapshot_of(services, principal, body.agent)
     wanted = forks.change_of(body, agent, default_harness=services.default_harness)
 
@@ -43,4 +43,4 @@ async def fork_session(request: Request, session_id: str, principal: Asking) -> 
         )
         return sessions.answer(session), replace(accepted, prepare=is_prepared(services, session.agent))
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="session.fork")

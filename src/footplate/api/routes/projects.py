@@ -42,7 +42,7 @@ async def create_project(request: Request, principal: Asking) -> Response:
             branch=branch,
             trust=Trust(body.trust),
             metadata=body.metadata,
-            permissions=stored,
+            permissions=None if body.permissions is None else stored,
         )
         return projects.answer(project), None
 

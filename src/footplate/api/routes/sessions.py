@@ -11,7 +11,7 @@ from footplate.api.changes import Changed, change
 from footplate.api.openapi import takes
 from footplate.api.replies import reply
 from footplate.api.requests import read_body, read_nothing, read_query
-from footplate.api.routes.files import check_files
+from footplate.api.routes.files import check_inputs
 from footplate.api.routing import router_of
 from footplate.api.services import ApiServices, services_of
 from footplate.api.wire import agents, answers, files, multiagent, permissions, sessions
@@ -36,9 +36,10 @@ async def create_session(request: Request, principal: Asking) -> Response:
     # Before the transaction opens: a request that holds one connection never waits for a second.
     agent = await snapshot_of(services_of(request), principal, body.agent)
     inputs = inputs_of(body.initial_events)
-    await check_files(services_of(request), principal, inputs)
+    await check_inputs(services_of(request), principal, inputs)
     asked = [(await services_of(request).reads.file(principal, one.file_id), one) for one in body.resources or ()]
     mounted = files.with_more((), [files.resource(file, one) for file, one in asked])
+    services_of(request).named_roots.check_context(principal.organisation, body.context or {})
     choice = choice_of(body.project_ids, body.workspace_id, body.context or {})
 
     async def work(unit: Unit) -> Changed:
@@ -59,7 +60,7 @@ async def create_session(request: Request, principal: Asking) -> Response:
             session = replace(session, resources=kept)
         return sessions.answer(session), replace(accepted, prepare=is_prepared(services_of(request), agent))
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="session.create" if body.permissions else None)
 
 
 def is_prepared(services: ApiServices, agent: JsonObject) -> bool:
@@ -145,7 +146,8 @@ async def update_session(request: Request, session_id: str, principal: Asking) -
         session, accepted = await unit.update_session(principal, session_id, sessions.change_of(body))
         return sessions.answer(session), accepted
 
-    return await change(request, principal, raw, work)
+    ruled = bool({"agent", "permissions"} & body.model_fields_set)
+    return await change(request, principal, raw, work, audited="session.update" if ruled else None)
 
 
 @router.post("/{session_id}/archive", response_model=answers.Session)

@@ -38,6 +38,7 @@ async def import_session(request: Request, principal: Asking) -> Response:
     services = services_of(request)
     with await Spool.of(request, limit=services.max_transcript, line_limit=services.max_body) as spool:
         body = understood(request, SessionImport, spool.first)
+        services.named_roots.check_context(principal.organisation, body.context or {})
         agent = await snapshot_of(services, principal, body.agent)
         await services.reads.environment(principal, body.environment_id)
         program = await _program_of(
@@ -58,7 +59,7 @@ async def import_session(request: Request, principal: Asking) -> Response:
             )
             return sessions.answer(session), accepted
 
-        return await change(request, principal, spool.raw, work)
+        return await change(request, principal, spool.raw, work, audited="session.import")
 
 
 @router.get(

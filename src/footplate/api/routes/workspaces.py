@@ -30,7 +30,7 @@ async def create_workspace(request: Request, principal: Asking) -> Response:
         )
         return projects.workspace_answer(workspace), None
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="workspace.create")
 
 
 @router.get("", response_model=answers.Listing[answers.Workspace], openapi_extra=takes(query=ListWorkspaces))
@@ -59,7 +59,7 @@ async def update_workspace(request: Request, workspace_id: str, principal: Askin
         changed = await unit.update_workspace(principal, workspace_id, projects.change_of_workspace(body))
         return projects.workspace_answer(changed), None
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="workspace.update")
 
 
 @router.post("/{workspace_id}/archive", response_model=answers.Workspace)
@@ -69,4 +69,4 @@ async def archive_workspace(request: Request, workspace_id: str, principal: Aski
     async def work(unit: Unit) -> Changed:
         return projects.workspace_answer(await unit.archive_workspace(principal, workspace_id)), None
 
-    return await change(request, principal, raw, work)
+    return await change(request, principal, raw, work, audited="workspace.archive")

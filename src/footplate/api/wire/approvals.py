@@ -32,4 +32,6 @@ def answer(approval: Approval) -> JsonObject:
         "expires_at": optional_timestamp(approval.expires_at),
         "closed_at": optional_timestamp(approval.closed_at),
         "answered_by": approval.principal,
+        "edited_input": approval.edited_input,
+        "edited_by": approval.edited_by,
     }

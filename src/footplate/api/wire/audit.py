@@ -14,9 +14,9 @@ class ListAudit(Parameters):
     limit: PageSize = 20
     page: Text | None = None
     order: Literal["asc", "desc"] = "desc"
-    kind: Literal["decision", "answer", "policy", "hook"] | None = None
+    kind: Literal["decision", "answer", "policy", "hook", "change", "refusal"] | None = None
     session_id: Id | None = None
-    outcome: Literal["allow", "ask", "deny", "block", "none", "failed"] | None = None
+    outcome: Literal["allow", "ask", "deny", "edit", "block", "none", "failed"] | None = None
     answered_by: Text | None = None
     created_at_gte: Annotated[Moment | None, Field(alias="created_at[gte]")] = None
     created_at_lte: Annotated[Moment | None, Field(alias="created_at[lte]")] = None

@@ -32,12 +32,14 @@ class Approval(AnswerModel):
     expires_at: datetime | None
     closed_at: datetime | None
     answered_by: str | None
+    edited_input: dict[str, JsonValue] | None
+    edited_by: str | None
 
 
 class AuditEntry(AnswerModel):
     id: str
     type: Literal["audit_entry"]
-    kind: Literal["decision", "answer", "policy", "hook"]
+    kind: Literal["decision", "answer", "policy", "hook", "change", "refusal"]
     created_at: datetime
     session_id: str | None
     turn_id: str | None

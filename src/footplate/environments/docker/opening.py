@@ -8,7 +8,9 @@ from pathlib import Path
 
 from footplate.domain.environments import Backend, EnvironmentConfig, check, network_of, setup_of
 from footplate.domain.errors import InvalidRequest
+from footplate.domain.named_directories import NamedRoots
 from footplate.domain.networks import Network
+from footplate.domain.organisations import directory_of
 from footplate.domain.projects import SessionProject
 from footplate.domain.running import Egress, Environments, ModelGrant, OpenEnvironment, Trees
 from footplate.domain.snapshots import NO_FILES, Files
@@ -40,7 +42,7 @@ class Ground:
     egress: Egress | None = None
     uid: int
     """Whom a root worker's commands run as; other workers have nobody but themselves."""
-    may_be_named: bool = False
+    named: NamedRoots | None = None
     hidden: Sequence[Path] = ()
     readable: Sequence[str] = ()
     limits: Limits = field(default_factory=Limits)
@@ -50,10 +52,10 @@ class Ground:
     async def places(
         self, organisation: str, session_id: str, variables: Mapping[str, str], *, has_projects: bool = False
     ) -> Places:
-        own = self.root / organisation / session_id
+        own = self.root / directory_of(organisation) / session_id
         hidden = [path.resolve() for path in self.hidden]
-        may_be_named = self.may_be_named and not has_projects
-        return await places(own, variables, may_be_named=may_be_named, hidden=hidden, uid=self.uid)
+        named = None if has_projects else self.named
+        return await places(own, organisation, variables, named=named, hidden=hidden, uid=self.uid)
 
     def lease(self, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
         return lease_of(self.data, organisation, session_id, variables) if self.data is not None else None

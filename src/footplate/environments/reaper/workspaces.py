@@ -25,6 +25,7 @@ from typing import Final, Protocol
 import structlog
 
 from footplate.domain import ids
+from footplate.domain.organisations import directory_of
 from footplate.domain.projects import PRIVATE_TREES
 from footplate.domain.snapshots import SCRATCH, RestingFiles
 from footplate.environments.opening import WORKSPACES, forget, session_of, state_of
@@ -138,7 +139,7 @@ class Workspaces:
         """What speaks against a release: what the object store does not have would be lost. None: nothing."""
         if left_out := files.left_out:
             return f"no snapshot has {left_out[0]}" + (f", and {len(left_out) - 1} more" if left_out[1:] else "")
-        own = self._root / organisation / session_id
+        own = self._root / directory_of(organisation) / session_id
         # A tree of a project has a snapshot once anything ran there; until then it is as its base.
         if SCRATCH in files.kept and files.kept[SCRATCH] is None and own.is_dir() and any(own.iterdir()):
             return "there are files, and the log has no snapshot of them"
@@ -147,8 +148,8 @@ class Workspaces:
     def _set_aside(self, organisation: str, session_id: str) -> None:
         if self._unplace is not None:
             self._unplace(organisation, session_id)
-        own = self._root / organisation / session_id
-        for directory in (own, state_of(own), self._data / PRIVATE_TREES / organisation / session_id):
+        own = self._root / directory_of(organisation) / session_id
+        for directory in (own, state_of(own), self._data / PRIVATE_TREES / directory_of(organisation) / session_id):
             if directory.exists():
                 directory.rename(directory.with_name(f"{_ASIDE}{directory.name}.{secrets.token_hex(4)}"))
 
@@ -193,7 +194,7 @@ class Workspaces:
                 yield from ((organisation.name, name) for name in names if name.startswith(f"{ids.SESSION}_"))
 
     def _has(self, organisation: str, session_id: str) -> bool:
-        return any((self._root / organisation).glob(f"{session_id}*"))
+        return any((self._root / directory_of(organisation)).glob(f"{session_id}*"))
 
     async def _forget(self, sessions: Sequence[tuple[str, str]]) -> int:
         for organisation, session_id in sessions:

@@ -20,8 +20,19 @@ where id = $1 and not coalesce(permissions -> 'allow', '[]') ? $2
 
 -- name: who_asked
 -- Whose message a turn works on.
-select e.principal from turns t join events e on e.session_id = t.session_id and e.event_id = t.input_event_id and e.ref_seq is null
+select e.principal as id, k.name
+from turns t join events e on e.session_id = t.session_id and e.event_id = t.input_event_id and e.ref_seq is null
+left join api_keys k on k.id = e.principal
 where t.session_id = $1 and t.id = $2
+
+-- name: edits
+-- What people wrote for calls that still wait.
+select event_id, edited_input as input, edited_by as id, edited_name as name from approvals
+where session_id = $1 and event_id = any($2::text[]) and closed_at is null and edited_input is not null
+
+-- name: edit_ask
+update approvals set edited_input = $3, edited_by = $4, edited_name = $5
+where session_id = $1 and event_id = $2 and closed_at is null
 
 -- name: approval
 select a.event_id as id, a.*, e.body, s.title

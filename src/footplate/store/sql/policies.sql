@@ -12,10 +12,9 @@ set permissions = coalesce($2::jsonb, policies.permissions), approvals = coalesc
 returning *
 
 -- name: rules
--- What is in force for a session, but for its agent's.
+-- What is in force for a session, but for its agent's. The last parameter is the place of a directory that it names.
 select s.permissions as session, o.permissions as organisation,
-       (select coalesce(jsonb_agg(p.permissions order by p.id), '[]') from projects p
-        where p.id = any(s.project_ids) and p.organisation = $2) as projects
+       project_rules($2, s.project_ids, $3) as projects
 from sessions s left join policies o on o.organisation = s.organisation
 where s.id = $1 and s.organisation = $2
 
@@ -36,7 +35,6 @@ limit $8
 -- name: rules_of_sessions
 -- As `rules`, of many, with their agents.
 select s.id, s.agent, s.permissions as session, o.permissions as organisation,
-       (select coalesce(jsonb_agg(p.permissions order by p.id), '[]') from projects p
-        where p.id = any(s.project_ids) and p.organisation = $2) as projects
+       project_rules($2, s.project_ids, null) as projects
 from sessions s left join policies o on o.organisation = s.organisation
 where s.id = any($1::text[]) and s.organisation = $2

@@ -1,8 +1,18 @@
 -- Projects and workspaces.
 
 -- name: insert_project
-insert into projects (id, organisation, name, path, url, branch, trust, metadata, permissions)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9) returning *
+insert into projects (id, organisation, name, path, url, branch, trust, metadata, permissions, place)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning *
+
+-- name: lock_place
+-- Whoever creates a project at a place or writes its rules waits for others that do.
+select pg_advisory_xact_lock(hashtext('places'), hashtext($1::text || ' ' || $2::text))
+
+-- name: rules_of_place
+select permissions from projects where organisation = $1 and place = $2 order by created_at desc limit 1
+
+-- name: set_rules_of_place
+update projects set permissions = $3 where organisation = $1 and place = $2
 
 -- name: project
 select * from projects where id = $1 and organisation = $2
@@ -11,7 +21,7 @@ select * from projects where id = $1 and organisation = $2
 select * from projects where id = $1 and organisation = $2 for update
 
 -- name: update_project
-update projects set name = $2, branch = $3, trust = $4, metadata = $5, permissions = $6, updated_at = now() where id = $1 returning *
+update projects set name = $2, branch = $3, trust = $4, metadata = $5, updated_at = now() where id = $1 returning *
 
 -- name: archive_project
 update projects set archived_at = coalesce(archived_at, now()), updated_at = now()

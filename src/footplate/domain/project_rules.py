@@ -1,0 +1,84 @@
+"""Permission rules belong to the place of a project: who may change a place that has rules, and what names a place.
+
+A place is a path below the projects root or the URL of a repository. Every project of one place has the same rules,
+also an archived one, so a project that is created again there has them from the start.
+"""
+
+import posixpath
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from footplate.domain import audit
+from footplate.domain.audit import AuditEntry
+from footplate.domain.errors import Forbidden
+from footplate.domain.json import Json, JsonObject
+from footplate.domain.permissions import POLICY_ADMIN, WRITERS
+from footplate.domain.principals import Principal
+from footplate.domain.projects import Project
+
+_RULES: Final = ("deny", "ask", "allow", "hooks")
+_USUAL_PORTS: Final = frozenset({None, 80, 443})
+
+
+def place_of_path(path: str) -> str:
+    """`path`: as `domain.projects.path_of` returns it; empty: the root. Workers follow no link below the root, so no
+    path has a second name.
+    """
+    return f"path:/{path}" if path else "path:"
+
+
+def place_of(path: str | None, url: str | None) -> str:
+    """A URL without what servers usually ignore: scheme, case, usual port, percent signs, `.git` and slashes."""
+    if path is not None:
+        return place_of_path(path)
+    parts = urlsplit(url or "")
+    port = "" if parts.port in _USUAL_PORTS else f":{parts.port}"
+    named = posixpath.normpath("/" + unquote(parts.path).lower()).strip("/").removesuffix(".git").rstrip("/")
+    return f"url:{(parts.hostname or '').rstrip('.')}{port}/{named}"
+
+
+def has_rules(permissions: Mapping[str, Json]) -> bool:
+    return any(permissions.get(name) for name in _RULES)
+
+
+def check_creation(principal: Principal, rules: Mapping[str, Json]) -> None:
+    """`rules`: of the place. Raises `Forbidden`."""
+    if has_rules(rules):
+        _check_role(principal, "This place has permission rules, and creating a project there")
+
+
+def check_update(principal: Principal, old: Project, new: Project) -> None:
+    if (new.trust, new.branch) != (old.trust, old.branch) and has_rules(old.permissions):
+        _check_role(principal, f"Project {old.name!r} has permission rules, and changing its trust or branch")
+
+
+def check_archiving(principal: Principal, project: Project) -> None:
+    if has_rules(project.permissions):
+        _check_role(principal, f"Project {project.name!r} has permission rules, and archiving it")
+
+
+def describe_change(action: str, new: Project, old: Project | None = None) -> AuditEntry:
+    """What was done to a project, for the audit trail: all that decides which rules its sessions obey."""
+    before: JsonObject = {} if old is None else {"before": _record(old)}
+    return audit.change(f"project.{action}", new.id, {**before, "after": _record(new)})
+
+
+def _record(project: Project) -> JsonObject:
+    return {
+        "name": project.name,
+        "path": project.path,
+        "url": project.url,
+        "branch": project.branch,
+        "trust": project.trust.value,
+        "permissions": project.permissions,
+        "archived": project.archived_at is not None,
+    }
+
+
+def _check_role(principal: Principal, what: str) -> None:
+    if not principal.roles & WRITERS:
+        raise Forbidden(
+            f"{what} needs the role 'admin' or {POLICY_ADMIN!r}, which this API key does not have.",
+            help_text=f"Use another key, or create one: footplate api-keys create --role {POLICY_ADMIN} --name …",
+        )

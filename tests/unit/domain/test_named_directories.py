@@ -1,0 +1,46 @@
+"""Which directories sessions may name."""
+
+import pytest
+
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.named_directories import NamedRoots
+
+NAMED = NamedRoots(
+    {"default": ["/"], "acme": ["/srv/acme", "/home/ann/acme"]}, homes=["/home/ann", "/root", "/home/ben"]
+)
+
+
+@pytest.mark.parametrize(
+    ("organisation", "directory"),
+    [("default", "/home/ann/app"), ("default", "/srv"), ("acme", "/srv/acme"), ("acme", "/home/ann/acme/a/.venv")],
+)
+def test_allowed(organisation: str, directory: str) -> None:
+    NAMED.check_context(organisation, {"directory": directory})
+
+
+@pytest.mark.parametrize(
+    ("organisation", "directory", "why"),
+    [
+        ("acme", "/srv/other", "operator"),
+        ("acme", "/srv/acme2", "operator"),
+        ("acme", "/srv/acme/../other", "absolute"),
+        ("acme", "srv/acme", "absolute"),
+        ("nobody", "/srv/acme", "operator"),
+        ("default", "/home/ann/app/.git/hooks", "git directory"),
+        ("default", "/home/ann/app/.GIT", "git directory"),
+        ("default", "/home/ann/.ssh", "dot files"),
+        ("default", "/root/.config/footplate", "dot files"),
+        ("default", "/home/ann", "dot files"),
+        ("default", "/home", "dot files"),
+        ("default", "/", "dot files"),
+    ],
+)
+def test_refused(organisation: str, directory: str, why: str) -> None:
+    with pytest.raises(InvalidRequest, match=why) as caught:
+        NAMED.check_context(organisation, {"directory": directory})
+    assert caught.value.fields["field"] == "context.directory"
+
+
+def test_where_nobody_has_roots_the_field_means_nothing() -> None:
+    NamedRoots({}).check_context("acme", {"directory": "/etc"})
+    NAMED.check_context("acme", {"directory": 7, "other": "/etc"})

@@ -1,0 +1,30 @@
+"""Names of organisations."""
+
+import pytest
+
+from footplate.domain.errors import InvalidRequest
+from footplate.domain.organisations import check_new_name, directory_of
+from footplate.domain.projects import root_of
+
+ELSEWHERE = ["", ".", "..", "../../../../tmp/x", "/tmp/x", "a/b", "a\0b", "x" * 256]
+
+
+@pytest.mark.parametrize("name", [*ELSEWHERE, "-x", ".hidden", "a b", "a\n", "é", "x" * 65, "{organisation}"])
+def test_no_new_organisation_has_such_a_name(name: str) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be the name of an organisation"):
+        check_new_name(name)
+
+
+@pytest.mark.parametrize("name", ["default", "org_01J", "acme.example-2", "a..b", "0"])
+def test_new_organisations(name: str) -> None:
+    check_new_name(name)
+    assert directory_of(name) == name
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_name_that_leads_elsewhere_is_no_directory(name: str) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be the name of a directory"):
+        directory_of(name)
+    with pytest.raises(InvalidRequest):
+        root_of("/srv/{organisation}", name)
+    assert directory_of("My Company") == "My Company"
