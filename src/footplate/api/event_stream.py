@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from footplate.api import errors
+from footplate.api.key_quotas import StreamSlot
 from footplate.domain.errors import FootplateError
 from footplate.stream.sse import KEEP_ALIVE, dumps
 
@@ -31,12 +32,18 @@ log = structlog.get_logger(__name__)
 
 
 class EventStream(Response):
-    def __init__(self, frames: AsyncIterator[bytes], *, first: bytes = b"") -> None:
+    def __init__(self, frames: AsyncIterator[bytes], slot: StreamSlot, *, first: bytes = b"") -> None:
+        """`slot` is released when the stream ends."""
         super().__init__()
         self._frames = frames
+        self._slot = slot
         self._first = first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._slot:
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         if self._first:
             await send({"type": "http.response.body", "body": self._first, "more_body": True})

@@ -92,6 +92,7 @@ async def run(settings: Settings) -> None:
             ),
             files=FileObjects(database, objects),
             max_file=settings.file_bytes,
+            limits=settings.request_limits,
             harnesses=frozenset(registry.installed()),
             transcripts=registry.transcripts,
             default_harness=settings.default_harness,

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from footplate.api.app import create_app
 from footplate.api.services import ApiServices
 from footplate.domain.environments import Backend
+from footplate.domain.limits import RequestLimits
 from footplate.domain.networks import Network
 from footplate.harness import registry
 
@@ -18,6 +19,7 @@ from .diff_twins import TwinDiffs
 from .leaving_twins import TwinLeaving
 from .twins import TwinHealth, TwinKeys, TwinNotifier, TwinReads, TwinTails, TwinUnits, TwinUsage, World
 
+LIMITS = RequestLimits(json_bytes=1_000_000, message_bytes=1_000_000)
 BASE = "http://footplate.test"
 
 
@@ -38,7 +40,7 @@ class Api:
         self.notifier = TwinNotifier(self.world)
         self.app = self.build()
 
-    def build(self, *, ignore_unknown_fields: bool = False, max_body: int = 1_000_000) -> FastAPI:
+    def build(self, *, ignore_unknown_fields: bool = False, limits: RequestLimits = LIMITS) -> FastAPI:
         return create_app(
             ApiServices(
                 reads=TwinReads(self.world),
@@ -58,7 +60,7 @@ class Api:
                 prepared=frozenset({"claude"}),
                 projects_root="/srv/projects/{organisation}",
                 ignore_unknown_fields=ignore_unknown_fields,
-                max_body=max_body,
+                limits=limits,
             )
         )
 
