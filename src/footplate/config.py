@@ -17,6 +17,7 @@ from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, SecretStr, 
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from footplate.domain.leases import HOLD
+from footplate.domain.limits import RequestLimits
 from footplate.domain.networks import Network, NetworkMode
 from footplate.domain.projects import DEFAULT_ORGANISATION, OF_ORGANISATION
 
@@ -85,7 +86,7 @@ def _is_secret(text: str) -> bool:
     return text.startswith("whsec_") and len(key) in _SECRET_BYTES
 
 
-class Settings(BaseSettings):
+class Settings(BaseSettings, RequestLimits):
     # Keys are among the settings: what is wrong with one is told without their values.
     model_config = SettingsConfigDict(
         env_prefix="FOOTPLATE_", extra="ignore", populate_by_name=True, hide_input_in_errors=True
@@ -256,6 +257,10 @@ class Settings(BaseSettings):
     @property
     def projects_place(self) -> str:
         return self.projects_root or f"{self.data_dir.resolve()}/projects/{OF_ORGANISATION}"
+
+    @property
+    def request_limits(self) -> RequestLimits:
+        return RequestLimits(**self.model_dump(include=set(RequestLimits.model_fields)))
 
     @property
     def web_allowed(self) -> tuple[str, ...]:

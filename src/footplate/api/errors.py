@@ -18,6 +18,7 @@ from footplate.api.services import services_of
 from footplate.domain import audit
 from footplate.domain.errors import DOCS, FootplateError, Forbidden, Overloaded, RateLimited, Refused, Temporary
 from footplate.domain.json import Json, JsonObject
+from footplate.domain.limits import setting_of
 from footplate.domain.principals import Principal
 
 log = structlog.get_logger(__name__)
@@ -28,9 +29,12 @@ ERROR_TYPES: Final = {
     403: "permission_error",
     404: "not_found_error",
     405: "invalid_request_error",
+    408: "timeout_error",
     409: "conflict_error",
     413: "invalid_request_error",
+    415: "invalid_request_error",
     429: "rate_limit_error",
+    431: "invalid_request_error",
     500: "api_error",
     503: "api_error",
     529: "overloaded_error",
@@ -41,9 +45,12 @@ TITLES: Final = {
     403: "Not allowed",
     404: "Not found",
     405: "That cannot be done here",
+    408: "The request took too long",
     409: "It is in a state that does not allow this",
     413: "The request is too large",
+    415: "The encoding is not supported",
     429: "Too many requests",
+    431: "The headers are too large",
     500: "Something went wrong inside",
     503: "A part of the server does not answer",
     529: "Too busy",
@@ -56,11 +63,44 @@ class TooLarge(Refused):
     code = "request_too_large"
     status = 413
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, setting: str) -> None:
         super().__init__(
-            f"The request body is larger than {limit // (1024 * 1024)} MB.",
-            help_text="Send less at once; large files belong into the environment.",
+            f"The request body is larger than {limit} bytes.",
+            help_text=f"Send less at once, or upload content as a file. The server's {setting} changes the limit.",
         )
+
+
+class LimitExceeded(Refused):
+    """The client sends or holds more than a limit of the server allows; the text names the limit's setting."""
+
+    code = "limit_exceeded"
+
+    def __init__(self, status: int, limit: str, message: str, *, field: str | None = None) -> None:
+        """`limit` is a field of `RequestLimits`."""
+        help_text = f"The server's {setting_of(limit)} changes this limit."
+        super().__init__(message, help_text=help_text, field=field)
+        self.answer_status = status
+
+
+class EncodedBody(Refused):
+    """A compressed body could expand to any size, so none is accepted."""
+
+    code = "unsupported_encoding"
+    status = 415
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A compressed request body is not supported.",
+            help_text="Send the body without `Content-Encoding`.",
+            field="content-encoding",
+        )
+
+
+class MalformedRequest(Refused):
+    code = "malformed_request"
+
+    def __init__(self) -> None:
+        super().__init__("The request is not valid HTTP/1.1.", help_text="Check the client, or a proxy in front of it.")
 
 
 class Unknown(Refused):
@@ -99,7 +139,7 @@ def answer(error: FootplateError, request_id: str) -> Response:
 
 
 def status_of(error: FootplateError) -> int:
-    if isinstance(error, Unknown):
+    if isinstance(error, Unknown | LimitExceeded):
         return error.answer_status
     if isinstance(error, Refused):
         return error.status

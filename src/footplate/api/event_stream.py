@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from footplate.api import errors, key_watch
+from footplate.api.key_quotas import StreamSlot
 from footplate.domain.errors import FootplateError
 from footplate.stream.sse import KEEP_ALIVE, dumps
 
@@ -34,17 +35,23 @@ class EventStream(Response):
     def __init__(
         self,
         frames: AsyncIterator[bytes],
+        slot: StreamSlot,
         *,
         first: bytes = b"",
         until: Callable[[], Coroutine[None, None, None]] | None = None,
     ) -> None:
-        """`until`: returns when the client's key is revoked, which ends the stream."""
+        """`slot` is released when the stream ends. `until` returns when the client's key is revoked, which ends it."""
         super().__init__()
         self._until = until
         self._frames = frames
+        self._slot = slot
         self._first = first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._slot:
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         revoked = asyncio.create_task((self._until or _never)())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})

@@ -17,7 +17,7 @@ from footplate.api.wire.base import Body, Parameters
 
 REF: Final = "#/components/schemas/{model}"
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {
-    "4XX": {"model": Error, "description": "Refused; asking again changes nothing, but for 429."},
+    "4XX": {"model": Error, "description": "Refused; asking again changes nothing, but for 408 and 429."},
     "5XX": {"model": Error, "description": "Failed; may be tried again."},
 }
 OPEN: Final[dict[str, Any]] = {"security": []}

@@ -17,17 +17,19 @@ from fastapi import Request
 from pydantic import BaseModel
 from starlette.requests import HTTPConnection
 
-from footplate.api.errors import TooLarge
+from footplate.api.errors import EncodedBody, TooLarge
+from footplate.api.json_limits import check_json
+from footplate.api.key_quotas import UNCOUNTED_BYTES, BodyReservation
 from footplate.api.services import ApiServices, services_of
 from footplate.api.validation import validated
 from footplate.api.wire.base import Body, Parameters
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject, clean_object
+from footplate.domain.limits import RequestLimits, setting_of
 from footplate.domain.services import Attempt
 
 IDEMPOTENCY_KEY: Final = "idempotency-key"
 RETRY_COUNT: Final = "x-stainless-retry-count"
-MAX_DEPTH: Final = 100
 _LARGE: Final = 16 * 1024
 """Bytes. Larger bodies are read in a thread, so that other requests are served meanwhile."""
 _MAX_KEY: Final = 255
@@ -37,6 +39,8 @@ _NUL: Final = rb"\u0000"
 _SURROGATE: Final = rb"\ud"
 _LONGEST_INT: Final = 20
 """Digits, with a sign, of an integer that 64 bits may hold."""
+_BYTES_PER_VALUE: Final = 256
+"""What a parsed and validated JSON value takes in memory, on average."""
 _RETRIES: Final = re.compile(r"[0-9]{1,4}")
 
 B = TypeVar("B", bound=Body)
@@ -45,42 +49,71 @@ P = TypeVar("P", bound=Parameters)
 
 async def read_body(request: Request, model: type[B]) -> tuple[B, bytes]:
     """The validated body, and its bytes."""
-    raw = await read_bytes(request, services_of(request).max_body)
-    if len(raw) > _LARGE:
+    limits = services_of(request).limits
+    return await _read_json(request, model, limits.json_bytes, "json_bytes")
+
+
+async def read_messages(request: Request, model: type[B]) -> tuple[B, bytes]:
+    """The same for a body that carries messages, which may be larger: images and documents are inside."""
+    limits = services_of(request).limits
+    return await _read_json(request, model, limits.message_bytes, "message_bytes")
+
+
+async def _read_json(request: Request, model: type[B], limit: int, setting: str) -> tuple[B, bytes]:
+    raw = await read_bytes(request, limit, setting_of(setting))
+    if len(raw) <= _LARGE:
+        return understood(request, model, raw), raw
+    # Not on the event loop, where others would wait for it. One at a time, or threads would take turns with the loop.
+    async with services_of(request).large_bodies:
         return await asyncio.to_thread(understood, request, model, raw), raw
-    return understood(request, model, raw), raw
 
 
 def understood(request: Request, model: type[B], raw: bytes) -> B:
-    return _validated(model, parse(raw), services_of(request))
+    services = services_of(request)
+    reservation_of(request).add(check_json(raw, services.limits) * _BYTES_PER_VALUE)
+    return _validated(model, _parse_checked(raw), services)
 
 
-async def read_bytes(request: Request, limit: int) -> bytes:
-    return b"".join([chunk async for chunk in chunks_of(request, limit)])
+def reservation_of(request: Request) -> BodyReservation:
+    """The memory that the request's body takes. The route releases it with the response."""
+    reservation: BodyReservation = request.scope["body_reservation"]
+    return reservation
 
 
-async def chunks_of(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """The body as it comes, and no more of it than that."""
+async def read_bytes(request: Request, limit: int, setting: str) -> bytes:
+    reservation = reservation_of(request)
+    chunks = []
+    async for chunk in chunks_of(request, limit, setting):
+        reservation.add(len(chunk))
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+async def chunks_of(request: Request, limit: int, setting: str) -> AsyncIterator[bytes]:
+    """The body as it comes, and no more of it than that. `setting` is what changes the limit."""
     if request.headers.get("content-encoding", "identity") != "identity":
-        raise InvalidRequest("A compressed request body is not supported.", field="content-encoding")
+        raise EncodedBody
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > limit:
-        raise TooLarge(limit)
+        raise TooLarge(limit, setting)
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
         if size > limit:
-            raise TooLarge(limit)
+            raise TooLarge(limit, setting)
         yield chunk
 
 
-def parse(raw: bytes) -> JsonObject:
-    """A JSON object, free of what the database refuses (NUL, lone surrogates) and not absurdly deep."""
+def parse(raw: bytes, limits: RequestLimits) -> JsonObject:
+    """A JSON object within the limits, free of what the database refuses (NUL, lone surrogates)."""
+    check_json(raw, limits)
+    return _parse_checked(raw)
+
+
+def _parse_checked(raw: bytes) -> JsonObject:
     value = _loads(raw)
     if not isinstance(value, dict):
         raise InvalidRequest("The request body must be a JSON object.", field="body")
-    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and _deeper_than(value, MAX_DEPTH):
-        raise InvalidRequest(f"The request body is nested deeper than {MAX_DEPTH} levels.", field="body")
     return clean_object(value) if _NUL in raw or _SURROGATE in raw.lower() else value
 
 
@@ -119,27 +152,12 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _deeper_than(value: Json, limit: int) -> bool:
-    level: list[Json] = [value]
-    for _ in range(limit):
-        inner: list[Json] = []
-        for item in level:
-            if isinstance(item, dict):
-                inner.extend(item.values())
-            elif isinstance(item, list):
-                inner.extend(item)
-        if not inner:
-            return False
-        level = inner
-    return True
-
-
 async def read_nothing(request: Request) -> bytes:
     """For requests that say everything by their path: no body, or an empty object."""
     services = services_of(request)
-    raw = await read_bytes(request, services.max_body)
+    raw = await read_bytes(request, services.limits.json_bytes, setting_of("json_bytes"))
     if raw:
-        _validated(Body, parse(raw), services)
+        understood(request, Body, raw)
     return raw
 
 

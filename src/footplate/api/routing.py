@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from footplate.api.auth import authenticate
 from footplate.api.openapi import ERRORS
+from footplate.api.services import services_of
 
 
 class DirectRoute(APIRoute):
@@ -29,8 +30,13 @@ class DirectRoute(APIRoute):
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         principal = await authenticate(request)
-        response = await self.endpoint(request=request, principal=principal, **request.path_params)
-        await response(scope, receive, send)
+        reservation = services_of(request).quotas.open_reservation(principal.id)
+        scope["body_reservation"] = reservation
+        try:
+            response = await self.endpoint(request=request, principal=principal, **request.path_params)
+            await response(scope, receive, send)
+        finally:
+            reservation.release()
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """As Starlette does it: we have no routers within routers, which FastAPI would look for each time."""

@@ -1,23 +1,24 @@
 """What the api is given: the ports, and the few settings that change what a request may say."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from starlette.requests import HTTPConnection
 
+from footplate.api.key_quotas import KeyQuotas
 from footplate.domain.environments import Backend
 from footplate.domain.files import FileBytes
 from footplate.domain.hooks import HookAccess
 from footplate.domain.leaving import Leaving
+from footplate.domain.limits import RequestLimits
 from footplate.domain.named_directories import NamedRoots
 from footplate.domain.services import Diffs, Health, Keys, Notifier, Reads, Tails, Units
 from footplate.domain.transcripts import Transcripts
 from footplate.domain.usage import UsageReads
 
-MAX_BODY: Final = 32 * 1024 * 1024
 MAX_FILE: Final = 64_000_000
-MAX_TRANSCRIPT: Final = 256 * 1024 * 1024
 
 
 def _no_transcripts(_harness: str) -> Transcripts | None:
@@ -54,12 +55,16 @@ class ApiServices:
     """Which directories sessions may name."""
     ignore_unknown_fields: bool = False
     """For clients newer than the server: what nobody knows is dropped instead of refused."""
-    max_body: int = MAX_BODY
+    limits: RequestLimits = field(default_factory=RequestLimits)
     max_file: int = MAX_FILE
-    max_transcript: int = MAX_TRANSCRIPT
-    """Of all its lines together; one line is a body."""
+    quotas: KeyQuotas = field(init=False)
+    large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    """Held while a large body is parsed."""
     transcripts: Callable[[str], Transcripts | None] = _no_transcripts
     """By the name of a harness; most have no program of their own that writes any."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quotas", KeyQuotas(self.limits))
 
 
 def services_of(request: HTTPConnection) -> ApiServices:

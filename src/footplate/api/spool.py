@@ -13,10 +13,12 @@ from typing import IO, Final, Self
 
 from fastapi import Request
 
-from footplate.api.errors import TooLarge
+from footplate.api.errors import LimitExceeded, TooLarge
 from footplate.api.requests import chunks_of, parse
+from footplate.api.services import services_of
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
+from footplate.domain.limits import RequestLimits, setting_of
 
 _IN_MEMORY: Final = 1024 * 1024
 MOST_LINES: Final = 250_000
@@ -25,9 +27,9 @@ MOST_LINES: Final = 250_000
 class Spool:
     """`first`: the first line. `digest`: of the others."""
 
-    def __init__(self, file: IO[bytes], line_limit: int) -> None:
+    def __init__(self, file: IO[bytes], limits: RequestLimits) -> None:
         self._file = file
-        self._limit = line_limit
+        self._limits = limits
         self._behind = 0
         self.first = b""
         self.digest = b""
@@ -35,11 +37,12 @@ class Spool:
         """Stands for the whole body, to tell one request from another."""
 
     @classmethod
-    async def of(cls, request: Request, *, limit: int, line_limit: int) -> "Spool":
-        spool = cls(tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY), line_limit)  # noqa: SIM115 - closed with it
+    async def of(cls, request: Request) -> "Spool":
+        limits = services_of(request).limits
+        spool = cls(tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY), limits)  # noqa: SIM115 - closed with it
         try:
             whole = hashlib.sha256()
-            async for chunk in chunks_of(request, limit):
+            async for chunk in chunks_of(request, limits.transcript_bytes, setting_of("transcript_bytes")):
                 whole.update(chunk)
                 spool._file.write(chunk)
             spool.raw = whole.digest()
@@ -70,7 +73,7 @@ class Spool:
                         field="lines",
                         help_text="Import a shorter one: start a new session of Claude Code from its last part.",
                     )
-                yield number, _parsed(number, raw)
+                yield number, _parsed(number, raw, self._limits)
 
     def _find_first(self) -> None:
         self._file.seek(0)
@@ -82,16 +85,17 @@ class Spool:
         self.digest = digest.digest()
 
     def _line(self) -> bytes:
-        raw = self._file.readline(self._limit + 1)
-        if len(raw) > self._limit:
-            raise TooLarge(self._limit)
+        limit = self._limits.message_bytes
+        raw = self._file.readline(limit + 1)
+        if len(raw) > limit:
+            raise TooLarge(limit, setting_of("message_bytes"))
         return raw
 
 
-def _parsed(number: int, raw: bytes) -> JsonObject:
+def _parsed(number: int, raw: bytes, limits: RequestLimits) -> JsonObject:
     try:
-        return parse(raw)
-    except InvalidRequest as error:
+        return parse(raw, limits)
+    except (InvalidRequest, LimitExceeded) as error:
         raise InvalidRequest(
             f"Line {number} is not sound: {error.message}",
             field=f"lines.{number}",

@@ -20,6 +20,7 @@ from footplate.domain.files import UNKNOWN_TYPE, name_of
 
 _AROUND: Final = 64 * 1024
 """What a form has beside its file."""
+_SETTING: Final = "FOOTPLATE_FILE_BYTES"
 _PIECE: Final = 1 << 20
 _FORM: Final = "multipart/form-data"
 _TYPE: Final = re.compile(r"[\w!#$&^.+-]{1,100}/[\w!#$&^.+-]{1,100}")
@@ -71,7 +72,7 @@ async def _parsed(request: Request, limit: int) -> FormData:
 
 
 async def _chunks(request: Request, limit: int) -> AsyncGenerator[bytes, None]:
-    async for chunk in chunks_of(request, limit):
+    async for chunk in chunks_of(request, limit, _SETTING):
         yield chunk
 
 
@@ -87,7 +88,7 @@ async def _upload(form: FormData, limit: int) -> Upload:
         digest.update(piece)
         size += len(piece)
     if size > limit:
-        raise TooLarge(limit)
+        raise TooLarge(limit, _SETTING)
     mime_type = _type_of(file)
     return Upload(
         file=file,

@@ -1,7 +1,7 @@
 """Sockets that the proxy is served on: uvicorn's protocol without its server, because they come and go with turns.
 
-A sandbox is at the other end of some of them. So heads are bounded (h11 sees to that, and httptools would not), and so
-is the number of connections: they are descriptors of the worker, which all its turns need.
+A sandbox is at the other end of some of them. So the size of a head is bounded (h11 sees to that, and httptools would
+not), and so are its time and the number of connections: they are descriptors of the worker, which all its turns need.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -19,6 +20,7 @@ from uvicorn.server import ServerState
 LOOPBACK: Final = "127.0.0.1"
 _KEEP_ALIVE: Final = 120
 """Longer than any client's own: a connection must not close just as a client reuses it."""
+_HEAD_SECONDS: Final = 30.0
 _BACKLOG: Final = 128
 
 
@@ -29,6 +31,29 @@ class _Quiet(H11Protocol):
         super().__init__(*args, **kwargs)
         self.logger = logging.getLogger("footplate.proxy.http")
         self.logger.setLevel(logging.CRITICAL)
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch_head()
+
+    def _watch_head(self) -> None:
+        """Close a connection whose next request does not become complete. uvicorn watches one that is silent."""
+        waits = self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None
+        if not waits and self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+        elif waits and self._head_timer is None:
+            self._head_timer = self.loop.call_later(_HEAD_SECONDS, self.transport.close)
 
 
 class _TooMany(asyncio.Protocol):

@@ -1,5 +1,6 @@
 """`GET /metrics`, on an address of its own: it is the operator's, and needs no key because nobody else reaches it."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from wsgiref.simple_server import WSGIServer
 import structlog
 
 from footplate.domain.errors import InvalidRequest
+from footplate.telemetry.limited_server import LimitedServer, QuietHandler
 
 OFF: Final = "off"
 LOOPBACK: Final = "127.0.0.1"
@@ -50,12 +52,8 @@ def served(address: Address | None) -> Iterator[None]:
     if address is None:
         yield
         return
-    from prometheus_client import start_http_server
-
-    from footplate.telemetry.metrics import REGISTRY
-
     try:
-        server, _ = start_http_server(address.port, address.host, REGISTRY)
+        server = _start(address)
     except OSError as error:
         if address.must:
             raise InvalidRequest(
@@ -77,6 +75,20 @@ def served(address: Address | None) -> Iterator[None]:
     finally:
         # It looks up twice a second to see whether it is to end; nobody waits for that.
         threading.Thread(target=_close, args=(server,), daemon=True).start()
+
+
+def _start(address: Address) -> WSGIServer:
+    from prometheus_client import make_wsgi_app
+
+    from footplate.telemetry.metrics import REGISTRY
+
+    class Server(LimitedServer):
+        address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+
+    server = Server((address.host, address.port), QuietHandler)
+    server.set_app(make_wsgi_app(REGISTRY))
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+    return server
 
 
 def _close(server: WSGIServer) -> None:

@@ -12,6 +12,7 @@ import structlog
 import uvicorn
 
 from footplate.api.app import create_app
+from footplate.api.limited_protocols import LimitedConfig
 from footplate.api.services import ApiServices
 from footplate.config import Settings
 from footplate.domain.errors import FootplateError
@@ -54,7 +55,12 @@ _DIFFS: Final = 8
 """That one process makes at a time: each is a git."""
 _LEAVING: Final = 4
 _SEND_BUFFER: Final = 128 * 1024
-_CLIENTS_FAULT: Final = ("ASGI callable returned without completing handshake", "Invalid UTF-8 sequence")
+_CLIENTS_FAULT: Final = (
+    "ASGI callable returned without completing handshake",
+    "Invalid HTTP request received",
+    "Invalid UTF-8 sequence",
+    "Unsupported upgrade request",
+)
 _MAX_MESSAGE: Final = 64 * 1024
 """Of a WebSocket's client. It has nothing to say; this is what it takes to tell it so."""
 
@@ -93,6 +99,7 @@ async def run(settings: Settings) -> None:
             ),
             files=FileObjects(database, objects),
             max_file=settings.file_bytes,
+            limits=settings.request_limits,
             harnesses=frozenset(registry.installed()),
             transcripts=registry.transcripts,
             default_harness=settings.default_harness,
@@ -104,8 +111,9 @@ async def run(settings: Settings) -> None:
             named_roots=named_roots(settings),
             ignore_unknown_fields=settings.ignore_unknown_fields,
         )
-        config = uvicorn.Config(
+        config = LimitedConfig(
             create_app(services),
+            services.limits,
             host=settings.host,
             port=settings.port,
             log_config=None,
@@ -113,8 +121,6 @@ async def run(settings: Settings) -> None:
             access_log=False,
             lifespan="off",
             loop="uvloop",
-            http="httptools",
-            ws="websockets-sansio",
             ws_max_size=_MAX_MESSAGE,
             ws_ping_interval=settings.keepalive,
             ws_ping_timeout=2 * settings.keepalive,
@@ -127,7 +133,7 @@ async def run(settings: Settings) -> None:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """What a WebSocket's client did wrong, or was refused at the handshake, is no error of the server's."""
+    """What a client did wrong, or was refused at a handshake, is no error of the server's."""
     return not record.getMessage().startswith(_CLIENTS_FAULT)
 
 

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from footplate.api.app import create_app
 from footplate.api.services import ApiServices
 from footplate.domain.environments import Backend
+from footplate.domain.limits import RequestLimits
 from footplate.domain.named_directories import NamedRoots
 from footplate.domain.networks import Network
 from footplate.harness import registry
@@ -19,6 +20,7 @@ from .diff_twins import TwinDiffs
 from .leaving_twins import TwinLeaving
 from .twins import TwinHealth, TwinKeys, TwinNotifier, TwinReads, TwinTails, TwinUnits, TwinUsage, World
 
+LIMITS = RequestLimits(json_bytes=1_000_000, message_bytes=1_000_000)
 BASE = "http://footplate.test"
 
 
@@ -39,7 +41,7 @@ class Api:
         self.notifier = TwinNotifier(self.world)
         self.app = self.build()
 
-    def build(self, *, ignore_unknown_fields: bool = False, max_body: int = 1_000_000) -> FastAPI:
+    def build(self, *, ignore_unknown_fields: bool = False, limits: RequestLimits = LIMITS) -> FastAPI:
         return create_app(
             ApiServices(
                 reads=TwinReads(self.world),
@@ -60,7 +62,7 @@ class Api:
                 projects_root="/srv/projects/{organisation}",
                 named_roots=NamedRoots({"org_a": ["/srv/checkouts"]}),
                 ignore_unknown_fields=ignore_unknown_fields,
-                max_body=max_body,
+                limits=limits,
             )
         )
 

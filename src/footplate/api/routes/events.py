@@ -12,7 +12,7 @@ from footplate.api.event_stream import EventStream
 from footplate.api.key_watch import wait_for_revocation
 from footplate.api.openapi import takes
 from footplate.api.replies import listing
-from footplate.api.requests import read_body, read_query
+from footplate.api.requests import read_messages, read_query
 from footplate.api.routes.files import check_inputs
 from footplate.api.routing import router_of
 from footplate.api.services import services_of
@@ -30,7 +30,7 @@ router = router_of("/v1/sessions/{session_id}/events", "events")
 
 @router.post("", response_model=answers.SentEvents, openapi_extra=takes(body=SendEvents))
 async def send_events(request: Request, session_id: str, principal: Asking) -> Response:
-    body, raw = await read_body(request, SendEvents)
+    body, raw = await read_messages(request, SendEvents)
     inputs = events.inputs_of(body.events)
     await check_inputs(services_of(request), principal, inputs)
 
@@ -83,7 +83,9 @@ async def stream_of(
     request: Request, principal: Principal, session: Session, query: StreamEvents, *, thread_id: str | None = None
 ) -> EventStream:
     cursor = cursor_of(request.headers.get("last-event-id"), query.after)
-    frames = services_of(request).tails.frames(
+    services = services_of(request)
+    slot = services.quotas.take_stream(principal.id)
+    frames = services.tails.frames(
         principal.organisation,
         session.id,
         cursor=cursor,
@@ -92,8 +94,12 @@ async def stream_of(
     )
     # The first one says that the stream's place is fixed: only now may the client hear that it is open, for it sends
     # its message at once and expects to see it.
-    first = await anext(frames, b"")
-    return EventStream(frames, first=first, until=partial(wait_for_revocation, request, principal))
+    try:
+        first = await anext(frames, b"")
+    except BaseException:
+        slot.release()
+        raise
+    return EventStream(frames, slot, first=first, until=partial(wait_for_revocation, request, principal))
 
 
 def cursor_of(header: str | None, after: str | None) -> Cursor | None:

@@ -10,7 +10,7 @@ from footplate.api.auth import Asking
 from footplate.api.changes import Changed, change
 from footplate.api.openapi import takes
 from footplate.api.replies import reply
-from footplate.api.requests import read_body, read_nothing, read_query
+from footplate.api.requests import read_body, read_messages, read_nothing, read_query
 from footplate.api.routes.files import check_inputs
 from footplate.api.routing import router_of
 from footplate.api.services import ApiServices, services_of
@@ -32,7 +32,7 @@ router = router_of("/v1/sessions", "sessions")
 
 @router.post("", response_model=answers.Session, openapi_extra=takes(body=SessionCreate))
 async def create_session(request: Request, principal: Asking) -> Response:
-    body, raw = await read_body(request, SessionCreate)
+    body, raw = await read_messages(request, SessionCreate)
     # Before the transaction opens: a request that holds one connection never waits for a second.
     agent = await snapshot_of(services_of(request), principal, body.agent)
     inputs = inputs_of(body.initial_events)

@@ -4,6 +4,7 @@ Everything that can be refused is refused at the handshake, in the envelope and 
 would answer. A browser cannot set headers there, so it offers its key as a subprotocol.
 """
 
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Final, cast
 
@@ -58,6 +59,11 @@ async def _stream(socket: WebSocket, request_id: str) -> None:
     frames = services.tails.frames(
         principal.organisation, session.id, cursor=cursor, deltas=frozenset(query.event_deltas)
     )
+    with services.quotas.take_stream(principal.id):
+        await _serve_frames(socket, frames, request_id)
+
+
+async def _serve_frames(socket: WebSocket, frames: AsyncIterator[bytes], request_id: str) -> None:
     async with aclosing(cast("Closing", frames)):
         first = await anext(frames, b"")  # as for SSE: open only once the place is fixed
         offered = socket.scope.get("subprotocols", ())

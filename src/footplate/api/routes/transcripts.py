@@ -36,7 +36,7 @@ _TAKES: Final = takes(
 async def import_session(request: Request, principal: Asking) -> Response:
     """A session that begins with a conversation from elsewhere. The same transcript again is the same session."""
     services = services_of(request)
-    with await Spool.of(request, limit=services.max_transcript, line_limit=services.max_body) as spool:
+    with await Spool.of(request) as spool:
         body = understood(request, SessionImport, spool.first)
         services.named_roots.check_context(principal.organisation, body.context or {})
         agent = await snapshot_of(services, principal, body.agent)

@@ -332,6 +332,7 @@ class ErrorDetail(AnswerModel):
         "not_found_error",
         "conflict_error",
         "rate_limit_error",
+        "timeout_error",
         "api_error",
         "overloaded_error",
     ]

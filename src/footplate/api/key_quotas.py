@@ -1,0 +1,106 @@
+"""Counts what each API key, and all keys together, hold in one process: open streams and memory for request bodies."""
+
+from collections import Counter
+from types import TracebackType
+from typing import Final, Self
+
+from footplate.api.errors import LimitExceeded
+from footplate.domain.limits import MIB, RequestLimits
+
+UNCOUNTED_BYTES: Final = 64 * 1024
+"""Bodies up to this size need no reservation, so that a few large ones never keep small requests out."""
+
+
+class KeyQuotas:
+    def __init__(self, limits: RequestLimits) -> None:
+        self._limits = limits
+        self._streams: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+
+    @property
+    def streams(self) -> int:
+        return self._streams.total()
+
+    @property
+    def buffered_bytes(self) -> int:
+        return self._bytes.total()
+
+    def take_stream(self, key_id: str) -> "StreamSlot":
+        """Raise `LimitExceeded` when the key, or the process, has too many open streams."""
+        if self._streams[key_id] >= self._limits.streams_per_key:
+            raise LimitExceeded(
+                429, "streams_per_key", f"This API key has {self._limits.streams_per_key} open streams on this server."
+            )
+        if self._streams.total() >= self._limits.streams:
+            raise LimitExceeded(429, "streams", f"The server has {self._limits.streams} open streams.")
+        self._streams[key_id] += 1
+        return StreamSlot(self._streams, key_id)
+
+    def open_reservation(self, key_id: str) -> "BodyReservation":
+        return BodyReservation(self._limits, self._bytes, key_id)
+
+
+class StreamSlot:
+    """One open stream, until it is released or its `with` block ends."""
+
+    def __init__(self, streams: Counter[str], key_id: str) -> None:
+        self._streams: Counter[str] | None = streams
+        self._key_id = key_id
+
+    def release(self) -> None:
+        """Safe to call twice."""
+        if self._streams is not None:
+            _subtract(self._streams, self._key_id, 1)
+            self._streams = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class BodyReservation:
+    """Memory that one request's body takes, as it arrives and is parsed."""
+
+    def __init__(self, limits: RequestLimits, counted: Counter[str], key_id: str) -> None:
+        self._limits = limits
+        self._counted = counted
+        self._key_id = key_id
+        self._size = 0
+        self._reserved = 0
+
+    def add(self, size: int) -> None:
+        """Raise `LimitExceeded` when the key's bodies, or all, would take too much memory."""
+        self._size += size
+        wanted = max(0, self._size - UNCOUNTED_BYTES) - self._reserved
+        if wanted <= 0:
+            return
+        limits = self._limits
+        if self._counted[self._key_id] + wanted > limits.buffered_bytes_per_key:
+            raise LimitExceeded(
+                429,
+                "buffered_bytes_per_key",
+                f"This API key's requests in progress take more than {limits.buffered_bytes_per_key // MIB} MiB.",
+            )
+        if self._counted.total() + wanted > limits.buffered_bytes:
+            raise LimitExceeded(
+                429, "buffered_bytes", f"Requests in progress take more than {limits.buffered_bytes // MIB} MiB."
+            )
+        self._reserved += wanted
+        self._counted[self._key_id] += wanted
+
+    def release(self) -> None:
+        """Safe to call twice."""
+        if self._reserved:
+            _subtract(self._counted, self._key_id, self._reserved)
+        self._size = self._reserved = 0
+
+
+def _subtract(counter: Counter[str], key: str, amount: int) -> None:
+    """Forget a key that has nothing left: the counter must not grow with every key ever seen."""
+    counter[key] -= amount
+    if counter[key] <= 0:
+        del counter[key]

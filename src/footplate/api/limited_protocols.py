@@ -1,0 +1,296 @@
+"""uvicorn's HTTP/1.1 protocol with limits on headers, slow clients, pipelining and connections.
+
+uvicorn reads headers and trailers of any size, waits forever for a request to become complete, and forgets the running
+request of a connection that was lost while further requests waited on it. All of that is reachable without an API key.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import uvicorn
+from starlette.types import Receive, Scope, Send
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from footplate.api import errors
+from footplate.api.connection_limits import ConnectionSlot, ConnectionSlots
+from footplate.api.limited_sockets import LimitedSocketProtocol
+from footplate.api.timers import Timer
+from footplate.domain import ids
+from footplate.domain.errors import FootplateError
+from footplate.domain.limits import RequestLimits
+
+_SLICE: Final = 64 * 1024
+"""Bytes given to the parser at once. What is over a limit is noticed behind each slice."""
+_BODY_CHECK_SECONDS: Final = 5.0
+_LINGER_SECONDS: Final = 2.0
+"""How long what a refused client still sends is discarded: a connection closed at once would lose the response."""
+
+
+class LimitedConfig(uvicorn.Config):
+    """A server's configuration with its limits and its count of connections."""
+
+    def __init__(self, app: Callable[..., Any], limits: RequestLimits, **options: Any) -> None:
+        super().__init__(
+            app,
+            http=LimitedHttpProtocol,
+            ws=LimitedSocketProtocol,
+            timeout_keep_alive=limits.idle_seconds,
+            **options,
+        )
+        self.limits = limits
+        self.slots = ConnectionSlots(limits)
+
+
+class _StopParsing(Exception):
+    """Raised in a callback of the parser. uvicorn then calls `send_400_response`."""
+
+
+class LimitedHttpProtocol(HttpToolsProtocol):
+    config: LimitedConfig
+
+    def __init__(
+        self,
+        config: LimitedConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._limits = config.limits
+        self._slot: ConnectionSlot | None = None
+        self._running: RequestResponseCycle | None = None
+        self._in_head = True
+        self._head_begun = False
+        self._head_size = 0
+        self._unparsed = 0
+        """Bytes since the parser last reported the end of a head, or a part of a body."""
+        self._body_size = 0
+        self._refusal: FootplateError | None = None
+        self._ignores_input = False
+        self._head_timer = Timer(self.loop, self._limits.header_seconds, self._end_head_time)
+        self._body_timer = Timer(self.loop, _BODY_CHECK_SECONDS, self._check_body_rate)
+        self._write_timer = Timer(self.loop, self._limits.write_seconds, self._abort)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        try:
+            self._slot = self.config.slots.take(self.client[0] if self.client else None)
+        except errors.LimitExceeded as error:
+            self._ignores_input = True
+            self.transport.write(response_bytes(error))
+            self._close()
+            return
+        self._head_timer.start()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._slot is not None:
+            self._slot.release()
+        for timer in (self._head_timer, self._body_timer, self._write_timer):
+            timer.discard()
+        self._disconnect_requests()
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        for start in range(0, len(data), _SLICE):
+            if self._ignores_input or self.transport.is_closing():
+                return
+            piece = data if len(data) <= _SLICE else data[start : start + _SLICE]
+            self._unparsed += len(piece)
+            super().data_received(piece)
+            if self._unparsed > self._limits.header_bytes and not self._ignores_input:
+                self._refuse(self._too_large())
+        if not self._ignores_input and not self.transport.is_closing():
+            self._start_timers()
+
+    def _start_timers(self) -> None:
+        if not self._in_head:
+            self._body_timer.start()
+        elif self._head_begun or (not self._is_answering() and self.timeout_keep_alive_task is None):
+            self._head_timer.start()
+
+    # What the parser reports
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_begun = True
+
+    def on_url(self, url: bytes) -> None:
+        self._count_head(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_head(len(name) + len(value) + len(": \r\n"))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._head_timer.stop()
+        self._in_head = self._head_begun = False
+        self._unparsed = self._body_size = 0
+        if self._ignores_input:
+            raise _StopParsing
+        app = self.app
+        if len(self.pipeline) >= self._limits.pipelined_requests:
+            self.app = self._refuse_pipelined
+            self._ignores_input = True
+        try:
+            super().on_headers_complete()
+        finally:
+            self.app = app
+        if self.pipeline:
+            # uvicorn stops reading here, and would not notice that the client leaves.
+            self.flow.resume_reading()
+
+    def on_body(self, body: bytes) -> None:
+        self._unparsed = 0
+        self._body_size += len(body)
+        super().on_body(body)
+        if self.pipeline and len(self.cycle.body) > HIGH_WATER_LIMIT:
+            self._ignores_input = True
+            self._abort()
+            raise _StopParsing
+
+    def on_chunk_header(self) -> None:
+        self._unparsed = 0
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._body_timer.stop()
+        self._in_head = True
+        self._head_size = self._unparsed = 0
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the error has a text of its own
+        """Called by uvicorn when the parser fails."""
+        if not self._ignores_input:
+            self._refuse(self._refusal or errors.MalformedRequest())
+
+    def handle_websocket_upgrade(self) -> None:
+        if not LimitedSocketProtocol.can_read(self.url, self.headers):
+            self._refuse(self._too_large())
+            return
+        self._stop_timers()
+        slot, self._slot = self._slot, None
+        try:
+            super().handle_websocket_upgrade()
+            protocol = self.transport.get_protocol()
+            assert isinstance(protocol, LimitedSocketProtocol)
+            protocol.slot = slot
+        except BaseException:
+            self._slot = slot
+            raise
+
+    # What the server does
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._write_timer.start()
+
+    def timeout_keep_alive_handler(self) -> None:
+        self._close()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._write_timer.start()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._write_timer.stop()
+
+    def _count_head(self, size: int) -> None:
+        self._head_size += size
+        if self._head_size > self._limits.header_bytes:
+            self._refusal = self._too_large()
+            raise _StopParsing
+
+    def _too_large(self) -> FootplateError:
+        limit = self._limits.header_bytes
+        return errors.LimitExceeded(431, "header_bytes", f"The request's headers are larger than {limit} bytes.")
+
+    def _end_head_time(self) -> None:
+        if not self._head_begun:
+            self._close()
+            return
+        seconds = self._limits.header_seconds
+        message = f"The request's headers were not complete within {seconds:g} seconds."
+        self._refuse(errors.LimitExceeded(408, "header_seconds", message))
+
+    def _check_body_rate(self) -> None:
+        if self.cycle.response_complete:
+            self._abort()  # the client goes on sending what was refused
+            return
+        if self.flow.read_paused or self.cycle.waiting_for_100_continue:
+            self._body_size = 0
+        elif self._body_size < self._limits.body_rate * _BODY_CHECK_SECONDS:
+            message = f"The request's body arrives at less than {self._limits.body_rate} bytes per second."
+            self._refuse(errors.LimitExceeded(408, "body_rate", message))
+            return
+        self._body_size = 0
+        self._body_timer.start()
+
+    async def _refuse_pipelined(self, scope: Scope, receive: Receive, send: Send) -> None:
+        most = self._limits.pipelined_requests
+        message = f"More than {most} requests wait on this connection for the response to an earlier one."
+        error = errors.LimitExceeded(429, "pipelined_requests", message)
+        request_id = ids.new_id(ids.REQUEST)
+        response = errors.answer(error, request_id)
+        response.headers.update({"request-id": request_id, "connection": "close"})
+        await response(scope, receive, send)
+
+    def _is_answering(self) -> bool:
+        return self._running is not None and not self._running.response_complete
+
+    def _refuse(self, error: FootplateError) -> None:
+        """Answer instead of the application, if it has not begun to, and close the connection."""
+        self._ignores_input = True
+        self._stop_timers()
+        behind_another = bool(self.pipeline) or (self._is_answering() and self._in_head)
+        started = self._running is not None and self._is_answering() and self._running.response_started
+        if behind_another or started or self.transport.is_closing():
+            self._abort()
+            return
+        self._disconnect_requests()
+        self.flow.resume_reading()
+        self.transport.write(response_bytes(error))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._write_timer.start(_LINGER_SECONDS)
+
+    def _disconnect_requests(self) -> None:
+        """Tell every request that its client has left. uvicorn tells the last one alone, even if another is running."""
+        for cycle in [self._running, *(waiting for waiting, _ in self.pipeline)]:
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
+        self.pipeline.clear()
+
+    def _close(self) -> None:
+        """Close when all is sent, but do not wait for a client that does not read."""
+        self.transport.close()
+        self._write_timer.start()
+
+    def _abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    def _stop_timers(self) -> None:
+        self._head_timer.stop()
+        self._body_timer.stop()
+
+
+def response_bytes(error: FootplateError) -> bytes:
+    """A whole response, for a request that never reaches the application."""
+    request_id = ids.new_id(ids.REQUEST)
+    response = errors.answer(error, request_id)
+    headers = [*response.raw_headers, (b"request-id", request_id.encode()), (b"connection", b"close")]
+    lines = [STATUS_LINE[response.status_code], *(name + b": " + value + b"\r\n" for name, value in headers)]
+    return b"".join([*lines, b"\r\n", bytes(response.body)])

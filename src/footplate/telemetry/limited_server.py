@@ -1,0 +1,47 @@
+"""A threaded HTTP server that bounds its connections, and the time that each may take."""
+
+import socket
+import time
+from contextlib import suppress
+from socketserver import ThreadingMixIn
+from typing import Any, Final
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+MAX_CONNECTIONS: Final = 32
+CONNECTION_SECONDS: Final = 30.0
+
+
+class LimitedServer(ThreadingMixIn, WSGIServer):
+    """Each connection takes a thread. When all are taken, the one that is overdue for longest makes room."""
+
+    daemon_threads = True
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._since: dict[socket.socket, float] = {}
+        super().__init__(*args, **options)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        now = time.monotonic()
+        for connection, since in list(self._since.items()):
+            if now - since > CONNECTION_SECONDS:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+        if len(self._since) >= MAX_CONNECTIONS:
+            self.shutdown_request(request)
+            return
+        self._since[request] = now
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._since.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that leaves early, or sends no request, is no error."""
+
+
+class QuietHandler(WSGIRequestHandler):
+    timeout = 10
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+        """Write no line for each request."""

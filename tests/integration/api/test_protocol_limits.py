@@ -1,0 +1,242 @@
+"""Limits that apply before a request reaches the application, over a real server on loopback."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+from tests.unit.api.conftest import Api, client_of
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from footplate.api import limited_protocols
+from footplate.api.limited_protocols import LimitedConfig
+from footplate.api.wire.answers import Error
+from footplate.domain.limits import RequestLimits
+from footplate.stack.leftovers import wait_until
+
+pytestmark = pytest.mark.timing
+
+KEY = b"authorization: Bearer secret-a\r\n"
+HEALTH = b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n"
+LIMITS = RequestLimits(
+    header_bytes=8192,
+    header_seconds=0.3,
+    idle_seconds=1,
+    connections=12,
+    connections_per_address=10,
+    pipelined_requests=3,
+    body_rate=100,
+    socket_frames=20,
+    write_seconds=0.5,
+)
+
+
+class Server:
+    def __init__(self, api: Api, config: LimitedConfig, port: int) -> None:
+        self.api = api
+        self.config = config
+        self.port = port
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            yield reader, writer
+        finally:
+            writer.close()
+
+    async def exchange(self, *pieces: bytes, pause: float = 0) -> bytes:
+        """All that the server sends until it closes the connection."""
+        async with self.connection() as (reader, writer), asyncio.timeout(30):
+            receiving = asyncio.create_task(reader.read())
+            for piece in pieces:
+                writer.write(piece)
+                await asyncio.sleep(pause)
+                if receiving.done():
+                    break
+            return await receiving
+
+    async def is_empty(self) -> bool:
+        return not self.config.slots.taken
+
+
+@pytest.fixture
+async def server(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
+    monkeypatch.setattr(limited_protocols, "_BODY_CHECK_SECONDS", 0.3)
+    config = LimitedConfig(api.app, LIMITS, port=0, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+    running = uvicorn.Server(config)
+    serving = asyncio.create_task(running.serve())
+    assert await _within(lambda: running.started)
+    yield Server(api, config, running.servers[0].sockets[0].getsockname()[1])
+    running.should_exit = True
+    await serving
+
+
+async def _within(reached: Callable[[], bool], seconds: float = 10) -> bool:
+    async def check() -> bool:
+        return reached()
+
+    return await wait_until(check, seconds)
+
+
+def _refusal(received: bytes, status: int, setting: str) -> dict[str, Any]:
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status), received[:300]
+    assert b"connection: close" in head
+    assert b"request-id: req_" in head
+    answer = json.loads(body)
+    Error.model_validate(answer)
+    assert setting in answer["error"]["help"]
+    error: dict[str, Any] = answer["error"]
+    return error
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b"GET /livez HTTP/1.1\r\nx: " + b"a" * 100_000],
+        [b"GET /livez HTTP/1.1\r\nx: " + b"a" * 9_000 + b"\r\n\r\n"],
+        [b"GET /livez HTTP/1.1\r\n", *[b"x: y\r\n" * 100] * 100],
+        [b"GET /" + b"a" * 9_000 + b" HTTP/1.1\r\nhost: a\r\n\r\n"],
+        [b"GET /" + b"a" * 100_000],
+        [b"\r\n" * 5_000],
+        [b"GET /livez HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\nx: " + b"a" * 8_100 + b"\r\n\r\n"],
+    ],
+)
+async def test_large_headers(server: Server, pieces: list[bytes]) -> None:
+    error = _refusal(await server.exchange(*pieces), 431, "FOOTPLATE_HEADER_BYTES")
+    assert "larger than 8192 bytes" in error["message"]
+    assert await wait_until(server.is_empty, 5)
+
+
+async def test_large_trailers(server: Server) -> None:
+    head = b"POST /v1/agents HTTP/1.1\r\nhost: a\r\n" + KEY + b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n"
+    for trailers in (b"x: y\r\n" * 5_000, b"x: " + b"y" * 100_000):
+        assert b"HTTP/1.1 431" in await server.exchange(head, trailers, pause=0.05)
+
+
+@pytest.mark.parametrize("sent", [b"G", b"GET /livez HTTP/1.1\r\nhost: a\r\n", HEALTH + b"GET /livez HTTP/1.1\r\nx"])
+async def test_a_head_that_never_ends(server: Server, sent: bytes) -> None:
+    received = await server.exchange(sent)
+    last = received[received.rindex(b"HTTP/1.1 ") :]
+    assert "within 0.3 seconds" in _refusal(last, 408, "FOOTPLATE_HEADER_SECONDS")["message"]
+
+
+@pytest.mark.parametrize("pieces", [[b""], [b"\r\n"] * 20, [HEALTH, *[b"\r\n"] * 40]])
+async def test_a_connection_without_a_request_is_closed(server: Server, pieces: list[bytes]) -> None:
+    received = await server.exchange(*pieces, pause=0.1)
+    assert received.count(b"HTTP/1.1 ") == pieces.count(HEALTH)
+
+
+@pytest.mark.parametrize("path", ["/v1/agents", "/v1/files"])
+async def test_slow_bodies(server: Server, path: str) -> None:
+    kind = b"content-type: multipart/form-data; boundary=x\r\n" if path == "/v1/files" else b""
+    head = b"POST %s HTTP/1.1\r\nhost: a\r\n%s%scontent-length: 1000\r\n\r\n--x\r\n" % (path.encode(), KEY, kind)
+    error = _refusal(await server.exchange(head, *[b"a"] * 100, pause=0.05), 408, "FOOTPLATE_BODY_RATE")
+    assert "less than 100 bytes per second" in error["message"]
+    assert server.api.app.state.services.quotas.buffered_bytes == 0
+
+
+async def test_a_refused_body_is_not_read_for_long(server: Server) -> None:
+    head = b"POST /v1/agents HTTP/1.1\r\nhost: a\r\n" + KEY + b"content-length: 100000000\r\n\r\n"
+    received = await server.exchange(head, *[b" " * 1000] * 100, pause=0.02)
+    assert received.startswith(b"HTTP/1.1 413 ")
+
+
+async def test_connections_of_one_address(server: Server) -> None:
+    async with asyncio.timeout(30):
+        opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(10)]
+        error = _refusal(await server.exchange(b""), 429, "FOOTPLATE_CONNECTIONS_PER_ADDRESS")
+        assert "127.0.0.1 has 10 open connections" in error["message"]
+        for _, writer in opened:
+            writer.close()
+        assert await wait_until(server.is_empty, 5)
+    assert b"200 OK" in await server.exchange(HEALTH)
+
+
+async def test_pipelined_requests(server: Server) -> None:
+    received = await server.exchange(HEALTH * 500)
+    assert received.count(b"HTTP/1.1 200 OK") == 4
+    last = received[received.rindex(b"HTTP/1.1 ") :]
+    assert "More than 3 requests" in _refusal(last, 429, "FOOTPLATE_PIPELINED_REQUESTS")["message"]
+    few = await server.exchange(HEALTH * 4)
+    assert few.count(b"HTTP/1.1 200 OK") == few.count(b"HTTP/1.1 ") == 4
+
+
+async def _session(api: Api) -> str:
+    async with client_of(api.app) as http:
+        agent = (await http.post("/v1/agents", json={"name": "a", "model": "m"})).json()["id"]
+        environment = (await http.post("/v1/environments", json={"name": "e"})).json()["id"]
+        created = await http.post("/v1/sessions", json={"agent": agent, "environment_id": environment})
+    found: str = created.json()["id"]
+    return found
+
+
+async def _silence() -> AsyncIterator[bytes]:
+    await asyncio.Event().wait()
+    yield b"never"
+
+
+async def _flood() -> AsyncIterator[bytes]:
+    while True:
+        yield b": " + b"x" * 60_000 + b"\n\n"
+        await asyncio.sleep(0)
+
+
+async def _open_stream(server: Server, behind: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    path = f"/v1/sessions/{await _session(server.api)}/events/stream".encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"GET %s HTTP/1.1\r\nhost: a\r\n%s\r\n%s" % (path, KEY, behind))
+    await reader.readuntil(b"\r\n\r\n")
+    return reader, writer
+
+
+@pytest.mark.parametrize("behind", [b"", HEALTH, HEALTH * 3, HEALTH * 100])
+async def test_a_stream_ends_with_its_connection(server: Server, behind: bytes) -> None:
+    """Also while other requests wait behind it."""
+    server.api.tails.forever = _silence
+    quotas = server.api.app.state.services.quotas
+    _, writer = await _open_stream(server, behind)
+    assert quotas.streams == 1
+    writer.close()
+    assert await _within(lambda: quotas.streams == 0 and not server.config.slots.taken)
+
+
+async def test_a_client_that_does_not_read(server: Server) -> None:
+    server.api.tails.forever = _flood
+    quotas = server.api.app.state.services.quotas
+    reader, writer = await _open_stream(server)
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    assert await _within(lambda: quotas.streams == 0 and not server.config.slots.taken)
+    writer.close()
+
+
+Attack = Callable[[Any], Coroutine[Any, Any, None]]
+
+
+async def _ping(socket: Any) -> None:
+    for _ in range(300):
+        await socket.ping()
+    await socket.recv()
+
+
+async def _fragments(socket: Any) -> None:
+    await socket.send(["x"] * 300)
+    await socket.recv()
+
+
+@pytest.mark.parametrize("attack", [_ping, _fragments])
+async def test_websocket_floods(server: Server, attack: Attack) -> None:
+    server.api.tails.forever = _silence
+    url = f"ws://127.0.0.1:{server.port}/v1/sessions/{await _session(server.api)}/ws"
+    async with connect(url, proxy=None, additional_headers={"x-api-key": "secret-a"}) as socket:
+        with pytest.raises(ConnectionClosed):
+            await asyncio.wait_for(attack(socket), 10)
+    assert socket.close_code == 1008
+    assert "FOOTPLATE_SOCKET_FRAMES" in (socket.close_reason or "")
+    quotas = server.api.app.state.services.quotas
+    assert await _within(lambda: quotas.streams == 0 and not server.config.slots.taken)
