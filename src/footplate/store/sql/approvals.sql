@@ -24,7 +24,7 @@ select e.principal from turns t join events e on e.session_id = t.session_id and
 where t.session_id = $1 and t.id = $2
 
 -- name: approval
-select a.event_id as id, a.*, e.body, s.title
+select a.event_id as id, a.*, e.body, e.object_key, s.title
 from approvals a join sessions s on s.id = a.session_id
 left join events e on e.session_id = a.session_id and e.seq = a.seq
 where a.event_id = $1 and a.organisation = $2
