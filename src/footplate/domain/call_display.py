@@ -3,9 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from footplate.domain.visible_text import show_block, show_line
+
+_APART: Final = {ord(sign): f"<U+{ord(sign):04X}>" for sign in " :|\\()"}
+"""Signs that a field's name must not have, because they separate it from its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ def describe_call(body: Mapping[str, Any], given: Mapping[str, Any] | None = Non
 
 
 def _show_field(name: str, value: object) -> ShownField:
+    shown = show_line(name).translate(_APART)
     if isinstance(value, str):
-        return ShownField(show_line(name), "text", show_block(value))
-    return ShownField(show_line(name), "json", show_block(json.dumps(value, ensure_ascii=False)))
+        return ShownField(shown, "text", show_block(value))
+    return ShownField(shown, "json", show_block(json.dumps(value, ensure_ascii=False)))

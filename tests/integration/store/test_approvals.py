@@ -9,7 +9,7 @@ from footplate.domain.approvals import CLOCK
 from footplate.domain.call_display import describe_call
 from footplate.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from footplate.domain.events import Event
-from footplate.domain.json import Json
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.pages import Page
 from footplate.domain.permissions import Decision, Layer, Outcome
 from footplate.domain.running import Claim
@@ -212,7 +212,7 @@ async def test_one_approval_has_the_whole_input_and_a_list_says_what_it_cut(cell
     who = somebody()
     session_id = await cell.session(who, "Go.")
     claim = await cell.claim(session_id, who)
-    long = {"file_path": "a", "content": "harmless\n" * 20_000 + "touch EVIL"}
+    long: JsonObject = {"file_path": "a", "content": "harmless\n" * 20_000 + "touch EVIL"}
     asked = events.tool_use("write", long, call_id="w", decision=ASK)
     await park(cell, claim, asked)
     [listed] = await cell.reads.approvals(who, Page(limit=10, order="asc"))
