@@ -1,6 +1,7 @@
 """The command line on a terminal: widths, colour, nothing that steers it, and a server that is killed meanwhile."""
 
 import asyncio
+import json
 import re
 from functools import partial
 
@@ -35,7 +36,7 @@ async def test_colour_and_none(cell: Cell) -> None:
 async def test_an_agents_words_do_not_steer_the_terminal(cell: Cell) -> None:
     terminal = Terminal(100)
     await terminal.run(cell, "run", "[[script:wide]]", NO_COLOR="1")
-    assert "[31mred and done." in terminal.text
+    assert "<U+001B>[31mred" in terminal.text
     assert "\x1b[31mred" not in terminal.text
     assert "\x07" not in terminal.text
 
@@ -82,3 +83,21 @@ async def test_who_sits_at_the_terminal_is_asked(cell: Cell, typed: str, code: i
     assert ending in terminal.text
     assert "waits for a person's word" in terminal.text
     assert "command: echo hello" in terminal.text
+
+
+async def test_approve_shows_the_whole_call_and_asks(cell: Cell) -> None:
+    asking = {"name": "bash", "permission_policy": {"type": "always_ask"}}
+    toolset = {"type": "agent_toolset_20260401", "configs": [asking]}
+    async with cell.client() as client:
+        agent = await client.agents.create(name="careful", model="anthropic:scripted", tools=[toolset])
+        started = await cell.run("run", "--agent", agent.id, "--output", "json", "Say hello")
+        pending = json.loads(started.out)["pending"][0]
+        for typed, code, status in (("n\n", 3, "pending"), ("y\n", 0, "allowed")):
+            terminal = Terminal(60)
+            asked = asyncio.create_task(terminal.run(cell, "approve", pending, NO_COLOR="1"))
+            assert await wait_until(partial(terminal.shows, "Allow it?"), 60)
+            assert "  command: echo hello\r\n" in terminal.text
+            assert (await client.approvals.retrieve(pending)).status == "pending"
+            terminal.type(typed)
+            assert await asked == code
+            assert (await client.approvals.retrieve(pending)).status == status

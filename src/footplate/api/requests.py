@@ -19,7 +19,7 @@ from starlette.requests import HTTPConnection
 
 from footplate.api.errors import EncodedBody, TooLarge
 from footplate.api.json_limits import check_json
-from footplate.api.key_quotas import UNCOUNTED_BYTES, BodyReservation
+from footplate.api.key_quotas import BodyReservation
 from footplate.api.services import ApiServices, services_of
 from footplate.api.validation import validated
 from footplate.api.wire.base import Body, Parameters

@@ -10,10 +10,10 @@ from footplate.cli import memory, output, prompting, starting, tables
 from footplate.cli.answers import Interrupted, SessionDetail, Started
 from footplate.cli.connection import talk
 from footplate.cli.options import Format
-from footplate.cli.output import Exit
+from footplate.cli.output import Exit, print_json, print_json_line
 from footplate.cli.profiles import Server
-from footplate.cli.views import LinesView, ResultView, TextView, View, print_json, print_line
-from footplate.client import AsyncFootplate, Session
+from footplate.cli.views import LinesView, ResultView, TextView, View
+from footplate.client import Approval, AsyncFootplate, Session
 
 
 def run(
@@ -62,22 +62,28 @@ def ls(*, limit: int, statuses: Sequence[str], every: bool, quiet: bool, as_json
     if as_json:
         print_json([session.wire() for session in found])
     elif quiet:
-        print("".join(f"{session.id}\n" for session in found), end="")
+        for session in found:
+            output.print_result(session.id)
     else:
         tables.sessions(found)
 
 
 def show(wanted: str, *, as_json: bool, profile: str | None) -> None:
+    waiting: list[Approval] = []
+
     async def work(client: AsyncFootplate, _server: Server) -> SessionDetail:
         session_id = await starting.session_id_of(client, wanted)
         session = await client.sessions.retrieve(session_id)
+        if not as_json:
+            listed = [one.id async for one in client.approvals.list(session_id=session_id)]
+            waiting.extend([await client.approvals.retrieve(event_id) for event_id in listed])
         return SessionDetail(session=session, turns=(await client.turns.list(session_id, limit=20).page()).data)
 
     detail = talk(work, profile=profile, as_json=as_json)
     if as_json:
         print_json({"session": detail.session.wire(), "turns": [turn.wire() for turn in detail.turns]})
     else:
-        tables.session(detail.session, detail.turns)
+        tables.session(detail.session, detail.turns, waiting)
 
 
 def logs(wanted: str, *, follow: bool, tail: int | None, as_json: bool, profile: str | None) -> None:
@@ -109,7 +115,7 @@ def fork(wanted: starting.Fork, *, as_json: bool, profile: str | None) -> None:
     if as_json:
         print_json(made.wire())
     else:
-        print(made.id)
+        output.print_result(made.id)
         output.err().print(f'[dim]Go on there: footplate run --session {made.id} "…"[/]')
 
 
@@ -134,7 +140,8 @@ def archive(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> Non
     if as_json:
         print_json([session.wire() for session in archived])
     else:
-        print("".join(f"{session.id}\n" for session in archived), end="")
+        for session in archived:
+            output.print_result(session.id)
 
 
 def remove(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None:
@@ -149,16 +156,17 @@ def remove(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None
     if as_json:
         print_json(deleted)
     else:
-        print("".join(f"{item['id']}\n" for item in deleted), end="")
+        for item in deleted:
+            output.print_result(item["id"])
 
 
 def _started(session_id: str, form: Format) -> None:
     """The id is the result; how to watch it is advice, and only for a person."""
     if form is Format.TEXT:
-        print(session_id)
+        output.print_result(session_id)
         output.err().print(f"[dim]Watch it with: footplate attach {session_id}[/]")
     else:
-        print_line(Started(session_id=session_id).model_dump())
+        print_json_line(Started(session_id=session_id).model_dump())
 
 
 def _view(form: Format, *, previews: bool = False, show_input: bool = False) -> View:

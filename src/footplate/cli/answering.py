@@ -1,16 +1,18 @@
 """What the commands for approvals do."""
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
 
 import typer
 
-from footplate.cli import tables
+from footplate.cli import output, prompting, tables
 from footplate.cli.connection import talk
+from footplate.cli.output import Exit, print_json
 from footplate.cli.profiles import Server
-from footplate.cli.views import print_json
 from footplate.client import Approval, AsyncFootplate, Event
+
+_QUESTION: Final = "Allow it? [y; anything else leaves it for later]"
 
 
 def list_approvals(session: str | None, *, as_json: bool, profile: str | None) -> None:
@@ -24,27 +26,38 @@ def list_approvals(session: str | None, *, as_json: bool, profile: str | None) -
         tables.approvals(found)
 
 
-def approve(ids: Sequence[str], *, rule: str | None, updated: str | None, as_json: bool, profile: str | None) -> None:
+def approve(
+    ids: Sequence[str], *, rule: str | None, updated: str | None, ask: bool, as_json: bool, profile: str | None
+) -> None:
+    """Show each call whole and allow it; `ask`: only if whoever is at the terminal says so."""
     changed = None if updated is None else _object(updated)
     if changed is not None and len(ids) > 1:
         raise typer.BadParameter("goes with one id", param_hint="--input")
 
-    def allow(client: AsyncFootplate, approval: Approval) -> Awaitable[Event]:
-        return client.approvals.allow(approval, updated_input=changed, session_rule=rule)
+    async def allow(client: AsyncFootplate, approval: Approval) -> Event | None:
+        if approval.status == "pending":
+            if ask and prompting.can_ask():
+                if await prompting.word(approval, given=changed, question=_QUESTION) != "allow":
+                    return None
+            elif not as_json:
+                _show(approval, changed)
+        return await client.approvals.allow(approval, updated_input=changed, session_rule=rule)
 
     _answer(ids, allow, as_json=as_json, profile=profile)
 
 
 def deny(ids: Sequence[str], *, message: str | None, as_json: bool, profile: str | None) -> None:
-    def refuse(client: AsyncFootplate, approval: Approval) -> Awaitable[Event]:
-        return client.approvals.deny(approval, message)
+    async def refuse(client: AsyncFootplate, approval: Approval) -> Event | None:
+        if approval.status == "pending" and not as_json:
+            _show(approval)
+        return await client.approvals.deny(approval, message)
 
     _answer(ids, refuse, as_json=as_json, profile=profile)
 
 
 def _answer(
     ids: Sequence[str],
-    say: Callable[[AsyncFootplate, Approval], Awaitable[Event]],
+    say: Callable[[AsyncFootplate, Approval], Awaitable[Event | None]],
     *,
     as_json: bool,
     profile: str | None,
@@ -61,7 +74,14 @@ def _answer(
         print_json([approval.wire() for approval in answered])
     else:
         for approval in answered:
-            print(f"{approval.id} {approval.status}")
+            output.print_result(f"{approval.id} {approval.status}")
+    if any(approval.status == "pending" for approval in answered):
+        raise typer.Exit(Exit.NEEDS_ACTION)
+
+
+def _show(approval: Approval, given: Mapping[str, Any] | None = None) -> None:
+    for line in prompting.show_call(approval, given):
+        output.print_exactly(output.err(), line)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -30,13 +30,14 @@ def approve(
         str | None,
         typer.Option("--input", metavar="JSON", help="Make the call with this input instead of the model's."),
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Allow calls that wait. Each is made at most once."""
+    """Show calls that wait, whole, and allow them: after a question at a terminal. Each is made at most once."""
     from footplate.cli import answering
 
-    answering.approve(ids, rule=rule, updated=updated, as_json=as_json, profile=profile)
+    answering.approve(ids, rule=rule, updated=updated, ask=not yes, as_json=as_json, profile=profile)
 
 
 def deny(

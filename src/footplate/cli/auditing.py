@@ -4,9 +4,8 @@ import typer
 
 from footplate.cli import output, tables
 from footplate.cli.connection import talk
-from footplate.cli.output import Exit
+from footplate.cli.output import Exit, print_json, print_json_line
 from footplate.cli.profiles import Server
-from footplate.cli.views import print_json, print_line
 from footplate.client import AsyncFootplate, AuditEntry
 
 
@@ -29,7 +28,7 @@ def list_entries(kind: str | None, session: str | None, *, limit: int, as_json: 
 def export(kind: str | None, session: str | None, *, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> None:
         async for entry in client.audit.list(limit=100, order="asc", kind=kind, session_id=session):
-            print_line(entry.wire())
+            print_json_line(entry.wire())
 
     talk(work, profile=profile, as_json=True)
 
@@ -39,8 +38,8 @@ def verify(head: str | None, *, as_json: bool, profile: str | None) -> None:
     if as_json:
         print_json(found.wire())
     else:
-        print(f"{found.entries} entries in {found.batches} batches, {found.unsealed} not sealed yet")
-        print(f"head {found.head}")
+        output.print_result(f"{found.entries} entries in {found.batches} batches, {found.unsealed} not sealed yet")
+        output.print_result(f"head {found.head}")
         for fault in found.faults:
             output.complain(fault, "Compare with an export that you keep elsewhere; restore from a backup.")
     raise typer.Exit(Exit.FAILED if found.faults else Exit.DONE)

@@ -1,13 +1,12 @@
 """`footplate gc`: what of the object store nobody needs, what is kept and why, and what is left to the workers."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from rich.markup import escape
 from rich.table import Table
 
 from footplate.cli import local, output
+from footplate.cli.output import quote
 
 if TYPE_CHECKING:
     from footplate.config import Settings
@@ -24,7 +23,7 @@ def report(*, dry: bool, as_json: bool) -> None:
     settings = local.settings()
     found = output.run(collect(settings, dry=dry))
     if as_json:
-        print(json.dumps(_answer(found, dry=dry), indent=2))
+        output.print_json(_answer(found, dry=dry))
         return
     _objects(found, dry=dry)
     for line in _workers(settings, found):
@@ -62,7 +61,7 @@ def _objects(found: "Collected", *, dry: bool) -> None:
         table.add_column(heading, overflow="fold", justify="right" if heading in {"Objects", "Size"} else "left")
     for why, count in sorted(found.objects.items(), key=lambda item: (not item[0].goes, -item[1])):
         done = "[yellow]would go[/]" if why.goes and dry else "[yellow]removed[/]" if why.goes else "kept"
-        table.add_row(done, str(count), size(found.bytes[why]), escape(why.text))
+        table.add_row(done, str(count), size(found.bytes[why]), quote(why.text))
     console.print(table)
     _listed([one.stored.key for one in found.going])
 
@@ -70,7 +69,7 @@ def _objects(found: "Collected", *, dry: bool) -> None:
 def _listed(keys: Sequence[str]) -> None:
     console = output.out()
     for key in keys[:_SHOWN]:
-        console.print(f"  [dim]{escape(key)}[/]")
+        console.print(f"  [dim]{quote(key)}[/]")
     if rest := len(keys) - _SHOWN if len(keys) > _SHOWN else 0:
         console.print(f"  [dim]and {rest} more; --json tells each[/]")
 
@@ -89,7 +88,7 @@ def _workers(settings: "Settings", found: "Collected") -> list[str]:
             f"This host: {len(found.released)} sessions have expired; its worker releases their directories, "
             "whose files the object store has."
         )
-    lines += [f"  kept: {session_id}, {escape(why)}" for session_id, why in found.kept_here]
+    lines += [f"  kept: {session_id}, {quote(why)}" for session_id, why in found.kept_here]
     return lines
 
 

@@ -1,7 +1,5 @@
 """`footplate diff`: the patch as it comes, or a line for each file."""
 
-import os
-import sys
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -10,9 +8,10 @@ from rich.text import Text
 
 from footplate.cli import output, starting
 from footplate.cli.connection import talk
+from footplate.cli.output import print_json, quote
 from footplate.cli.profiles import Server
-from footplate.cli.views import print_json
 from footplate.client import AsyncFootplate, ClientError, Diff, TreeDiff
+from footplate.domain.visible_text import show_line
 
 _SIGNS: Final = {"added": "A", "modified": "M", "deleted": "D", "renamed": "R", "type_changed": "T"}
 
@@ -42,16 +41,15 @@ def diff(wanted: Wanted, *, stat: bool, as_json: bool, profile: str | None) -> N
         return
     if directory is not None:
         output.err().print(
-            f"Nothing is compared: the session works in {directory} itself, and those files are yours. What it changed "
-            "is there.",
-            markup=False,
+            f"Nothing is compared: the session works in {quote(directory)} itself, and those files are yours. What it "
+            "changed is there."
         )
         return
     for tree in found.trees:
         if stat:
             _print_summary(tree, named=len(found.trees) > 1)
         for left_out in tree.left_out:
-            output.err().print(f"Not compared: {left_out}", style="dim", markup=False)
+            output.err().print(f"[dim]Not compared: {quote(left_out)}[/]")
 
 
 async def yours(client: AsyncFootplate, session_id: str, found: Diff) -> str | None:
@@ -81,36 +79,28 @@ def _place(name: str, event: str | None) -> dict[str, Any]:
 
 
 async def _print_patches(client: AsyncFootplate, found: Diff, which: dict[str, Any]) -> None:
-    """Bytes, as git made them: what they mean is for git to say."""
+    """Bytes as git made them, unless a terminal shows them."""
     changed = [tree for tree in found.trees if tree.files]
     for tree in changed:
         if len(changed) > 1:
-            output.err().print(f"{tree.name} ({tree.project_id})", style="dim", markup=False)
+            output.err().print(f"[dim]{quote(tree.name)} ({tree.project_id})[/]")
+        writer = output.ContentWriter()
         pieces = client.sessions.patch(found.session_id, **{**which, "project_id": tree.project_id})
         async with aclosing(cast("Any", pieces)) as patch:
             async for piece in patch:
-                if not written(piece):
+                if not writer.write(piece):
                     return
-
-
-def written(piece: bytes) -> bool:
-    """False: nobody reads on, as behind `| head`."""
-    try:
-        sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return False
-    return True
+        writer.finish()
 
 
 def _print_summary(tree: TreeDiff, *, named: bool) -> None:
     console = output.out()
     if named:
-        console.print(tree.name, style="bold", markup=False)
+        console.print(f"[bold]{quote(tree.name)}[/]")
     for file in tree.files:
         counts = "binary" if file.binary else f"+{file.added} -{file.deleted}"
-        path = f"{file.old_path} → {file.path}" if file.old_path else file.path
-        console.print(Text(f"{_SIGNS.get(file.status, '?')} {path}  ").append(counts, style="dim"), soft_wrap=True)
+        path = show_line(file.path) if file.old_path is None else f"{show_line(file.old_path)} → {show_line(file.path)}"
+        line = Text(f"{_SIGNS.get(file.status, '?')} {path}  ").append(counts, style="dim")
+        output.print_exactly(console, line)
     files = "1 file" if len(tree.files) == 1 else f"{len(tree.files)} files"
     console.print(f"{files} changed, +{tree.added} -{tree.deleted}", style="dim", markup=False)

@@ -33,7 +33,7 @@ def answered(shell: str, environment: Mapping[str, str]) -> bool:
     text = _FORMATS[shell]([(name, " ".join(_HARMFUL.sub(" ", about).split())) for name, about in found])
     if environment.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args":
         sys.exit(0 if found else 1)
-    print(text)
+    sys.stdout.write(f"{text}\n")
     return True
 
 

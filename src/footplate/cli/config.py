@@ -39,7 +39,7 @@ def set_value(
     config = _load()
     name = _name(config, profile)
     _check(key)
-    given = value if value is not None else str(typer.prompt(key, hide_input=key == "api_key"))
+    given = value if value is not None else output.prompt_value(key, hidden=key == "api_key")
     fields = {**config.profiles.get(name, {}), key: given}
     if not given:
         fields.pop(key)
@@ -55,7 +55,7 @@ def get_value(key: Key, profile: Into = None) -> None:
     if value is None:
         output.complain(f"{key} is not set in the profile {_name(config, profile)!r}.")
         raise typer.Exit(output.Exit.FAILED)
-    print(value)
+    output.print_result(value)
 
 
 @app.command("use")
@@ -80,7 +80,7 @@ def list_profiles(as_json: options.Json = False) -> None:
     current = config.current or LOCAL
     named = {**config.profiles, LOCAL: _local()}
     if as_json:
-        from footplate.cli.views import print_json
+        from footplate.cli.output import print_json
 
         print_json([_answer(name, fields, current=name == current) for name, fields in named.items()])
         return

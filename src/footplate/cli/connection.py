@@ -9,9 +9,8 @@ import typer
 
 from footplate.cli import output, profiles
 from footplate.cli.answers import ConflictAnswer, ConflictDetail, ErrorAnswer, ErrorDetail
-from footplate.cli.output import Exit
+from footplate.cli.output import Exit, print_json_line
 from footplate.cli.profiles import NoServer, Server
-from footplate.cli.views import print_line
 from footplate.client import ApiError, AsyncFootplate, ClientError, StreamLost, Unauthenticated, Unreachable
 
 T = TypeVar("T")
@@ -47,7 +46,7 @@ async def _with_client(work: Callable[[AsyncFootplate, Server], Awaitable[T]], s
 def _fail(detail: ErrorDetail, code: Exit = Exit.UNREACHABLE, *, as_json: bool) -> NoReturn:
     if as_json:
         told = ConflictAnswer if isinstance(detail, ConflictDetail) else ErrorAnswer
-        print_line(told.model_validate({"error": detail, "exit_code": code}).model_dump(mode="json"))
+        print_json_line(told.model_validate({"error": detail, "exit_code": code}).model_dump(mode="json"))
     else:
         output.complain(detail.message, detail.help)
     raise typer.Exit(code) from None

@@ -11,8 +11,8 @@ from footplate.cli import comparing, output, starting
 from footplate.cli.answers import Applied, Exported
 from footplate.cli.checkout import Checkout
 from footplate.cli.connection import talk
+from footplate.cli.output import print_json, quote
 from footplate.cli.profiles import Server
-from footplate.cli.views import print_json
 from footplate.client import AsyncFootplate, ClientError, Diff, Left
 
 _PIECE: Final = 1024 * 1024
@@ -48,7 +48,7 @@ def apply(wanted: Wanted, directory: Path, *, as_json: bool, profile: str | None
         output.err().print("Nothing to do: your checkout has all of it.", markup=False)
     else:
         files = "1 file" if done.files == 1 else f"{done.files} files"
-        output.err().print(f"Applied: {files}, in {done.directory}. Nothing is staged or committed.", markup=False)
+        output.err().print(f"Applied: {files}, in {quote(done.directory)}. Nothing is staged or committed.")
 
 
 def merge(
@@ -86,7 +86,7 @@ def export_patch(wanted: Wanted, file: Path, *, as_json: bool, profile: str | No
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:
-        print(done.patch)
+        output.print_result(place)
 
 
 def print_patch(wanted: Wanted, *, profile: str | None) -> None:
@@ -99,8 +99,10 @@ def print_patch(wanted: Wanted, *, profile: str | None) -> None:
 
         talk(work, profile=profile)
         with file.open("rb") as patch:
-            while (piece := patch.read(_PIECE)) and comparing.written(piece):
+            writer = output.ContentWriter()
+            while (piece := patch.read(_PIECE)) and writer.write(piece):
                 pass
+            writer.finish()
 
 
 def export_branch(
@@ -119,7 +121,7 @@ def export_branch(
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:
-        print(f"{done.branch} {done.commit}")
+        output.print_result(f"{done.branch} {done.commit}")
 
 
 def _left(
@@ -142,7 +144,7 @@ def _show(left: Left, *, as_json: bool) -> None:
         "unchanged": "Nothing to do: it is all in",
     }
     how = " and needed no merge commit" if left.status == "fast_forwarded" else ""
-    output.err().print(f"{said[left.status]} {left.branch}, which is at {left.commit[:12]}{how}.", markup=False)
+    output.err().print(f"{said[left.status]} {quote(left.branch)}, which is at {left.commit[:12]}{how}.")
 
 
 async def _patch(client: AsyncFootplate, session_id: str, wanted: Wanted, file: Path) -> Diff:

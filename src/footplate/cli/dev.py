@@ -13,12 +13,12 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from rich.markup import escape
 from rich.table import Table
 
 from footplate.cli import disaster, local, output, stories
 from footplate.cli.children import api_program, scripted_model, worker_program
 from footplate.cli.defaults import USUAL_MODEL
+from footplate.cli.output import quote
 from footplate.config import Settings, default_data_dir
 from footplate.domain.errors import Conflict
 from footplate.stack import Part, PartFailed, Stack
@@ -111,7 +111,7 @@ async def _with_a_sandbox_if_there_can_be_one(settings: Settings) -> Settings:
     except NoSandbox as error:
         if "environment" in settings.model_fields_set:
             raise
-        output.err().print(f"[yellow]Agents will not be sandboxed:[/] {escape(error.message)} See `footplate doctor`.")
+        output.err().print(f"[yellow]Agents will not be sandboxed:[/] {quote(error.message)} See `footplate doctor`.")
         return settings.model_copy(update={"environment": "unsandboxed"})
     return settings
 

@@ -1,14 +1,13 @@
 """`footplate doctor`: what works, what is missing or unreachable, and how to mend it."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from footplate.cli import checks, local, output
+from footplate.cli.output import quote
 
 _MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "failed": "[red]failed[/]"}
 
@@ -16,7 +15,7 @@ _MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "failed": "[red
 def report(*, as_json: bool) -> None:
     findings = output.run(checks.all_findings(local.settings()))
     if as_json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+        output.print_json([asdict(finding) for finding in findings])
     else:
         _print(findings)
     if any(finding.state == "failed" for finding in findings):
@@ -28,8 +27,8 @@ def _print(findings: Sequence[checks.Finding]) -> None:
     for heading in ("", "Check", "Finding"):
         table.add_column(heading, overflow="fold")
     for finding in findings:
-        text = escape(finding.detail)
+        text = quote(finding.detail)
         if finding.mend:
-            text += f"\n[dim]{escape(finding.mend)}[/]"
+            text += f"\n[dim]{quote(finding.mend)}[/]"
         table.add_row(_MARKS[finding.state], finding.name, text)
     output.out().print(table)

@@ -1,17 +1,15 @@
 """What `footplate policy explain` does: read rules from files, judge a command, and show how it was read."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from footplate.cli import output
 from footplate.cli.answers import ErrorAnswer, ErrorDetail, ExplainedPart, Explanation
-from footplate.cli.wording import one_line
+from footplate.cli.output import quote
 from footplate.domain.errors import FootplateError, InvalidRequest
 from footplate.domain.permissions import Layer
 from footplate.gate.commands import Verdict, judge
@@ -33,7 +31,7 @@ def explain(command: str, files: Sequence[Path] | None, directory: Path, *, as_j
     place = Place(root=str(directory.resolve()), home=str(Path.home()), links=RealLinks())
     verdict = judge(Policy(rules), command, place)
     if as_json:
-        print(_answer(verdict, len(rules), notes).model_dump_json(indent=2))
+        output.print_json(_answer(verdict, len(rules), notes).model_dump(mode="json"))
     else:
         _print(verdict, len(rules), notes)
 
@@ -83,17 +81,17 @@ def _print(verdict: Verdict, rules: int, notes: Sequence[str]) -> None:
     for heading in ("", "Part", "Why"):
         table.add_column(heading, overflow="fold")
     for part in verdict.parts:
-        text = escape(one_line(part.text) if part.kind != "unclear" else "(not understood)")
+        text = quote(part.text if part.kind != "unclear" else "(not understood)")
         for inner in part.runs:
-            text += f"\n[dim]runs {escape(one_line(inner))}[/]"
-        table.add_row(coloured(part.decision.outcome.value), text, escape(one_line(part.decision.reason)))
+            text += f"\n[dim]runs {quote(inner)}[/]"
+        table.add_row(coloured(part.decision.outcome.value), text, quote(part.decision.reason))
     console = output.out()
     console.print(table)
     decision = verdict.decision
     by = f" by {decision.rule} ({decision.layer.label})" if decision.rule and decision.layer is not None else ""
-    console.print(f"\n{coloured(decision.outcome.value)}{escape(by)}: {escape(one_line(decision.reason))}")
+    console.print(f"\n{coloured(decision.outcome.value)}{quote(by)}: {quote(decision.reason)}")
     for note in notes:
-        output.err().print(f"[dim]{escape(one_line(note))}[/]")
+        output.err().print(f"[dim]{quote(note)}[/]")
     if not rules:
         output.err().print("[dim]No rules were found. Name a file with --rules.[/]")
 
@@ -112,4 +110,4 @@ def refuse(error: FootplateError, *, as_json: bool) -> None:
         output.show(error)
         return
     detail = ErrorDetail(code=error.code, title="The rules cannot be read", message=error.message, help=error.help_text)
-    print(json.dumps(ErrorAnswer(error=detail, exit_code=output.Exit.FAILED).model_dump(), ensure_ascii=False))
+    output.print_json_line(ErrorAnswer(error=detail, exit_code=output.Exit.FAILED).model_dump())

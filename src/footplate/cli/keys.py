@@ -32,4 +32,4 @@ def create(
     configure_logging()
     secret = output.run(wiring.create_key(local.settings(), organisation, name, role or ["member"]))
     output.err().print("Keep it now; it is not shown again.")
-    print(secret)
+    output.print_result(secret)

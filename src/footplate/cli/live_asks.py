@@ -8,7 +8,7 @@ for one question is never taken for the next.
 import asyncio
 from typing import Final
 
-from footplate.cli import output, prompting, wording
+from footplate.cli import output, prompting
 from footplate.cli.answers import RunResult
 from footplate.cli.views import View
 from footplate.client import Approval, AsyncFootplate, ClientError
@@ -101,7 +101,7 @@ class LiveAsks:
     def _answered(self, word: Event) -> None:
         if self._question is None or self._about != word.tool_use_id:
             return
-        why = f": {wording.one_line(word.deny_message)}" if word.deny_message else "."
+        why = f": {word.deny_message}" if word.deny_message else "."
         self.note(f"It was {'allowed' if word.result == 'allow' else 'denied'} meanwhile{why}")
         prompting.forget_typed()
         self._close()

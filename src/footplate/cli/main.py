@@ -29,7 +29,9 @@ def _run() -> int:
         usage.refuse(error, sys.argv)
         return error.exit_code
     except typer.Abort:
-        print("Nothing was done.", file=sys.stderr)
+        from footplate.cli import output
+
+        output.complain("Nothing was done.")
         return 1
     except Exception as error:
         from footplate.cli import output

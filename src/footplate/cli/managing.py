@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from footplate.cli import defaults, tables
+from footplate.cli import defaults, output, tables
 from footplate.cli.connection import talk
-from footplate.cli.views import print_json
+from footplate.cli.output import print_json
 from footplate.client import Agent, AsyncFootplate, Environment
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ def remove_environment(environment_id: str, *, as_json: bool, profile: str | Non
     if as_json:
         print_json([deleted.wire()])
     else:
-        print(deleted.id)
+        output.print_result(deleted.id)
 
 
 def _ask(work: Callable[[AsyncFootplate], Awaitable[T]], profile: str | None, *, as_json: bool) -> T:
@@ -98,4 +98,4 @@ def _print(made: Agent | Environment, *, as_json: bool) -> None:
     if as_json:
         print_json(made.wire())
     else:
-        print(made.id)
+        output.print_result(made.id)

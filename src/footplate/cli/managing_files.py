@@ -1,12 +1,11 @@
 """What the commands for files do."""
 
-import sys
 from pathlib import Path
 
-from footplate.cli import tables
+from footplate.cli import output, tables
 from footplate.cli.connection import talk
+from footplate.cli.output import print_json
 from footplate.cli.profiles import Server
-from footplate.cli.views import print_json
 from footplate.client import AsyncFootplate, File
 
 
@@ -31,14 +30,16 @@ def upload(path: Path, *, expires: int | None, as_json: bool, profile: str | Non
     if as_json:
         print_json(file.wire())
     else:
-        print(file.id)
+        output.print_result(file.id)
 
 
 def get(file_id: str, *, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> None:
+        writer = output.ContentWriter()
         async for piece in client.files.content(file_id):
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
+            if not writer.write(piece):
+                return
+        writer.finish()
 
     talk(work, profile=profile, as_json=False)
 
@@ -48,4 +49,4 @@ def remove(file_id: str, *, as_json: bool, profile: str | None) -> None:
     if as_json:
         print_json([deleted.wire()])
     else:
-        print(deleted.id)
+        output.print_result(deleted.id)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from footplate.cli import tables
+from footplate.cli import output, tables
 from footplate.cli.connection import talk
+from footplate.cli.output import print_json
 from footplate.cli.profiles import Server
-from footplate.cli.views import print_json
 from footplate.client import AsyncFootplate, ClientError, Conflict, Project
 
 
@@ -92,4 +92,4 @@ def _print(project: Project, *, as_json: bool) -> None:
     if as_json:
         print_json(project.wire())
     else:
-        print(project.id)
+        output.print_result(project.id)

@@ -11,10 +11,10 @@ from footplate.cli import defaults, local_transcripts, output, starting
 from footplate.cli.answers import ImportedFile, Pulled
 from footplate.cli.connection import talk
 from footplate.cli.local_transcripts import Arriving, Transcript
-from footplate.cli.output import Exit
+from footplate.cli.output import Exit, print_json, quote
 from footplate.cli.profiles import Server
-from footplate.cli.views import print_json
 from footplate.client import AsyncFootplate, ClientError, Session, StreamLost, Unauthenticated, Unreachable
+from footplate.domain.visible_text import show_line
 
 
 def import_(paths: Sequence[Path], request: starting.Request, *, as_json: bool, profile: str | None) -> None:
@@ -71,11 +71,11 @@ def _tell(done: ImportedFile) -> None:
     if done.error:
         output.complain(f"{done.path}: {done.error}", "")
     elif done.session_id is None:
-        output.err().print(f"{done.path}: nobody says anything in it.", style="dim", markup=False)
+        output.err().print(f"[dim]{quote(done.path)}: nobody says anything in it.[/]")
     else:
-        print(done.session_id)
+        output.print_result(done.session_id)
         left_out = f", {done.left_out} that are no JSON left out" if done.left_out else ""
-        output.err().print(f"{done.path}: {done.lines} lines{left_out}", style="dim", markup=False)
+        output.err().print(f"[dim]{quote(done.path)}: {done.lines} lines{left_out}[/]")
 
 
 def pull(wanted: str, directory: Path, *, force: bool, as_json: bool, profile: str | None) -> None:
@@ -88,9 +88,9 @@ def pull(wanted: str, directory: Path, *, force: bool, as_json: bool, profile: s
     if as_json:
         print_json(done.model_dump())
     else:
-        print(done.path)
+        output.print_result(done.path)
         output.err().print(f"{done.lines} lines. Go on with it:", style="dim")
-        output.err().print(done.command, markup=False, soft_wrap=True)
+        output.print_exactly(output.err(), show_line(done.command))
 
 
 async def _pull(client: AsyncFootplate, session_id: str, project: Path, directory: Path, *, force: bool) -> Pulled:

@@ -1,25 +1,37 @@
-"""What every command shares: two consoles, exit codes, and how an error is shown to a person.
+"""The only module that writes to the terminal: every command's results, messages, questions and machine formats.
+
+Text from outside is escaped (`domain/visible_text.py`) wherever a person may read it. Machine formats stay exact: JSON
+writes such characters as their number, which is the same JSON, and bytes are escaped only on a terminal.
 
 Imports nothing heavy: a shell's completion waits for it.
 """
 
 from __future__ import annotations
 
+import codecs
+import json
+import os
+import sys
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import typer
+
+from footplate.domain.visible_text import neutralise, show_line, show_prose
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine
 
     from rich.console import Console
+    from rich.text import Text
 
     from footplate.domain.errors import FootplateError
 
 T = TypeVar("T")
 _WHOLE_LINE: Final = 1_000_000
+_DELETE: Final = 0x7F
+_ERASE_LINE: Final = "\r\x1b[2K"
 
 
 class Exit(IntEnum):
@@ -48,12 +60,111 @@ def err() -> Console:
 
 def _console(*, stderr: bool) -> Console:
     """A terminal gets lines that are broken between words; a pipe gets whole lines, however long."""
-    from rich.console import Console
+    from footplate.cli.safe_console import SafeConsole
 
-    console = Console(stderr=stderr, highlight=False)
+    console = SafeConsole(stderr=stderr, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = _WHOLE_LINE
     return console
+
+
+def quote(text: str) -> str:
+    """Text from outside as part of a line of markup."""
+    from rich.markup import escape
+
+    return escape(show_line(text))
+
+
+def escape_shown(text: str) -> str:
+    """Shown text, as part of a line of markup."""
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def print_exactly(console: Console, text: str | Text) -> None:
+    """One line that is laid out already: nothing is wrapped, trimmed or read as markup."""
+    console.print(text, soft_wrap=True, markup=False)
+
+
+def write_streamed(console: Console, text: str) -> None:
+    """Part of a line, at once."""
+    console.file.write(neutralise(text))
+    console.file.flush()
+
+
+def erase_line(console: Console) -> None:
+    console.file.write(_ERASE_LINE)
+    console.file.flush()
+
+
+def print_result(text: str = "") -> None:
+    """A line of the result: an id, a path, a value."""
+    sys.stdout.write(f"{show_prose(text)}\n")
+
+
+def print_machine_text(text: str) -> None:
+    """A line for a program, such as a shell that evaluates it. The caller knows every character of it."""
+    sys.stdout.write(f"{text}\n")
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(f"{_dump(value, indent=2)}\n")
+
+
+def print_json_line(value: Any) -> None:
+    sys.stdout.write(f"{_dump(value)}\n")
+    sys.stdout.flush()
+
+
+def _dump(value: Any, indent: int | None = None) -> str:
+    """JSON in which no character steers a terminal: those that would are written as their number."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(char if char in "\n " or neutralise(char) == char else _json_escape(char) for char in text)
+
+
+def _json_escape(char: str) -> str:
+    return json.dumps(char)[1:-1] if ord(char) > _DELETE else f"\\u{ord(char):04x}"
+
+
+class ContentWriter:
+    """Writes bytes of a file or a patch to stdout: exactly to a pipe, escaped to a terminal."""
+
+    def __init__(self) -> None:
+        self._escaped = sys.stdout.isatty()
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="surrogateescape")
+        self._open_line = ""
+
+    def write(self, piece: bytes) -> bool:
+        """False: the reader has gone, as behind `| head`."""
+        if not self._escaped:
+            return self._send(piece)
+        *lines, self._open_line = (self._open_line + self._decoder.decode(piece)).split("\n")
+        return self._send("".join(f"{show_prose(line)}\n" for line in lines).encode("utf-8", "replace"))
+
+    def finish(self) -> None:
+        if self._open_line:
+            self._send(show_prose(self._open_line).encode("utf-8", "replace"))
+
+    def _send(self, piece: bytes) -> bool:
+        try:
+            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return False
+        return True
+
+
+def confirm(question: str) -> None:
+    """Ask at the terminal; raises `typer.Abort` unless the answer is yes."""
+    typer.confirm(show_line(question), abort=True, err=True)
+
+
+def prompt_value(name: str, *, hidden: bool) -> str:
+    return str(typer.prompt(show_line(name), hide_input=hidden))
 
 
 def run(work: Coroutine[Any, Any, T], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
@@ -85,6 +196,11 @@ def complain(message: str, help_text: str = "") -> None:
     from rich.markup import escape
 
     console = err()
-    console.print(f"[bold red]{escape(message)}[/]")
+    console.print(f"[bold red]{escape(show_prose(message))}[/]")
     if help_text:
-        console.print(escape(help_text))
+        console.print(escape(show_prose(help_text)))
+
+
+def print_usage_error(text: str) -> None:
+    """Text that typer made, wrapped already."""
+    sys.stderr.write(show_prose(text))

@@ -1,20 +1,24 @@
 """Whoever sits at the terminal is asked about calls that wait for a person's word, while `run` or `attach` watches."""
 
 import asyncio
-import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from rich.markup import escape
+from rich.text import Text
 
-from footplate.cli import output, wording
+from footplate.cli import output
 from footplate.cli.answers import RunResult
+from footplate.cli.call_view import lay_out_call, lay_out_text
+from footplate.cli.output import escape_shown
 from footplate.client import Approval, AsyncFootplate
+from footplate.domain.call_display import describe_call
 
 _YES: Final = frozenset({"y", "yes"})
 _NO: Final = frozenset({"n", "no"})
-_MOST_SHOWN: Final = 4000
+_STOP: Final = frozenset({"q", "quit"})
+_LEAST_PAGE: Final = 10
+_QUESTION: Final = "Allow it? [y/n, anything else leaves it for later]"
 
 
 class Asks(Protocol):
@@ -26,9 +30,10 @@ async def ask(client: AsyncFootplate, result: RunResult) -> str | None:
     """About each call in turn; all answers are sent at once, so that the turn goes on once. Who says neither yes nor no
     leaves them all for later.
     """
-    waiting = [one async for one in client.approvals.list(limit=100, session_id=result.session_id)]
-    if {one.id for one in waiting} != {*result.pending}:
+    listed = [one.id async for one in client.approvals.list(limit=100, session_id=result.session_id)]
+    if {*listed} != {*result.pending}:
         return None  # it waits for a custom tool's result too, which nobody types
+    waiting = [await client.approvals.retrieve(event_id) for event_id in listed]  # a list cuts large inputs
     words = [await word(one) for one in waiting]
     if None in words:
         return None
@@ -54,17 +59,13 @@ def forget_typed() -> None:
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
-async def word(approval: Approval) -> str | None:
-    """`allow` or `deny`; None: neither."""
+async def word(approval: Approval, *, given: Mapping[str, Any] | None = None, question: str = _QUESTION) -> str | None:
+    """Show the whole call and ask: `allow` or `deny`; None: neither. `given` is what it would be made with instead."""
     forget_typed()
-    reason = (approval.permission or {}).get("reason")
+    if not await _page(show_call(approval, given)):
+        return None
     screen = output.err()
-    screen.print(f"{_asker(approval)}[yellow]{escape(wording.one_line(str(approval.name)))}[/]")
-    for line in _shown(approval.input or {}):
-        screen.print(f"  {escape(line)}")
-    if reason:
-        screen.print(f"[dim]{escape(wording.one_line(str(reason)))}[/]")
-    screen.print("Allow it? \\[y/n, anything else leaves it for later] ", end="")
+    screen.print(f"{escape_shown(question)} ", end="")
     screen.file.flush()
     typed = (await _line()).strip().lower()
     if typed in _YES:
@@ -72,21 +73,34 @@ async def word(approval: Approval) -> str | None:
     return "deny" if typed in _NO else None
 
 
-def _asker(approval: Approval) -> str:
-    name = approval.agent_name
-    return f"The subagent {escape(wording.one_line(name))} asks: " if name else ""
+def show_call(approval: Approval, given: Mapping[str, Any] | None = None) -> list[Text]:
+    """All lines of a call: who asks, the tool, the whole input, and why it is asked about."""
+    screen = output.err()
+    shown = describe_call(approval.wire(), given)
+    asks = f"The subagent {shown.agent_name} asks: " if shown.agent_name else ""
+    first, *more = lay_out_text(f"{asks}{shown.name}", screen.width)
+    lines = [Text(first, style="yellow"), *(Text(line, style="yellow") for line in more)]
+    lines += [Text(line) for line in lay_out_call(shown, screen.width)]
+    lines += [Text(line, style="dim") for line in lay_out_text(shown.reason or "", screen.width) if line]
+    if not shown.whole:
+        lines.append(Text("The server did not send all of it. Do not allow what you cannot see.", style="bold red"))
+    return lines
 
 
-def _shown(given: Mapping[str, Any]) -> Iterator[str]:
-    """All that the call would be made with: who allows it has to see it."""
-    for name, value in given.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        left = len(text) - _MOST_SHOWN
-        lines = wording.safe(text[:_MOST_SHOWN]).splitlines() or [""]
-        yield f"{wording.one_line(name)}: {lines[0]}"
-        yield from (f"  {line}" for line in lines[1:])
-        if left > 0:
-            yield f"  … and {left} characters more, which `footplate approvals --json` has"
+async def _page(lines: Sequence[Text]) -> bool:
+    """Print lines, on a terminal no more at a time than it shows. False: the reader does not want to see the rest."""
+    screen = output.err()
+    size = max(_LEAST_PAGE, screen.height - 3) if screen.is_terminal else len(lines)
+    for start in range(0, len(lines), size or 1):
+        for line in lines[start : start + size]:
+            output.print_exactly(screen, line)
+        if rest := max(0, len(lines) - start - size):
+            screen.print(f"[dim]{rest:,} lines more. Enter shows them, q leaves it for later:[/] ", end="")
+            screen.file.flush()
+            typed = await _line()
+            if not typed or typed.strip().lower() in _STOP:
+                return False
+    return True
 
 
 def _done(ready: "asyncio.Future[None]") -> None:

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Final
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from footplate.cli import output, rule_files, wording
+from footplate.cli import output, rule_files
 from footplate.cli.answers import ReplayAnswer
 from footplate.cli.connection import talk
 from footplate.cli.explaining import COLOURS, coloured
+from footplate.cli.output import print_json, quote
 from footplate.cli.profiles import Server
-from footplate.cli.views import print_json
 from footplate.client import AsyncFootplate, ChangedCall
 
 _PAGE: Final = 1000
@@ -84,7 +83,7 @@ def _print(answer: ReplayAnswer) -> None:
     for line in _doubts(answer):
         console.print(f"[dim]{line}[/]")
     for note in answer.notes:
-        output.err().print(f"[dim]{escape(wording.one_line(note))}[/]")
+        output.err().print(f"[dim]{quote(note)}[/]")
 
 
 def _sum(answer: ReplayAnswer) -> str:
@@ -113,9 +112,9 @@ def _doubts(answer: ReplayAnswer) -> list[str]:
 def _call(call: ChangedCall) -> str:
     name = f"{call.mcp_server_name} {call.name}" if call.mcp_server_name else call.name
     mark = " [dim](links?)[/]" if call.depends_on_links else ""
-    return f"{escape(wording.one_line(f'{name} {call.summary}'))}{mark}\n[dim]{call.session_id} {call.event_id}[/]"
+    return f"{quote(f'{name} {call.summary}')}{mark}\n[dim]{call.session_id} {call.event_id}[/]"
 
 
 def _why(call: ChangedCall) -> str:
     rule = f"{call.rule} ({call.layer}): " if call.rule else ""
-    return escape(wording.one_line(f"{rule}{call.reason}"))
+    return quote(f"{rule}{call.reason}")

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from rich.markup import escape
 from rich.table import Table
 
-from footplate.cli import output, rule_files, wording
+from footplate.cli import output, rule_files
 from footplate.cli.connection import talk
 from footplate.cli.explaining import COLOURS, coloured
+from footplate.cli.output import print_json, quote
 from footplate.cli.profiles import Server
-from footplate.cli.views import print_json
 from footplate.client import AsyncFootplate, Policy
 
 _ONCE: Final = "Sessions obey it within a second, also those that run. `footplate policy show` prints it."
@@ -43,7 +42,7 @@ def write(
         return
     _print(written)
     for note in notes:
-        output.err().print(f"[dim]{escape(wording.one_line(note))}[/]")
+        output.err().print(f"[dim]{quote(note)}[/]")
     output.err().print(f"[dim]{_ONCE}[/]")
 
 
@@ -51,18 +50,18 @@ def _print(policy: Policy) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     for outcome in COLOURS:
         for rule in policy.permissions.get(outcome) or []:
-            table.add_row(coloured(outcome), escape(wording.one_line(rule)))
+            table.add_row(coloured(outcome), quote(rule))
     for event, groups in (policy.permissions.get("hooks") or {}).items():
         for group in groups:
             for hook in group["hooks"]:
                 what = hook.get("command") or hook.get("url") or hook.get("name")
-                table.add_row("hook", escape(wording.one_line(f"{event} {group.get('matcher') or '*'}: {what}")))
+                table.add_row("hook", quote(f"{event} {group.get('matcher') or '*'}: {what}"))
     console = output.out()
     if table.row_count:
         console.print(table)
     else:
         console.print("The organisation has no rules: what a session may do is its environment's to say.")
-    console.print(escape(f"Asked: {_terms(policy.approvals)}."))
+    console.print(quote(f"Asked: {_terms(policy.approvals)}."))
 
 
 def _terms(approvals: dict[str, Any]) -> str:

@@ -123,18 +123,20 @@ def env() -> None:
     directory = places.data_dir()
     running, secret = local.find(directory), local.key(directory)
     if running is None or secret is None:
-        output.err().print(f"No `footplate dev` runs with the data directory {directory}. Start one first.")
+        output.err().print(
+            f"No `footplate dev` runs with the data directory {output.quote(str(directory))}. Start one first."
+        )
         raise typer.Exit(output.Exit.FAILED)
     set_one = "$env:{}='{}'" if os.name == "nt" else "export {}={}"
-    print(set_one.format("FOOTPLATE_BASE_URL", running.base_url))
-    print(set_one.format("FOOTPLATE_API_KEY", secret))
+    output.print_machine_text(set_one.format("FOOTPLATE_BASE_URL", running.base_url))
+    output.print_machine_text(set_one.format("FOOTPLATE_API_KEY", secret))
 
 
 def version() -> None:
     """Print the version."""
     from importlib.metadata import version as installed_version
 
-    print(installed_version("footplate"))
+    output.print_result(installed_version("footplate"))
 
 
 def _log() -> None:

@@ -280,12 +280,12 @@ def rm(
     profile: options.Profile = None,
 ) -> None:
     """Delete sessions for good, with all that they hold."""
-    from footplate.cli import acting
+    from footplate.cli import acting, output
 
     if not yes:
         if not sys.stdin.isatty():
             raise typer.BadParameter("Deleting is for good. Say --yes where nobody can be asked.")
-        typer.confirm(f"Delete {', '.join(sessions)} for good?", abort=True)
+        output.confirm(f"Delete {', '.join(sessions)} for good?")
     acting.remove(sessions, as_json=as_json, profile=profile)
 
 

@@ -1,7 +1,6 @@
 """A command line that cannot be read: what is wrong with it, for people at the terminal's width, or as JSON."""
 
 import io
-import json
 import shutil
 import sys
 import textwrap
@@ -10,6 +9,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 import typer
+
+from footplate.cli import output
 
 _JSON: Final = frozenset({"--json", "--output=json", "--output=stream-json"})
 _FORMATS: Final = frozenset({"json", "stream-json"})
@@ -23,12 +24,12 @@ def refuse(error: typer.TyperException, arguments: Sequence[str]) -> None:
             "message": error.format_message(),
             "help": "`--help` shows what a command takes.",
         }
-        print(json.dumps({"type": "error", "error": detail, "exit_code": error.exit_code}, ensure_ascii=False))
+        output.print_json_line({"type": "error", "error": detail, "exit_code": error.exit_code})
         return
     text = io.StringIO()
     shown: Any = error  # typer's own class for it is private
     shown.show(file=text)
-    print(_wrapped(text.getvalue()), end="", file=sys.stderr)
+    output.print_usage_error(_wrapped(text.getvalue()))
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

@@ -1,20 +1,20 @@
 """How a turn is shown: to a person as text, to a program as lines of JSON, or only by its result."""
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from rich.markup import escape
-
 from footplate.cli import wording
 from footplate.cli.answers import RunResult
+from footplate.cli.output import escape_shown, print_json, print_json_line, quote
 from footplate.cli.screen import Screen
 from footplate.client import ClientError
 from footplate.client.models import Event
+from footplate.domain.visible_text import show_line
 
 PREVIEWS: Final = frozenset({"event_start", "event_delta"})
 _NAME: Final = 5
+_LONGEST_NAME: Final = 40
 _WAITING: Final = "waiting for the model"
 _ENDINGS: Final = {
     "completed": "[green]completed[/]",
@@ -63,10 +63,10 @@ class LinesView(ResultView):
 
     def show(self, event: Event) -> None:
         if self._previews or event.type not in PREVIEWS:
-            print_line(event.wire())
+            print_json_line(event.wire())
 
     def finish(self, result: RunResult) -> None:
-        print_line(result.model_dump(mode="json"))
+        print_json_line(result.model_dump(mode="json"))
 
 
 class TextView:
@@ -87,7 +87,7 @@ class TextView:
             handler(event)
 
     def note(self, text: str) -> None:
-        self._screen.line(f"[dim]{escape(text)}[/]")
+        self._screen.line(f"[dim]{quote(text)}[/]")
 
     def connection(self, error: ClientError | None) -> None:
         """How it broke is of no use to who watches."""
@@ -102,7 +102,7 @@ class TextView:
     def finish(self, result: RunResult) -> None:
         self._screen.doing(None)
         if result.error and result.turn_id is None:  # otherwise the log said it
-            self._screen.line(f"[red]{escape(result.error)}[/]")
+            self._screen.line(f"[red]{quote(result.error)}[/]")
         if result.pending:
             count = len(result.pending)
             self._screen.line(
@@ -139,12 +139,12 @@ class TextView:
     def thinking(self, event: Event) -> None:
         # It comes when the answer is complete: in the middle of text that is on the screen already, it would tear it.
         if event.thinking and self._open is None:
-            self._screen.line(f"  [dim italic]{escape(self._screen.fit(wording.one_line(event.thinking), 3))}[/]")
+            self._screen.line(f"  [dim italic]{escape_shown(self._screen.fit(event.thinking, 3))}[/]")
 
     def user_message(self, event: Event) -> None:
         if self._show_input and event.processed_at is not None:
             self._screen.gap()
-            self._screen.line(f"[bold]> {escape(wording.one_line(event.text))}[/]")
+            self._screen.block("> ", event.text)
 
     def interrupt(self, event: Event) -> None:
         if self._show_input and event.processed_at is not None:
@@ -154,13 +154,13 @@ class TextView:
         self._calls[str(event.id)] = event
         name = _name(event)
         if event.evaluated_permission == "ask":
-            who = f"{wording.one_line(event.agent_name)}: " if event.agent_name else ""
-            what = self._screen.fit(wording.label(name, event.input), len(who) + len(name) + 28)
+            who = f"{show_line(event.agent_name)}: " if event.agent_name else ""
+            what = escape_shown(self._screen.fit(wording.label(name, event.input), len(who) + len(name) + 28))
             self._screen.line(
-                f"  {escape(who)}[cyan]{escape(name)}[/] {escape(what)}  [yellow]waits for a person's word[/]"
+                f"  {escape_shown(who)}[cyan]{escape_shown(name)}[/] {what}  [yellow]waits for a person's word[/]"
             )
             return
-        self._screen.doing(f"  {name:<{_NAME}} {wording.label(name, event.input)}")
+        self._screen.doing(f"  {escape_shown(name):<{_NAME}} ", wording.label(name, event.input))
 
     def tool_result(self, event: Event) -> None:
         use = self._calls.pop(str(event.tool_use_id or event.mcp_tool_use_id), None) or Event(
@@ -170,20 +170,20 @@ class TextView:
         what = self._screen.fit(wording.label(name, use.input), max(_NAME, len(name)) + 18)
         mark = "[red]failed[/]" if event.is_error else "[green]ok[/]"
         took = wording.seconds(_between(use.processed_at, event.processed_at))
-        self._screen.line(f"  [cyan]{escape(name):<{_NAME}}[/] {escape(what)}  {mark} [dim]{took}[/]")
+        self._screen.line(f"  [cyan]{escape_shown(name):<{_NAME}}[/] {escape_shown(what)}  {mark} [dim]{took}[/]")
         if event.is_error and (why := wording.reason(event, name)):
-            self._screen.line(f"  {'':<{_NAME}} [dim]{escape(self._screen.fit(why, _NAME + 4))}[/]")
+            self._screen.line(f"  {'':<{_NAME}} [dim]{escape_shown(self._screen.fit(why, _NAME + 4))}[/]")
         self._screen.doing(_WAITING)
 
     def custom_tool_use(self, event: Event) -> None:
-        name = event.name or ""
+        name = _name(event)
         what = self._screen.fit(wording.label(name, event.input), len(name) + 26)
-        self._screen.line(f"  [cyan]{escape(name)}[/] {escape(what)}  [yellow]waits for an answer[/]")
+        self._screen.line(f"  [cyan]{escape_shown(name)}[/] {escape_shown(what)}  [yellow]waits for an answer[/]")
 
     def error(self, event: Event) -> None:
         error: Mapping[str, Any] = event.error or {}
         retrying = (error.get("retry_status") or {}).get("type") == "retrying"
-        text = escape(wording.one_line(str(error.get("message") or error.get("type"))))
+        text = quote(str(error.get("message") or error.get("type")))
         self._screen.line(f"[yellow]{text} It is tried again.[/]" if retrying else f"[red]{text}[/]")
 
     def model_asked(self, event: Event) -> None:  # noqa: ARG002 - every handler takes the event
@@ -212,17 +212,10 @@ _HANDLERS: Final = {
 }
 
 
-def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
-
-
-def print_line(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False), flush=True)
-
-
 def _name(use: Event) -> str:
+    """Escaped, and so short that the call has room beside it."""
     name = use.name or ""
-    return f"{use.mcp_server_name}.{name}" if use.mcp_server_name else name
+    return show_line(f"{use.mcp_server_name}.{name}" if use.mcp_server_name else name, _LONGEST_NAME)
 
 
 def _between(start: datetime | None, end: datetime | None) -> float:

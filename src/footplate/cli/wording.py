@@ -18,38 +18,27 @@ _LABELS: Final = {
     "web_fetch": "url",
     "web_search": "query",
 }
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _NOTE: Final = re.compile(r"\[exit code \d+\]")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _EXACT_BELOW: Final = 10.0
 _MICRO: Final = 1_000_000
 
 
-def safe(text: str) -> str:
-    """Without what would steer a terminal: an agent's words are shown, not obeyed."""
-    return _CONTROL.sub("", text)
-
-
-def one_line(text: str) -> str:
-    return " ".join(safe(text).split())
-
-
 def label(name: str, given: Mapping[str, Any] | None) -> str:
-    """What a call is about."""
+    """What a call is about, exactly: it is escaped where it is shown."""
     given = given or {}
     value = given.get(_LABELS.get(name, ""))
     if isinstance(value, str):
-        first, *more = [line for line in value.strip().splitlines() if line.strip()] or [""]
-        return one_line(first) + (" …" if more else "")
-    return one_line(json.dumps(given, ensure_ascii=False)) if given else ""
+        return value
+    return json.dumps(given, ensure_ascii=False) if given else ""
 
 
 def reason(result: Event, name: str) -> str:
-    """Why a call failed, in a line: a command's last words, another tool's first."""
+    """Why a call failed, a line of its output: a command's last, another tool's first."""
     lines = [line for line in result.text.splitlines() if line.strip() and not _NOTE.fullmatch(line.strip())]
     if not lines:
-        return one_line(result.text)
-    return one_line(lines[-1] if name == "bash" else lines[0])
+        return result.text.strip()
+    return (lines[-1] if name == "bash" else lines[0]).strip()
 
 
 def seconds(amount: float) -> str:
@@ -83,5 +72,5 @@ def cost(microusd: int) -> str:
 
 
 def title_of(prompt: str) -> str:
-    first = one_line(next((line for line in prompt.splitlines() if line.strip()), ""))
+    first = " ".join(next((line for line in prompt.splitlines() if line.strip()), "").split())
     return first if len(first) <= 80 else f"{first[:79]}…"  # noqa: PLR2004 - what a table can show

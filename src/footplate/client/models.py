@@ -68,6 +68,26 @@ class Project(Answer):
     archived_at: datetime | None = None
 
 
+class DisplayedField(Answer):
+    """A field of a call's input. Invisible, misleading and control characters of `text` are shown as `<U+202E>`."""
+
+    name: str
+    kind: str
+    """`text`, or `json` for a value that is no string."""
+    text: str
+
+
+class DisplayedCall(Answer):
+    """A call as every client should show it to the person who decides: the whole input, escaped by the server."""
+
+    name: str
+    agent_name: str | None = None
+    reason: str | None = None
+    input: list[DisplayedField] = []
+    whole: bool = True
+    """False: a list cuts long texts of an input above 64 KiB. `retrieve` has all of it."""
+
+
 class Approval(Answer):
     """A call that waits, or waited, for a person's word."""
 
@@ -82,6 +102,8 @@ class Approval(Answer):
     name: str | None = None
     mcp_server_name: str | None = None
     input: dict[str, Any] | None = None
+    display: DisplayedCall | None = None
+    """None once the log has been put away."""
     permission: dict[str, Any] | None = None
     created_at: datetime
     expires_at: datetime | None = None

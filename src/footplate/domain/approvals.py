@@ -30,7 +30,7 @@ class Approval:
     title: str | None
     """The session's."""
     body: JsonObject
-    """The event's. Empty once the log has been put away."""
+    """The event's. Empty once the log has been put away; in a list, long texts of a large one are cut."""
     created_at: datetime
     expires_at: datetime | None = None
     closed_at: datetime | None = None

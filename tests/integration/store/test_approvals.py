@@ -7,9 +7,10 @@ import pytest
 from footplate.domain import events, ids
 from footplate.domain.approvals import CLOCK, InputEdited
 from footplate.domain.audit import AuditFilter
+from footplate.domain.call_display import describe_call
 from footplate.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from footplate.domain.events import Event
-from footplate.domain.json import Json
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.pages import Page
 from footplate.domain.permissions import Decision, Layer, Outcome
 from footplate.domain.running import Claim
@@ -271,3 +272,19 @@ async def test_an_archived_session_waits_for_nobody(cell: Cell) -> None:
         await unit.archive_session(who, session_id)
     assert await cell.reads.approvals(who, OLDEST) == []
     assert (await cell.reads.approval(who, asked.id)).status == "closed"
+
+
+async def test_one_approval_has_the_whole_input_and_a_list_says_what_it_cut(cell: Cell) -> None:
+    who = somebody()
+    session_id = await cell.session(who, "Go.")
+    claim = await cell.claim(session_id, who)
+    long: JsonObject = {"file_path": "a", "content": "harmless\n" * 20_000 + "touch EVIL"}
+    asked = events.tool_use("write", long, call_id="w", decision=ASK)
+    await park(cell, claim, asked)
+    [listed] = await cell.reads.approvals(who, Page(limit=10, order="asc"))
+    assert not describe_call(listed.body).whole
+    one = await cell.reads.approval(who, asked.id)
+    assert one.body["input"] == long
+    assert describe_call(one.body).whole
+    with pytest.raises(NotFound):
+        await cell.reads.approval(somebody(), asked.id)

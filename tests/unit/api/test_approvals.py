@@ -46,6 +46,13 @@ async def test_what_waits_is_listed_in_pages(api: Api, http: httpx2.AsyncClient,
     first = (await http.get("/v1/approvals", params={"limit": 2})).json()
     assert [one["id"] for one in first["data"]] == ["sevt_0", "sevt_1"]
     assert (first["data"][0]["status"], first["data"][0]["input"]) == ("pending", {"command": "make"})
+    assert first["data"][0]["display"] == {
+        "name": "bash",
+        "agent_name": None,
+        "reason": "because",
+        "input": [{"name": "command", "kind": "text", "text": "make"}],
+        "whole": True,
+    }
     second = (await http.get("/v1/approvals", params={"limit": 2, "page": first["next_page"]})).json()
     assert ([one["id"] for one in second["data"]], second["next_page"]) == (["sevt_2"], None)
     assert (await http.get("/v1/approvals", params={"session_id": "sesn_none"})).json()["data"] == []

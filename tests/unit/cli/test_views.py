@@ -77,7 +77,7 @@ def test_the_agents_words_are_on_stdout_and_the_rest_on_stderr(capsys: pytest.Ca
     out, err = capsys.readouterr()
     assert out == "I look first.\n\nDone.\n"
     assert err == snapshot("""\
-  bash  ls -l …  ok 0.2s
+  bash  ls -l<U+000A>wc *  ok 0.2s
   read  no.txt  failed 0.0s
         There is no file no.txt.
 Too busy. It is tried again.
@@ -92,7 +92,7 @@ def test_a_log_is_one_stream_with_what_was_asked(capsys: pytest.CaptureFixture[s
     view.show(_says("I look.", "m1"))
     view.show(_event("user.interrupt"))
     out, err = capsys.readouterr()
-    assert (out, err) == ("> Look around\nI look.\n> interrupt\n", "")
+    assert (out, err) == ("> Look\n| around\nI look.\n> interrupt\n", "")
 
 
 def test_a_queued_message_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,9 @@ Everything that can be refused is refused at the handshake, in the envelope and 
 would answer. A browser cannot set headers there, so it offers its key as a subprotocol.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
+from functools import partial
 from typing import Final, cast
 
 import structlog
@@ -60,10 +61,15 @@ async def _stream(socket: WebSocket, request_id: str) -> None:
         principal.organisation, session.id, cursor=cursor, deltas=frozenset(query.event_deltas)
     )
     with services.quotas.take_stream(principal.id):
-        await _serve_frames(socket, frames, request_id)
+        await _serve_frames(socket, frames, request_id, partial(wait_for_revocation, socket, principal, secret))
 
 
-async def _serve_frames(socket: WebSocket, frames: AsyncIterator[bytes], request_id: str) -> None:
+async def _serve_frames(
+    socket: WebSocket,
+    frames: AsyncIterator[bytes],
+    request_id: str,
+    until_revoked: Callable[[], Coroutine[None, None, None]],
+) -> None:
     async with aclosing(cast("Closing", frames)):
         first = await anext(frames, b"")  # as for SSE: open only once the place is fixed
         offered = socket.scope.get("subprotocols", ())
@@ -71,7 +77,7 @@ async def _serve_frames(socket: WebSocket, frames: AsyncIterator[bytes], request
             await socket.accept(PROTOCOL if PROTOCOL in offered else None, [(HEADER, request_id.encode())])
         except OSError:
             return  # the client did not wait for it
-        await serve(socket, frames, first=first, until=wait_for_revocation(socket, principal, secret))
+        await serve(socket, frames, first=first, until=until_revoked())
 
 
 def _secret(socket: WebSocket) -> str:

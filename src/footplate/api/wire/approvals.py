@@ -3,6 +3,7 @@
 from footplate.api.wire.base import Id, Parameters, Text, optional_timestamp, timestamp
 from footplate.api.wire.lists import PageSize
 from footplate.domain.approvals import Approval
+from footplate.domain.call_display import describe_call
 from footplate.domain.json import JsonObject
 from footplate.domain.threads import THREAD_ID
 
@@ -27,6 +28,7 @@ def answer(approval: Approval) -> JsonObject:
         "name": body.get("name"),
         "mcp_server_name": body.get("mcp_server_name"),
         "input": body.get("input"),
+        "display": _display(body) if body else None,
         "permission": body.get("permission"),
         "created_at": timestamp(approval.created_at),
         "expires_at": optional_timestamp(approval.expires_at),
@@ -34,4 +36,15 @@ def answer(approval: Approval) -> JsonObject:
         "answered_by": approval.principal,
         "edited_input": approval.edited_input,
         "edited_by": approval.edited_by,
+    }
+
+
+def _display(body: JsonObject) -> JsonObject:
+    shown = describe_call(body)
+    return {
+        "name": shown.name,
+        "agent_name": shown.agent_name,
+        "reason": shown.reason,
+        "input": [{"name": field.name, "kind": field.kind, "text": field.text} for field in shown.input],
+        "whole": shown.whole,
     }

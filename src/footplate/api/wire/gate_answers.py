@@ -15,6 +15,20 @@ class ApprovalTermsAnswer(AnswerModel):
     two_people: bool
 
 
+class DisplayedField(AnswerModel):
+    name: str
+    kind: Literal["text", "json"]
+    text: str
+
+
+class DisplayedCall(AnswerModel):
+    name: str
+    agent_name: str | None
+    reason: str | None
+    input: list[DisplayedField]
+    whole: bool
+
+
 class Approval(AnswerModel):
     id: str
     type: Literal["approval"]
@@ -27,6 +41,7 @@ class Approval(AnswerModel):
     name: str | None
     mcp_server_name: str | None
     input: dict[str, JsonValue] | None
+    display: DisplayedCall | None
     permission: dict[str, JsonValue] | None
     created_at: datetime
     expires_at: datetime | None

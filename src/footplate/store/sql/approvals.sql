@@ -35,7 +35,7 @@ update approvals set edited_input = $3, edited_by = $4, edited_name = $5
 where session_id = $1 and event_id = $2 and closed_at is null
 
 -- name: approval
-select a.event_id as id, a.*, e.body, s.title
+select a.event_id as id, a.*, e.body, e.object_key, s.title
 from approvals a join sessions s on s.id = a.session_id
 left join events e on e.session_id = a.session_id and e.seq = a.seq
 where a.event_id = $1 and a.organisation = $2

@@ -1,0 +1,80 @@
+"""Prints rows and details. Text from outside is escaped, and marked where it is shortened: `<+12 more>`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+from rich.text import Text
+
+from footplate.cli import output
+from footplate.cli.call_view import lay_out_text
+from footplate.domain.visible_text import count_columns, fold, show_block, show_line
+
+_LEAST: Final = 24
+"""Columns that the last one needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Text that somebody else chose, followed by text of ours."""
+
+    text: str
+    suffix: str = ""
+
+
+Cell = str | Outside
+"""A string is markup of ours."""
+
+
+def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+    """The last column gives way when there is no room; ids and numbers stay whole, one below the other if need be."""
+    console = output.out()
+    firsts = [[_whole(cell) for cell in row[:-1]] for row in rows]
+    titles = [Text(heading, style="dim") for heading in headings]
+    widths = [max(count_columns(cell.plain) for cell in column) for column in zip(titles[:-1], *firsts, strict=True)]
+    room = console.width - sum(widths) - 2 * len(widths)
+    if room < _LEAST:
+        for row in rows:
+            print_details(dict(zip([heading.lower() or "*" for heading in headings], row, strict=True)))
+            console.print()
+        return
+    lasts = [_fitted(row[-1], room) for row in rows]
+    for line in ([*titles], *([*first, last] for first, last in zip(firsts, lasts, strict=True))):
+        for cell, width in zip(line[:-1], widths, strict=True):
+            cell.append(" " * (width + 2 - count_columns(cell.plain)))
+        output.print_exactly(console, Text.assemble(*line))
+
+
+def print_details(values: Mapping[str, Cell]) -> None:
+    """A name and a value on each line; what is empty is left out. A value is whole, and goes on below itself."""
+    console = output.out()
+    shown = {name.replace("_", " "): value for name, value in values.items() if value not in {"", Outside("")}}
+    indent = max(map(len, shown), default=0) + 2
+    room = max(_LEAST, console.width - indent)
+    for name, value in shown.items():
+        parts = _markup_lines(value, room) if isinstance(value, str) else _outside_lines(value, room)
+        for place, part in enumerate(parts):
+            output.print_exactly(console, Text.assemble((f"{'' if place else name:<{indent}}", "dim"), part))
+
+
+def _outside_lines(value: Outside, room: int) -> list[Text]:
+    return [Text(line) for line in lay_out_text(show_block(value.text) + value.suffix, room)]
+
+
+def _markup_lines(value: str, room: int) -> list[Text]:
+    text = _whole(value)
+    lengths = [len(line) for line in fold(text.plain, room)]
+    return list(text.divide(list(accumulate(lengths))[:-1]))
+
+
+def _whole(cell: Cell) -> Text:
+    if isinstance(cell, str):
+        return Text.from_markup(cell, emoji=False)
+    return Text(show_line(cell.text) + cell.suffix)
+
+
+def _fitted(cell: Cell, room: int) -> Text:
+    if isinstance(cell, str):
+        return _whole(cell)
+    return Text(show_line(cell.text, room - len(cell.suffix)) + cell.suffix)

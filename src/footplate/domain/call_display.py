@@ -1,0 +1,55 @@
+"""Describes a tool call for the person who decides on it: the whole input, escaped, the same for every client."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from footplate.domain.visible_text import show_block, show_line
+
+_APART: Final = {ord(sign): f"<U+{ord(sign):04X}>" for sign in " :|\\()"}
+"""Signs that a field's name must not have, because they separate it from its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownField:
+    """One field of a call's input. `text` may have several lines; `read_shown` recovers what the call is made with."""
+
+    name: str
+    kind: Literal["text", "json"]
+    """`json`: the value is no string, and this is its JSON."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCall:
+    name: str
+    """The tool, after its MCP server and a dot if it has one."""
+    agent_name: str | None
+    """The subagent that makes the call."""
+    reason: str | None
+    """Why the gate asks."""
+    input: tuple[ShownField, ...]
+    whole: bool
+    """False: a large input was cut, as lists do."""
+
+
+def describe_call(body: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> ShownCall:
+    """Describe the event of a call; `given` replaces its input, as an approver may."""
+    server, name, agent = body.get("mcp_server_name"), body.get("name"), body.get("agent_name")
+    made_with = given if given is not None else body.get("input") or {}
+    reason = (body.get("permission") or {}).get("reason")
+    return ShownCall(
+        name=show_line(f"{server}.{name}" if server else str(name)),
+        agent_name=None if agent is None else show_line(str(agent)),
+        reason=None if reason is None else show_line(str(reason)),
+        input=tuple(_show_field(*field) for field in made_with.items()),
+        whole=given is not None or "truncated" not in body,
+    )
+
+
+def _show_field(name: str, value: object) -> ShownField:
+    shown = show_line(name).translate(_APART)
+    if isinstance(value, str):
+        return ShownField(shown, "text", show_block(value))
+    return ShownField(shown, "json", show_block(json.dumps(value, ensure_ascii=False)))

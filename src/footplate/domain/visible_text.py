@@ -1,0 +1,248 @@
+"""Shows text from outside so that a person sees every character of it, and so that the text can be recovered.
+
+A character that a terminal obeys, hides or draws like another one is shown as its number, as `less` does: `<U+202E>`. A
+run of the same character is shown once with its length: `<U+000A*47>`. `read_shown` is the inverse of every function
+here that escapes. All of them take linear time.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from enum import Enum
+from functools import lru_cache
+from itertools import groupby
+from typing import Final
+
+_PIECE: Final = re.compile(r"(?P<word>[^\x00-\x20\x7f]+)|(?P<char>[\x00-\x20\x7f])(?P=char)*")
+_LEAD: Final = re.compile(r"<(?=U\+|\+[0-9])")
+_ESCAPED: Final = re.compile(r"<U\+([0-9A-F]{4,6})(?:\*([0-9]+))?>")
+_MARK: Final = re.compile(r"<\+([0-9]+) more>\Z")
+_UNSAFE_ASCII: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
+_ASCII_SEEN: Final = re.compile(r"[!-~]")
+_MOST_SPACES: Final = 24
+_MOST_EMPTY_LINES: Final = 3
+_MOST_COMBINING: Final = 2
+_HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp", "Me"})
+_HIDDEN: Final = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U00016fe4\U0001d159"
+    "\u0335\u0336\u0337\u0338\u20d2\u20d3\u20d8\u20d9\u20da\u20e5\u20e6\u20ea\u20eb"
+)
+"""Characters that are blank or ignored although their category does not say so, and marks that strike others out."""
+_VARIATION_SELECTORS: Final = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
+_ASCII_TWINS: Final = frozenset(
+    "\u01c0\u0269\u02d0\u037e\u0387\u0589\u05c0\u05c3\u05f3\u05f4\u2010\u2011\u2012\u2024\u2027\u2032\u2033\u2039\u203a"
+    "\u2041\u2043\u2044\u204e\u2052\u2212\u2215\u2216\u2217\u2219\u2223\u2236\u223c\u22c5\u2500\u2502\u2571\u2572\u2758"
+    "\u2768\u2769\u276e\u276f\u2774\u2775\u29f5\u29f8\u29f9\u3014\u3015\ua4f8\ua78c\ua789\ufd3e\ufd3f\u212a\u017f"
+    "\uff02\uff04\uff06\uff07\uff0d\uff0e\uff0f\uff1b\uff1c\uff1e\uff3c\uff40\uff5c\uff5e"
+)
+"""Signs that are drawn like an ASCII sign or letter: `/`, `-`, `;`, `:`, `|`, quotes, brackets."""
+_TWIN_SCRIPTS: Final = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "GEORGIAN", "DESERET")
+_TWIN_NAMES: Final = ("MATHEMATICAL ", "FULLWIDTH LATIN", "FULLWIDTH DIGIT", "SEGMENTED DIGIT")
+_LATIN_TWINS: Final = frozenset("аеорсухіјѕһԁԛԝвкмнтАВЕКМНОРСТУХІЈЅԌԚԜӀοαικνρτυχγΟΑΒΕΖΗΙΚΜΝΡΤΥΧ")
+
+
+class Layout(Enum):
+    """Where a text is shown, which decides how white space is."""
+
+    LINE = "line"
+    """In a line with other things: every line break and tab is escaped, and spaces at both ends."""
+    BLOCK = "block"
+    """By itself, for a decision: line breaks stay; tabs, spaces at line ends and many empty lines are escaped."""
+    PROSE = "prose"
+    """By itself, for reading: line breaks, tabs and spaces stay as they are."""
+
+
+def show_line(text: str, room: int | None = None) -> str:
+    """The text within one line of at most `room` columns, with a mark for what is missing: `<+12 more>`."""
+    pieces = list(_escape(text, Layout.LINE))
+    whole = "".join(shown for shown, _ in pieces)
+    if room is None or count_columns(whole) <= room:
+        return whole
+    room -= len(mark_missing(len(text)))
+    kept, taken, missing = [], 0, len(text)
+    for shown, length in _split(pieces):
+        taken += count_columns(shown)
+        if taken > room:
+            break
+        kept.append(shown)
+        missing -= length
+    return "".join([*kept, mark_missing(missing)])
+
+
+def show_block(text: str) -> str:
+    return "".join(shown for shown, _ in _escape(text, Layout.BLOCK))
+
+
+def show_prose(text: str) -> str:
+    return "".join(shown for shown, _ in _escape(text, Layout.PROSE))
+
+
+def mark_missing(count: int) -> str:
+    """The mark behind a text of which so many characters are not shown."""
+    return f"<+{count} more>"
+
+
+def neutralise(text: str) -> str:
+    """Escape what steers or deceives a terminal and nothing else: text that is escaped already stays as it is."""
+    if text.isascii():
+        return _UNSAFE_ASCII.sub(lambda found: _number(found[0], 1), text)
+    return "".join(char if char in "\n\t" or not _is_hidden(char) else _number(char, 1) for char in text)
+
+
+def read_shown(text: str) -> tuple[str, int]:
+    """The text that was shown, and how many of its characters are missing at the end."""
+    missing = 0
+    if mark := _MARK.search(text):
+        missing, text = int(mark[1]), text[: mark.start()]
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) * int(found[2] or 1), text), missing
+
+
+def count_columns(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    return len(text) if text.isascii() else sum(_columns(char) for char in text)
+
+
+def fold(text: str, room: int) -> list[str]:
+    """Break one line of shown text into lines of at most `room` columns, nothing added, removed or torn apart."""
+    lines, line, taken = [], "", 0
+    for piece in re.findall(r"<U\+[0-9A-F]{4,6}(?:\*[0-9]+)?>|<\+[0-9]+ more>| +|[^ <]+|<", text):
+        for part in [piece] if count_columns(piece) <= room else piece:
+            columns = count_columns(part)
+            if taken + columns > room and line:
+                lines.append(line)
+                line, taken = "", 0
+            line += part
+            taken += columns
+    return [*lines, line]
+
+
+def _escape(text: str, layout: Layout) -> Iterator[tuple[str, int]]:
+    """Pieces of shown text, each with the number of characters that it stands for."""
+    lines = _Lines(text, apart=layout is Layout.BLOCK)
+    for found in _PIECE.finditer(text):
+        piece = found[0]
+        if found["word"] is None:
+            yield from _escape_run(found, layout)
+        elif piece.isascii():
+            yield (_LEAD.sub("<U+003C>", piece) if "<" in piece else piece), len(piece)
+        else:
+            strict = layout is not Layout.PROSE
+            yield from _escape_word(piece, strict=strict, reorders=strict and lines.are_mixed_at(found.start()))
+
+
+def _escape_run(found: re.Match[str], layout: Layout) -> Iterator[tuple[str, int]]:
+    run, char, text = found[0], found["char"], found.string
+    length = len(run)
+    if layout is Layout.PROSE:
+        plain = char in " \n\t"
+    elif char == " ":
+        at_end = found.end() == len(text) or (layout is Layout.BLOCK and text[found.end()] == "\n")
+        at_start = layout is Layout.LINE and found.start() == 0
+        plain = length <= _MOST_SPACES and not at_end and not at_start
+    elif char == "\n" and layout is Layout.BLOCK:
+        plain = length <= _MOST_EMPTY_LINES
+        if not plain:
+            yield f"{_number(char, length - 1)}\n", length
+            return
+    else:
+        plain = False
+    yield (run if plain else _number(char, length)), length
+
+
+def _escape_word(word: str, *, strict: bool, reorders: bool) -> Iterator[tuple[str, int]]:
+    twins = _find_twins(word, strict=strict)
+    leads = {found.start() for found in _LEAD.finditer(word)} if "<" in word else set()
+    combining = _MOST_COMBINING
+    marked: list[tuple[str, bool]] = []
+    for place, char in enumerate(word):
+        if unicodedata.category(char) in {"Mn", "Mc"}:
+            combining += 1
+            hidden = combining > _MOST_COMBINING or _is_hidden(char)
+        else:
+            combining = 0 if char.isalpha() else _MOST_COMBINING
+            hidden = _is_hidden(char) or place in twins or place in leads or (reorders and _is_right_to_left(char))
+            hidden = hidden or (strict and _is_ascii_twin(char))
+        marked.append((char, hidden))
+    for (char, hidden), same in groupby(marked):
+        length = sum(1 for _ in same)
+        yield (_number(char, length) if hidden else char * length), length
+
+
+def _find_twins(word: str, *, strict: bool) -> set[int]:
+    """Places of letters that pass for Latin ones: beside Latin letters, or where the whole word could be Latin."""
+    twins: set[int] = set()
+    for found in _LETTERS.finditer(word):
+        letters = found[0]
+        foreign = [place for place, char in enumerate(letters) if not char.isascii() and _is_of_twin_script(char)]
+        if not foreign:
+            continue
+        others = len(letters) - len(foreign)
+        if others or (strict and all(char in _LATIN_TWINS for char in letters)):
+            twins |= {found.start() + place for place in foreign}
+    return twins
+
+
+class _Lines:
+    """Finds lines with both ASCII signs and right-to-left letters, which a terminal may draw in another order."""
+
+    def __init__(self, text: str, *, apart: bool) -> None:
+        self._text = text
+        self._apart = apart
+        self._end, self._mixed = -1, False
+
+    def are_mixed_at(self, place: int) -> bool:
+        if place > self._end:
+            start = self._text.rfind("\n", 0, place) + 1 if self._apart else 0
+            end = self._text.find("\n", place) if self._apart else -1
+            self._end = len(self._text) if end < 0 else end
+            line = self._text[start : self._end]
+            self._mixed = any(map(_is_right_to_left, line)) and _ASCII_SEEN.search(line) is not None
+        return self._mixed
+
+
+def _split(pieces: list[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    """Into characters where a piece is shown as it is, so that a text can be cut anywhere but within an escape."""
+    for shown, length in pieces:
+        if len(shown) == length and not _ESCAPED.search(shown):
+            yield from ((char, 1) for char in shown)
+        elif "<U+003C>" in shown and length > 1:
+            parts = re.findall(r"<U\+003C>|.", shown, re.DOTALL)
+            yield from ((part, 1) for part in parts)
+        else:
+            yield shown, length
+
+
+def _number(char: str, length: int) -> str:
+    return f"<U+{ord(char):04X}>" if length == 1 else f"<U+{ord(char):04X}*{length}>"
+
+
+@lru_cache(maxsize=4096)
+def _is_hidden(char: str) -> bool:
+    if char == " ":
+        return False
+    if unicodedata.category(char) in _HIDDEN_CATEGORIES or char in _HIDDEN:
+        return True
+    return any(ord(char) in selectors for selectors in _VARIATION_SELECTORS)
+
+
+@lru_cache(maxsize=4096)
+def _is_ascii_twin(char: str) -> bool:
+    return char in _ASCII_TWINS or unicodedata.name(char, "").startswith(_TWIN_NAMES)
+
+
+@lru_cache(maxsize=4096)
+def _is_of_twin_script(char: str) -> bool:
+    return unicodedata.name(char, "").startswith(_TWIN_SCRIPTS)
+
+
+@lru_cache(maxsize=4096)
+def _is_right_to_left(char: str) -> bool:
+    return unicodedata.bidirectional(char) in {"R", "AL", "AN"}
+
+
+@lru_cache(maxsize=4096)
+def _columns(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) == "Mn":
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1

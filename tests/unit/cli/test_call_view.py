@@ -1,0 +1,46 @@
+"""A call as it is laid out on a screen has all of its input, and nothing in it passes for a line of the screen."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from footplate.cli.call_view import lay_out_call, lay_out_text, read_call, read_text
+from footplate.domain.call_display import describe_call
+from footplate.domain.visible_text import count_columns, show_block
+
+TEXTS = st.text(st.sampled_from("ab |\\:()\n\r\t\x1b\u200b\u202e\u0301<U+漢é")) | st.text()
+INPUTS = st.dictionaries(TEXTS, TEXTS | st.integers() | st.lists(TEXTS), max_size=3)
+
+
+@pytest.mark.parametrize("width", [60, 140, 1_000_000])
+@given(made_with=INPUTS)
+def test_the_screen_recovers_the_input(width: int, made_with: dict[str, object]) -> None:
+    lines = lay_out_call(describe_call({"name": "x", "input": made_with}), width)
+    assert all(count_columns(line) <= width for line in lines)
+    assert read_call(lines) == {name: (value, 0) for name, value in made_with.items()}
+
+
+@given(text=TEXTS, most=st.integers(1, 4))
+def test_a_list_says_how_much_of_a_field_is_missing(text: str, most: int) -> None:
+    lines = lay_out_call(describe_call({"name": "x", "input": {"command": text}}), 24, most)
+    found, missing = read_call(lines)["command"]
+    assert text.startswith(found)
+    assert len(found) + missing == len(text)
+
+
+@given(text=TEXTS)
+def test_a_column_recovers_its_text(text: str) -> None:
+    assert read_text(lay_out_text(show_block(text), 24)) == (text, 0)
+
+
+def test_how_it_looks() -> None:
+    body = {"name": "bash", "input": {"command": "echo harmless\ntouch EVIL " + "x" * 30, "timeout": 5}}
+    assert lay_out_call(describe_call(body), 40) == [
+        "  command: echo harmless",
+        "  | touch EVIL ",
+        "  \\ " + "x" * 30,
+        "  timeout (json): 5",
+    ]
+    assert json.loads(json.dumps(read_call(["  a: b"]))) == {"a": ["b", 0]}

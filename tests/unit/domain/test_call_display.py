@@ -1,0 +1,40 @@
+"""The whole input of a call is described, whatever is in it."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from footplate.domain.call_display import ShownField, describe_call
+from footplate.domain.visible_text import read_shown
+
+VALUES = st.text() | st.integers() | st.lists(st.text()) | st.none() | st.dictionaries(st.text(), st.booleans())
+
+
+def _recover(field: ShownField) -> object:
+    text = read_shown(field.text)[0]
+    return text if field.kind == "text" else json.loads(text)
+
+
+@given(st.dictionaries(st.text(), VALUES))
+def test_the_input_is_recovered_from_what_is_shown(made_with: dict[str, object]) -> None:
+    shown = describe_call({"name": "bash", "input": made_with})
+    assert {read_shown(field.name)[0]: _recover(field) for field in shown.input} == made_with
+
+
+def test_a_write_shows_its_content_and_a_command_all_its_lines() -> None:
+    write = describe_call({"name": "write", "input": {"file_path": "a", "content": "one\ntwo\u202e"}})
+    assert write.input == (ShownField("file_path", "text", "a"), ShownField("content", "text", "one\ntwo<U+202E>"))
+    command = describe_call({"name": "bash", "input": {"command": "echo harmless" + "\n" * 47 + "touch EVIL4"}})
+    assert command.input[0].text == "echo harmless<U+000A*46>\ntouch EVIL4"
+
+
+def test_names_and_reasons_are_escaped_too() -> None:
+    body = {"name": "x\x1b", "mcp_server_name": "s", "agent_name": "a\nb", "permission": {"reason": "\u200b"}}
+    shown = describe_call(body)
+    assert (shown.name, shown.agent_name, shown.reason) == ("s.x<U+001B>", "a<U+000A>b", "<U+200B>")
+    assert shown.input == ()
+
+
+def test_another_input_is_shown_instead() -> None:
+    assert describe_call({"name": "bash", "input": {"command": "a"}}, {"command": "b"}).input[0].text == "b"
