@@ -69,6 +69,7 @@ async def _serve(stack: Stack, settings: Settings, workers: int, story: Path | N
         console.print("Starting PostgreSQL, Redis and Temporal …")
         await ending.enter_async_context(stack)
         ending.callback(local.withdraw, settings.data_dir)
+        _warn_of_exposure(stack)
         settings = settings.model_copy(
             update={
                 "database_url": stack.settings.database_url,
@@ -114,6 +115,16 @@ async def _with_a_sandbox_if_there_can_be_one(settings: Settings) -> Settings:
         output.err().print(f"[yellow]Agents will not be sandboxed:[/] {escape(error.message)} See `footplate doctor`.")
         return settings.model_copy(update={"environment": "unsandboxed"})
     return settings
+
+
+def _warn_of_exposure(stack: Stack) -> None:
+    if stack.temporal is None or not (reason := stack.temporal.exposure):
+        return
+    output.err().print(
+        "[yellow]Other users of this machine can reach Temporal,[/] which has no authentication: list sessions, stop "
+        f"their turns, pause the sweep. {escape(reason)} Allow user namespaces (docs/security.md), or do not run "
+        "`footplate dev` on a shared machine."
+    )
 
 
 async def _key(settings: Settings) -> str:
