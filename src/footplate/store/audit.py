@@ -5,6 +5,7 @@ it was made, in order, and not a range of numbers.
 """
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final
 
 from footplate.domain import audit
@@ -14,6 +15,8 @@ from footplate.store.records import Row
 
 _ORGANISATIONS: Final = 100
 _AT_ONCE: Final = 5000
+_SEALED_WITHIN: Final = timedelta(minutes=1)
+"""An entry that is older and not sealed is a fault: the sweep seals every few seconds."""
 
 
 def entry(row: Row) -> AuditEntry:
@@ -104,8 +107,14 @@ async def verify(database: Database, organisation: str) -> Verified:
             faults.append(f"{name}: an entry was changed, or they are in another order")
         faults += [f"{name}: the content of {one.id} was changed" for one in found if not one.is_whole]
         expected, previous = batch["number"] + 1, batch["hash"]
-    strays = await database.fetchrow("audit_strays", organisation)
+    strays = await database.fetchrow("audit_strays", organisation, _SEALED_WITHIN)
     assert strays is not None
     if strays["lost"]:
         faults.append(f"{strays['lost']} entries are of batches that are missing")
+    if strays["overdue"]:
+        faults.append(
+            f"{strays['overdue']} entries are not sealed, the oldest since {strays['oldest'].isoformat()}. "
+            "Sealing takes seconds, so no worker is running, or the sweep was stopped; until they are sealed, a change "
+            "of them would not be found"
+        )
     return Verified(entries, expected - 1, strays["unsealed"], previous, faults)

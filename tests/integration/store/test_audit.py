@@ -90,6 +90,18 @@ async def test_what_was_changed_is_found(cell: Cell, statement: str) -> None:
     assert await faults(cell, who) != []
 
 
+async def test_entries_that_stay_unsealed_are_reported(cell: Cell) -> None:
+    who = somebody()
+    await decide(cell, who, "rm a", "rm b")
+    assert await faults(cell, who) == []
+    old = "update audit set created_at = now() - interval '61 seconds' where organisation = $1"
+    await tamper(cell, old, who.organisation)
+    (fault,) = await faults(cell, who)
+    assert fault.startswith("2 entries are not sealed, the oldest since 20")
+    await Sealing(cell.database).run()
+    assert await faults(cell, who) == []
+
+
 async def test_entries_in_another_order_are_found(cell: Cell) -> None:
     who = somebody()
     await decide(cell, who, "rm a", "rm b")
