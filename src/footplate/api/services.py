@@ -10,6 +10,7 @@ from footplate.domain.environments import Backend
 from footplate.domain.files import FileBytes
 from footplate.domain.hooks import HookAccess
 from footplate.domain.leaving import Leaving
+from footplate.domain.request_guard import RequestGuard
 from footplate.domain.services import Diffs, Health, Keys, Notifier, Reads, Tails, Units
 from footplate.domain.transcripts import Transcripts
 from footplate.domain.usage import UsageReads
@@ -49,6 +50,8 @@ class ApiServices:
     """There is a provider that answers `web_search`."""
     projects_root: str = "/nonexistent"
     """Where projects may lie that are named by a path, as the operator wrote it."""
+    guard: RequestGuard = field(default_factory=RequestGuard)
+    """Under which names it answers, and whose web pages may call it."""
     ignore_unknown_fields: bool = False
     """For clients newer than the server: what nobody knows is dropped instead of refused."""
     max_body: int = MAX_BODY

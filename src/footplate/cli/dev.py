@@ -93,7 +93,7 @@ async def _serve(stack: Stack, settings: Settings, workers: int, story: Path | N
         _publish(stack, settings, base_url, stories.MODEL if story else _usual_model(settings))
         _report(stack, programs, base_url, await _key(settings))
         if settings.metrics_address != "off":
-            output.out().print(f"Metrics  http://{settings.metrics_address}/metrics")
+            output.out().print(f"Metrics  http://{settings.metrics_address}/metrics {_metrics_access(settings)}")
         _next_steps(settings, story)
         await _first_death(
             [*stack.parts, *programs], {programs[-1]: model} if model and _has_disaster(story, workers) else {}
@@ -204,6 +204,12 @@ def _report(stack: Stack, programs: Sequence[Part], base_url: str, secret: str) 
     console.print(f"\nLogs     {stack.directory / 'logs'}")
     console.print(f"API      [bold]{base_url}[/]")
     console.print(f"API key  [bold]{secret}[/]")
+
+
+def _metrics_access(settings: Settings) -> str:
+    if settings.metrics_token is None:
+        return f"(bearer token in {settings.data_dir / 'metrics-token'})"
+    return "(no token needed)" if settings.metrics_token.get_secret_value() == "open" else "(FOOTPLATE_METRICS_TOKEN)"
 
 
 def _next_steps(settings: Settings, story: Path | None) -> None:

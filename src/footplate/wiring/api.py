@@ -17,6 +17,7 @@ from footplate.config import Settings
 from footplate.domain.errors import FootplateError
 from footplate.domain.leaving import BranchAsked, Departure, Left
 from footplate.domain.principals import Principal
+from footplate.domain.request_guard import RequestGuard
 from footplate.domain.running import Waker
 from footplate.domain.services import Accepted
 from footplate.engine.wake import TemporalWaker
@@ -100,6 +101,7 @@ async def run(settings: Settings) -> None:
             backend=backend_of(settings),
             hooks=hook_access(settings),
             projects_root=settings.projects_place,
+            guard=RequestGuard.parse(settings.allowed_hosts, settings.allowed_origins),
             ignore_unknown_fields=settings.ignore_unknown_fields,
         )
         config = uvicorn.Config(

@@ -12,6 +12,7 @@ from footplate.api.app import create_app
 from footplate.api.services import ApiServices
 from footplate.domain.environments import Backend
 from footplate.domain.networks import Network
+from footplate.domain.request_guard import RequestGuard
 from footplate.harness import registry
 
 from .diff_twins import TwinDiffs
@@ -57,6 +58,7 @@ class Api:
                 transcripts=registry.transcripts,
                 prepared=frozenset({"claude"}),
                 projects_root="/srv/projects/{organisation}",
+                guard=RequestGuard.parse("footplate.test"),
                 ignore_unknown_fields=ignore_unknown_fields,
                 max_body=max_body,
             )
