@@ -13,6 +13,7 @@ from bench.prove.cluster import Cluster
 from bench.prove.figure import require
 from footplate.engine.wake import workflow_id
 from footplate.stack.leftovers import wait_until
+from footplate.stack.temporal_connection import connect_temporal
 
 ORGANISATION: Final = "default"
 _PATIENCE: Final = 30.0
@@ -25,7 +26,7 @@ class Histories:
 
     @classmethod
     async def of(cls, cluster: Cluster) -> "Histories":
-        return cls(await Client.connect(cluster.settings.temporal_address))
+        return cls(await connect_temporal(cluster.settings.temporal_address))
 
     def _handle(self, session_id: str, run_id: str | None = None) -> WorkflowHandle[object, object]:
         return self._client.get_workflow_handle(workflow_id(ORGANISATION, session_id), run_id=run_id)

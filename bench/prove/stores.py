@@ -15,6 +15,7 @@ from bench.prove.cluster import Cluster
 from bench.prove.figure import NotHeld
 from footplate.stack import binaries
 from footplate.stack.leftovers import wait_until
+from footplate.stack.temporal_connection import connect_temporal
 
 _CLEANING: Final = "select exists (select from pg_stat_activity where backend_type = 'autovacuum worker')"
 _CLEANED_WITHIN: Final = 60.0
@@ -57,7 +58,7 @@ class Stores:
             cluster,
             workflow_id,
             await asyncpg.connect(settings.database_url),
-            await Client.connect(settings.temporal_address),
+            await connect_temporal(settings.temporal_address),
         )
 
     async def aclose(self) -> None:

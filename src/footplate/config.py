@@ -116,6 +116,12 @@ class Settings(BaseSettings, RequestLimits):
     quicker where commands are many and short, and a host that is lost takes the turn's files with it."""
 
     host: str = "127.0.0.1"
+    allowed_hosts: str = ""
+    """Names under which clients reach the api, besides loopback's and addresses; with commas between, as in
+    `footplate.example.com, *.example.org`. `*` is any. Others are refused: a web page may point its own name here."""
+    allowed_origins: str = ""
+    """Origins of web pages that may call the api besides its own; with commas between, as in
+    `https://app.example.com`. `*` is any."""
     port: int = 8700
     database_pool: int = 10
     ignore_unknown_fields: bool = False
@@ -213,6 +219,9 @@ class Settings(BaseSettings, RequestLimits):
     metrics_address: str | None = None
     """Where `/metrics` is served, as host:port, or a port alone on loopback; `off`: nowhere. Not set: an api serves it
     on loopback, port 8701, if that is free; a worker does not serve it."""
+    metrics_token: SecretStr | None = None
+    """What `/metrics` asks for, as a bearer token; `open`: nothing. Not set: the content of `metrics-token` in the data
+    directory, which the first process makes."""
     otlp_endpoint: Annotated[
         str | None,
         Field(validation_alias=AliasChoices("otel_exporter_otlp_traces_endpoint", "otel_exporter_otlp_endpoint")),

@@ -23,6 +23,7 @@ from footplate.engine.wake import TemporalWaker, workflow_id
 from footplate.engine.worker import run_worker
 from footplate.stack.leftovers import wait_until
 from footplate.stack.temporal import Temporal
+from footplate.stack.temporal_connection import connect_temporal
 
 HISTORIES: Final = Path(__file__).parent / "histories"
 PATIENCE: Final = 30.0
@@ -252,7 +253,7 @@ async def record(into: Path) -> None:
         await engine.start()
         try:
             # A name of its own: the default one is made of the machine's.
-            client = await Client.connect(engine.address, identity="recorder")
+            client = await connect_temporal(engine.address, identity="recorder")
             settings = Settings(
                 temporal_address=engine.address, linger=2, heartbeat_timeout=5, lease=2, sweep_interval=3600
             )

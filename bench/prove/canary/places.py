@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import asyncpg
 from redis.asyncio import Redis
-from temporalio.client import Client as Temporal
 
 from bench.prove import remains
 from bench.prove.cluster import Cluster
 from bench.prove.telemetry import counting
 from bench.prove.telemetry.sink import Sink
+from footplate.stack.temporal_connection import connect_temporal
 
 SEEN: Final = "seen-from-inside"
 """The file in a session's tree into which an agent has copied all that it can read."""
@@ -133,7 +133,7 @@ def repr_of(value: object) -> bytes:
 
 async def temporal(cluster: Cluster) -> AsyncIterator[bytes]:
     """Histories and what is kept beside them: of all workflows, for the namespace is this proof's own."""
-    client = await Temporal.connect(cluster.settings.temporal_address)
+    client = await connect_temporal(cluster.settings.temporal_address)
     async for workflow in client.list_workflows():
         yield repr(workflow).encode()
         yield workflow.raw_info.SerializeToString()

@@ -10,13 +10,13 @@ import asyncpg
 import httpx2
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from redis.asyncio import Redis
-from temporalio.client import Client as Temporal
 
 from bench.prove import remains
 from bench.prove.canary.forms import PLANTED, Canary
 from bench.prove.cluster import Cluster
 from bench.prove.telemetry.sink import Sink
 from footplate.stack.leftovers import wait_until
+from footplate.stack.temporal_connection import connect_temporal
 
 Plants = dict[tuple[str, str], Canary]
 """By place and form."""
@@ -73,7 +73,7 @@ async def _in_redis(cluster: Cluster, texts: list[str]) -> None:
 
 
 async def _in_temporal(cluster: Cluster, texts: list[str]) -> None:
-    client = await Temporal.connect(cluster.settings.temporal_address)
+    client = await connect_temporal(cluster.settings.temporal_address)
     for text in texts:
         handle = await client.start_workflow(
             "Planted", text, id=f"planted-{secrets.token_hex(8)}", task_queue=f"{cluster.task_queue}-planted"

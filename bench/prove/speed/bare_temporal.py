@@ -9,9 +9,10 @@ from datetime import timedelta
 from typing import Final
 
 from temporalio import activity, workflow
-from temporalio.client import Client
 from temporalio.common import Priority
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from footplate.stack.temporal_connection import connect_temporal
 
 READY: Final = b"bare worker ready"
 WAKE: Final = "wake"
@@ -41,7 +42,7 @@ class BareWorkflow:
 
 async def _work(address: str, queue: str, slots: int) -> None:
     worker = Worker(
-        await Client.connect(address),
+        await connect_temporal(address),
         task_queue=queue,
         workflows=[BareWorkflow],
         activities=[one_activity],

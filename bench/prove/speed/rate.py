@@ -14,14 +14,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from temporalio.client import Client
-
 from bench.prove.cluster import Cluster
 from bench.prove.lean import Lean, Received, check, events_path, message
 from bench.prove.speed import bare_temporal
 from bench.prove.speed.bare_temporal import WAKE, BareWorkflow
 from bench.prove.speed.measured import ROOT, Measured
 from footplate.stack import Program
+from footplate.stack.temporal_connection import connect_temporal
 from footplate.testing import replies, reply, text
 
 SLOTS: Final = 100
@@ -42,7 +41,7 @@ class Plan:
 
 async def measure(cluster: Cluster, plan: Plan, *, slack: float = 1.0) -> Measured:
     await cluster.model.install(_SCRIPT, replies(reply(text("One two three four."), repeat=True)))
-    client = await Client.connect(cluster.settings.temporal_address)
+    client = await connect_temporal(cluster.settings.temporal_address)
     queue = f"bare-{cluster.id}"
     numbers = itertools.count()
     received: list[Received] = []

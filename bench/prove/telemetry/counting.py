@@ -94,7 +94,8 @@ async def of_metrics(cluster: Cluster) -> Totals:
 
 
 async def scrape(cluster: Cluster) -> list[str]:
-    return [await asyncio.to_thread(_get, address) for address in addresses(cluster)]
+    token = (cluster.directory / "data" / "metrics-token").read_text().strip()
+    return [await asyncio.to_thread(_get, address, token) for address in addresses(cluster)]
 
 
 def addresses(cluster: Cluster) -> list[str]:
@@ -104,9 +105,10 @@ def addresses(cluster: Cluster) -> list[str]:
     return [served[-1] for served in found]
 
 
-def _get(address: str) -> str:
+def _get(address: str, token: str) -> str:
     # A proxy of this machine's environment must not come in between.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    opener.addheaders = [("Authorization", f"Bearer {token}")]
     with opener.open(f"http://{address}/metrics", timeout=10) as answer:
         return str(answer.read().decode())
 

@@ -8,6 +8,7 @@ from starlette.exceptions import HTTPException
 from footplate.api import openapi
 from footplate.api.edge import Edge
 from footplate.api.errors import on_footplate_error, on_http_exception
+from footplate.api.foreign_requests import ForeignRequests
 from footplate.api.routes import (
     absent,
     agents,
@@ -47,6 +48,7 @@ def create_app(services: ApiServices) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # ours is at the edge
     )
     app.state.services = services
+    app.add_middleware(ForeignRequests, guard=services.guard)
     app.add_middleware(Edge)
     for part in (
         *(

@@ -14,6 +14,7 @@ from footplate.domain.hooks import HookAccess
 from footplate.domain.leaving import Leaving
 from footplate.domain.limits import RequestLimits
 from footplate.domain.named_directories import NamedRoots
+from footplate.domain.request_guard import RequestGuard
 from footplate.domain.services import Diffs, Health, Keys, Notifier, Reads, Tails, Units
 from footplate.domain.transcripts import Transcripts
 from footplate.domain.usage import UsageReads
@@ -53,6 +54,8 @@ class ApiServices:
     """Where projects may lie that are named by a path, as the operator wrote it."""
     named_roots: NamedRoots = field(default_factory=lambda: NamedRoots({}))
     """Which directories sessions may name."""
+    guard: RequestGuard = field(default_factory=RequestGuard)
+    """Under which names it answers, and whose web pages may call it."""
     ignore_unknown_fields: bool = False
     """For clients newer than the server: what nobody knows is dropped instead of refused."""
     limits: RequestLimits = field(default_factory=RequestLimits)

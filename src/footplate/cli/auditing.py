@@ -1,5 +1,7 @@
 """What the commands for the audit trail do."""
 
+from typing import Final
+
 import typer
 
 from footplate.cli import output, tables
@@ -7,6 +9,11 @@ from footplate.cli.connection import talk
 from footplate.cli.output import Exit, print_json, print_json_line
 from footplate.cli.profiles import Server
 from footplate.client import AsyncFootplate, AuditEntry
+
+_ADVICE: Final = (
+    "Compare changed or missing entries with an export that you keep elsewhere, and restore them from a backup. "
+    "Where entries are not sealed, look at the workers' logs for `sweep`."
+)
 
 
 def list_entries(kind: str | None, session: str | None, *, limit: int, as_json: bool, profile: str | None) -> None:
@@ -41,5 +48,5 @@ def verify(head: str | None, *, as_json: bool, profile: str | None) -> None:
         output.print_result(f"{found.entries} entries in {found.batches} batches, {found.unsealed} not sealed yet")
         output.print_result(f"head {found.head}")
         for fault in found.faults:
-            output.complain(fault, "Compare with an export that you keep elsewhere; restore from a backup.")
+            output.complain(fault, _ADVICE)
     raise typer.Exit(Exit.FAILED if found.faults else Exit.DONE)

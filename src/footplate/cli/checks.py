@@ -13,11 +13,11 @@ import asyncpg
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
-from temporalio.client import Client
 from temporalio.service import RPCError
 
 from footplate.config import Settings
 from footplate.domain.errors import FootplateError
+from footplate.stack.temporal_connection import connect_temporal
 
 State = Literal["ok", "warning", "failed"]
 _TIMEOUT: Final = 5.0
@@ -110,7 +110,7 @@ async def temporal(settings: Settings) -> Finding:
     mend = f"{_START} set FOOTPLATE_TEMPORAL_ADDRESS (host:port) and FOOTPLATE_TEMPORAL_NAMESPACE."
     try:
         async with asyncio.timeout(_TIMEOUT):
-            client = await Client.connect(settings.temporal_address)
+            client = await connect_temporal(settings.temporal_address)
             await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
     except RPCError as error:
         return Finding(name, "failed", f"no namespace {namespace!r} at {settings.temporal_address}: {error}", mend)

@@ -69,6 +69,7 @@ async def _serve(stack: Stack, settings: Settings, workers: int, story: Path | N
         console.print("Starting PostgreSQL, Redis and Temporal …")
         await ending.enter_async_context(stack)
         ending.callback(local.withdraw, settings.data_dir)
+        _warn_of_exposure(stack)
         settings = settings.model_copy(
             update={
                 "database_url": stack.settings.database_url,
@@ -92,7 +93,7 @@ async def _serve(stack: Stack, settings: Settings, workers: int, story: Path | N
         _publish(stack, settings, base_url, stories.MODEL if story else _usual_model(settings))
         _report(stack, programs, base_url, await _key(settings))
         if settings.metrics_address != "off":
-            output.out().print(f"Metrics  http://{settings.metrics_address}/metrics")
+            output.out().print(f"Metrics  http://{settings.metrics_address}/metrics {_metrics_access(settings)}")
         _next_steps(settings, story)
         await _first_death(
             [*stack.parts, *programs], {programs[-1]: model} if model and _has_disaster(story, workers) else {}
@@ -114,6 +115,16 @@ async def _with_a_sandbox_if_there_can_be_one(settings: Settings) -> Settings:
         output.err().print(f"[yellow]Agents will not be sandboxed:[/] {quote(error.message)} See `footplate doctor`.")
         return settings.model_copy(update={"environment": "unsandboxed"})
     return settings
+
+
+def _warn_of_exposure(stack: Stack) -> None:
+    if stack.temporal is None or not (reason := stack.temporal.exposure):
+        return
+    output.err().print(
+        "[yellow]Other users of this machine can reach Temporal,[/] which has no authentication: list sessions, stop "
+        f"their turns, pause the sweep. {quote(reason)} Allow user namespaces (docs/security.md), or do not run "
+        "`footplate dev` on a shared machine."
+    )
 
 
 async def _key(settings: Settings) -> str:
@@ -193,6 +204,12 @@ def _report(stack: Stack, programs: Sequence[Part], base_url: str, secret: str) 
     console.print(f"\nLogs     {stack.directory / 'logs'}")
     console.print(f"API      [bold]{base_url}[/]")
     console.print(f"API key  [bold]{secret}[/]")
+
+
+def _metrics_access(settings: Settings) -> str:
+    if settings.metrics_token is None:
+        return f"(bearer token in {settings.data_dir / 'metrics-token'})"
+    return "(no token needed)" if settings.metrics_token.get_secret_value() == "open" else "(FOOTPLATE_METRICS_TOKEN)"
 
 
 def _next_steps(settings: Settings, story: Path | None) -> None:

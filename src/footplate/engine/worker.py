@@ -4,20 +4,12 @@ import asyncio
 from datetime import timedelta
 
 import structlog
-from temporalio.client import (
-    Client,
-    Schedule,
-    ScheduleActionStartWorkflow,
-    ScheduleAlreadyRunningError,
-    ScheduleIntervalSpec,
-    ScheduleOverlapPolicy,
-    SchedulePolicy,
-    ScheduleSpec,
-)
+from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from footplate.config import Settings
 from footplate.engine.activities import SweepActivities, TurnActivities
+from footplate.engine.sweep_schedule import SweepSchedule
 from footplate.engine.workflow import SessionWorkflow, SweepWorkflow
 
 log = structlog.get_logger(__name__)
@@ -26,7 +18,8 @@ log = structlog.get_logger(__name__)
 async def run_worker(
     client: Client, settings: Settings, turns: TurnActivities, sweep: SweepActivities, stop: asyncio.Event
 ) -> None:
-    await _schedule_sweep(client, settings)
+    schedule = SweepSchedule(client, settings)
+    await schedule.create_or_repair()
     worker = Worker(
         client,
         task_queue=settings.task_queue,
@@ -44,18 +37,9 @@ async def run_worker(
     )
     async with worker:
         log.info("worker ready", action="worker.ready", queue=settings.task_queue)
-        await stop.wait()
+        repairing = asyncio.create_task(schedule.keep_repaired(), name="sweep-schedule")
+        try:
+            await stop.wait()
+        finally:
+            repairing.cancel()
         log.info("worker stops", action="worker.stopping")
-
-
-async def _schedule_sweep(client: Client, settings: Settings) -> None:
-    sweep_id = f"sweep/{settings.task_queue}"
-    schedule = Schedule(
-        action=ScheduleActionStartWorkflow(SweepWorkflow.run, id=sweep_id, task_queue=settings.task_queue),
-        spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(seconds=settings.sweep_interval))]),
-        policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP),
-    )
-    try:
-        await client.create_schedule(sweep_id, schedule)
-    except ScheduleAlreadyRunningError:
-        return

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from footplate.domain.ports import Endpoint
+from footplate.domain.request_guard import GuardedApp, RequestGuard
 from footplate.domain.running import ModelAccess, ModelGrant
 from footplate.proxy import serving
 from footplate.proxy.forwarding import GRANT, Forwarder
@@ -35,7 +36,8 @@ class ModelProxy(ModelAccess):
         self._grants = Grants()
         self._upstream = Upstream(endpoints)
         self._app = Forwarder(self._grants, self._upstream)
-        self._served = Served(self._app, {}, _MOST)
+        # Every user of the machine, and a web page in a browser on it, reaches loopback.
+        self._served = Served(GuardedApp(self._app, RequestGuard()), {}, _MOST)
         self._url = ""
 
     async def __aenter__(self) -> Self:

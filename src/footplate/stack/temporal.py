@@ -1,4 +1,9 @@
-"""Temporal's own development server, with its state in a file, so that it survives being killed."""
+"""Temporal's own development server, with its state in a file, so that it survives being killed.
+
+It has no authentication, and an HTTP port that cannot be switched off. So it runs in a network namespace of its own and
+is reached through a unix socket that only this user can open (ADR 0009). Where the machine permits no namespace it
+listens on loopback, and `exposure` says why.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,13 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
-from temporalio.client import Client
 from temporalio.service import RPCError
 
 from footplate.domain.json import Json
-from footplate.stack import binaries
+from footplate.stack import binaries, spawn
+from footplate.stack.namespace import isolated_command, make_private, namespace_obstacle, socket_path
 from footplate.stack.part import Part
 from footplate.stack.ports import LOOPBACK, free_port
+from footplate.stack.temporal_connection import UNIX, connect_temporal
 
 _DYNAMIC_CONFIG: Final[Mapping[str, Json]] = {
     # Turns of one busy organisation do not hold up another's.
@@ -43,8 +49,13 @@ class Temporal(Part):
         self._in_memory = in_memory
 
     @property
+    def exposure(self) -> str:
+        """Why other users of this machine can reach it; empty if they cannot."""
+        return namespace_obstacle()
+
+    @property
     def address(self) -> str:
-        return f"{LOOPBACK}:{self.port}"
+        return f"{LOOPBACK}:{self.port}" if self.exposure else f"{UNIX}{self._socket}"
 
     @property
     def program(self) -> Path:
@@ -60,10 +71,26 @@ class Temporal(Part):
             *dynamic,
         ]
 
+    def command(self) -> list[str]:
+        if self.exposure:
+            return super().command()
+        inside = isolated_command([str(self.program), *self.arguments()], socket=self._socket, port=self.port)
+        return spawn.bound_to_launcher(inside, death_signal=self.death_signal)
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        make_private(self._socket.parent)
+
     async def ready(self) -> bool:
+        if not self.exposure and not self._socket.is_socket():
+            return False
         try:
-            client = await Client.connect(self.address)
+            client = await connect_temporal(self.address)
             await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=self.namespace))
         except (RPCError, RuntimeError, OSError):
             return False
         return True
+
+    @property
+    def _socket(self) -> Path:
+        return socket_path(self.directory, "temporal.sock")

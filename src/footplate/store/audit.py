@@ -6,6 +6,7 @@ it was made, in order, and not a range of numbers.
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final
 
 import structlog
@@ -25,6 +26,8 @@ _BATCHES_AT_ONCE: Final = 1000
 _MOST_FAULTS: Final = 1000
 _VERIFYING: Final = asyncio.Semaphore(2)
 """Reading a whole trail is expensive: a process does it for so many callers at once, and the others wait."""
+_SEALED_WITHIN: Final = timedelta(minutes=1)
+"""An entry that is older and not sealed is a fault: the sweep seals every few seconds."""
 
 
 def entry(row: Row) -> AuditEntry:
@@ -120,13 +123,19 @@ async def verify(database: Database, organisation: str, head: str | None = None)
             for batch in batches:
                 rows = await database.fetch("audit_of_batch", organisation, batch["number"])
                 await asyncio.to_thread(chain.check, batch, rows)
-        strays = await database.fetchrow("audit_strays", organisation)
+        strays = await database.fetchrow("audit_strays", organisation, _SEALED_WITHIN)
     assert strays is not None
     faults = chain.faults
     if strays["lost"]:
         faults.append(f"{strays['lost']} entries are of batches that are missing")
     if not chain.has_head:
         faults.append(f"no batch has the saved head {head}: the end of the trail was removed or rewritten since")
+    if strays["overdue"]:
+        faults.append(
+            f"{strays['overdue']} entries are not sealed, the oldest since {strays['oldest'].isoformat()}. "
+            "Sealing takes seconds, so no worker is running, or the sweep was stopped; until they are sealed, a change "
+            "of them would not be found"
+        )
     return Verified(chain.entries, chain.expected - 1, strays["unsealed"], chain.previous, faults)
 
 

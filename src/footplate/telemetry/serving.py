@@ -1,19 +1,34 @@
-"""`GET /metrics`, on an address of its own: it is the operator's, and needs no key because nobody else reaches it."""
+"""`GET /metrics`, on an address of its own, for the operator alone.
 
+Every user of the machine reaches loopback, so a request has to bring a token, and a web page's request is refused.
+"""
+
+import hmac
+import os
+import secrets
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 from wsgiref.simple_server import WSGIServer
 
 import structlog
 
 from footplate.domain.errors import InvalidRequest
+from footplate.domain.request_guard import ForeignRequest, RequestGuard
 from footplate.telemetry.limited_server import LimitedServer, QuietHandler
 
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
 OFF: Final = "off"
+OPEN: Final = "open"
+"""Instead of a token: none is needed."""
+_TOKEN_FILE: Final = "metrics-token"  # noqa: S105 - a file's name
+_REQUEST_SECONDS: Final = 10.0
 LOOPBACK: Final = "127.0.0.1"
 _PORTS: Final = range(65536)
 
@@ -47,13 +62,75 @@ def parse(text: str | None, *, default_port: int | None) -> Address | None:
     return Address(host.strip("[]") or LOOPBACK, int(port))
 
 
+def find_token(given: str | None, data_dir: Path) -> str | None:
+    """What requests have to bring; None for nothing. Not given, it is in a file that the first process makes."""
+    if given:
+        return None if given == OPEN else given
+    path = data_dir / _TOKEN_FILE
+    with suppress(FileNotFoundError):
+        return path.read_text().strip()
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(file, "w") as handle:
+        handle.write(f"{secrets.token_hex(24)}\n")
+    with suppress(FileExistsError):  # another process was first
+        os.link(draft, path)
+    draft.unlink()
+    return path.read_text().strip()
+
+
+def guarded(app: "WSGIApplication", token: str | None, guard: RequestGuard) -> "WSGIApplication":
+    """Only for requests that no web page of another site sent, and that bring the token."""
+
+    def serve(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        names = {"HTTP_HOST": "host", "HTTP_ORIGIN": "origin", "HTTP_SEC_FETCH_SITE": "sec-fetch-site"}
+        try:
+            guard.check((header, str(environ[key])) for key, header in names.items() if key in environ)
+        except ForeignRequest as error:
+            return _refuse(start, "403 Forbidden", error.advice)
+        if token is not None and not _brings(environ, token):
+            return _refuse(
+                start,
+                "401 Unauthorized",
+                "Metrics need a token: send `Authorization: Bearer TOKEN`. See docs/observability.md.",
+            )
+        return app(environ, start)
+
+    return serve
+
+
+def _brings(environ: "WSGIEnvironment", token: str) -> bool:
+    scheme, _, given = str(environ.get("HTTP_AUTHORIZATION", "")).partition(" ")
+    return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+
+
+def _refuse(start: "StartResponse", status: str, text: str) -> Iterable[bytes]:
+    start(status, [("Content-Type", "text/plain; charset=utf-8"), ("WWW-Authenticate", "Bearer")])
+    return [f"{text}\n".encode()]
+
+
+def _start(address: Address, token: str | None, guard: RequestGuard) -> WSGIServer:
+    from prometheus_client import make_wsgi_app
+
+    from footplate.telemetry.metrics import REGISTRY
+
+    class Server(LimitedServer):
+        address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+
+    server = Server((address.host, address.port), QuietHandler)
+    server.set_app(guarded(make_wsgi_app(REGISTRY), token, guard))
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+    return server
+
+
 @contextmanager
-def served(address: Address | None) -> Iterator[None]:
+def served(address: Address | None, token: str | None, guard: RequestGuard | None = None) -> Iterator[None]:
     if address is None:
         yield
         return
     try:
-        server = _start(address)
+        server = _start(address, token, guard or RequestGuard())
     except OSError as error:
         if address.must:
             raise InvalidRequest(
@@ -75,20 +152,6 @@ def served(address: Address | None) -> Iterator[None]:
     finally:
         # It looks up twice a second to see whether it is to end; nobody waits for that.
         threading.Thread(target=_close, args=(server,), daemon=True).start()
-
-
-def _start(address: Address) -> WSGIServer:
-    from prometheus_client import make_wsgi_app
-
-    from footplate.telemetry.metrics import REGISTRY
-
-    class Server(LimitedServer):
-        address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-
-    server = Server((address.host, address.port), QuietHandler)
-    server.set_app(make_wsgi_app(REGISTRY))
-    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
-    return server
 
 
 def _close(server: WSGIServer) -> None:

@@ -18,6 +18,7 @@ from footplate.config import Settings
 from footplate.domain.errors import FootplateError
 from footplate.domain.leaving import BranchAsked, Departure, Left
 from footplate.domain.principals import Principal
+from footplate.domain.request_guard import RequestGuard
 from footplate.domain.running import Waker
 from footplate.domain.services import Accepted
 from footplate.engine.wake import TemporalWaker
@@ -109,6 +110,7 @@ async def run(settings: Settings) -> None:
             hooks=hook_access(settings),
             projects_root=settings.projects_place,
             named_roots=named_roots(settings),
+            guard=RequestGuard.parse(settings.allowed_hosts, settings.allowed_origins),
             ignore_unknown_fields=settings.ignore_unknown_fields,
         )
         config = LimitedConfig(

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Final, Literal
 
 from footplate.config import Settings
+from footplate.domain.request_guard import RequestGuard
 from footplate.telemetry import errors, serving, traces
 
 Service = Literal["api", "worker"]
@@ -21,8 +22,10 @@ async def observed(settings: Settings, service: Service) -> AsyncIterator[None]:
     if settings.sentry_dsn is not None:
         errors.start_sentry(settings.sentry_dsn.get_secret_value(), service, own)
     address = serving.parse(settings.metrics_address, default_port=API_METRICS_PORT if service == "api" else None)
+    given = settings.metrics_token.get_secret_value() if settings.metrics_token is not None else None
+    token = serving.find_token(given, settings.data_dir) if address is not None else None
     try:
-        with serving.served(address):
+        with serving.served(address, token, RequestGuard.parse(settings.allowed_hosts, settings.allowed_origins)):
             yield
     finally:
         # In a thread: both wait for an answer of somebody else's server, and for no more than a few seconds.

@@ -1,18 +1,15 @@
 """What both kinds of process open: the database and the engine's client."""
 
 import gc
-import logging
 import os
 import pwd
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 import stamina.instrumentation
 from temporalio.client import Client
-from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
 from footplate.config import Settings
 from footplate.domain.addresses import Reach
@@ -21,6 +18,7 @@ from footplate.domain.errors import Unavailable
 from footplate.domain.hooks import HookAccess
 from footplate.domain.named_directories import NamedRoots
 from footplate.domain.networks import Network
+from footplate.stack import temporal_connection
 from footplate.store.database import Database, Plans
 from footplate.trees.mirrors import Mirrors
 
@@ -84,22 +82,14 @@ async def open_database(settings: Settings, *, patience: float = 5.0, plans: Pla
 
 async def connect_temporal(settings: Settings) -> Client:
     try:
-        return await Client.connect(
-            settings.temporal_address, namespace=settings.temporal_namespace, runtime=_runtime()
+        return await temporal_connection.connect_temporal(
+            settings.temporal_address, namespace=settings.temporal_namespace
         )
     except RuntimeError as error:
         raise Unavailable(
             f"Temporal at {settings.temporal_address} does not answer.",
             help_text="Start everything with `footplate dev`, or set FOOTPLATE_TEMPORAL_ADDRESS.",
         ) from error
-
-
-@cache
-def _runtime() -> Runtime:
-    """The engine's own, once per process, but its lines are written as ours are and not straight to the terminal."""
-    forwarding = LogForwardingConfig(logger=logging.getLogger("temporal"), append_target_to_name=False)
-    filters = TelemetryFilter(core_level="WARN", other_level="ERROR")
-    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=filters, forwarding=forwarding)))
 
 
 def keep_what_is_loaded() -> None:

@@ -32,6 +32,7 @@ from footplate.environments.unsandboxed import UnsandboxedEnvironment
 from footplate.gate.door import Gates
 from footplate.proxy.models import ModelProxy
 from footplate.stack.leftovers import wait_until
+from footplate.stack.temporal_connection import connect_temporal
 from footplate.store.leases import Leases
 from footplate.store.policies import Rules
 from footplate.store.write_leases import WriteLeases
@@ -120,7 +121,7 @@ class Engine:
             activities = TurnActivities(TurnRunner(parts), heartbeat_timeout=settings.heartbeat_timeout)
             sweep = SweepActivities(leases, self.waker)
             # Its own, as that of a process is: the library refuses two workers that share one.
-            client = await Client.connect(settings.temporal_address)
+            client = await connect_temporal(settings.temporal_address)
             running = asyncio.create_task(run_worker(client, settings, activities, sweep, stop))
             try:
                 yield keeper.worker

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from bench.prove import databases
-from temporalio.client import Client
 from tests.integration.engine.cell import Engine
 from tests.integration.store.cell import Cell, Forgetful, somebody
 
 from footplate.config import Settings
 from footplate.domain import ids
 from footplate.stack import Stack
+from footplate.stack.temporal_connection import connect_temporal
 from footplate.store.objects import Objects
 
 _NAME = "engine_tests"
@@ -38,7 +38,7 @@ async def idle_engine(stack: Stack, tmp_path_factory: pytest.TempPathFactory) ->
     )
     database = await Forgetful.open(dsn, size=10)
     assert isinstance(database, Forgetful)
-    client = await Client.connect(stack.settings.temporal_address)
+    client = await connect_temporal(stack.settings.temporal_address)
     yield Engine(Cell(database, Objects.open(None, folder), folder), client, settings, somebody(), folder)
     await database.close()
     await databases.drop_database(stack, _NAME)

@@ -54,6 +54,13 @@ async def test_a_stranger_is_refused(proxy: ModelProxy, provider: Provider, toke
     assert provider.seen == []
 
 
+@pytest.mark.parametrize("header", [("host", "evil.example"), ("origin", "https://evil.example")])
+async def test_a_web_page_is_refused(client: httpx2.AsyncClient, provider: Provider, header: tuple[str, str]) -> None:
+    answered = await client.post(MESSAGES, json={}, headers=[header])
+    assert answered.status_code == 403
+    assert provider.seen == []
+
+
 async def test_the_name_of_a_turn_is_not_enough(grant: ModelGrant, proxy: ModelProxy, provider: Provider) -> None:
     token = grant.endpoints["anthropic"].api_key
     for wrong in (token[:-1], token + "x", "-".join(token.split("-")[:2])):
@@ -108,7 +115,7 @@ async def test_only_what_asks_a_model_passes(
     proxy: ModelProxy, grant: ModelGrant, provider: Provider, method: str, path: str
 ) -> None:
     base = httpx2.URL(proxy.endpoints["anthropic"].base_url or "")
-    head = f"{method} {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {grant.endpoints['anthropic'].api_key}\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {grant.endpoints['anthropic'].api_key}\r\n"
     reader, writer = await asyncio.open_connection(base.host, base.port)
     writer.write(f"{head}connection: close\r\ncontent-length: 2\r\n\r\n{{}}".encode())
     answered = await reader.read()

@@ -1,7 +1,11 @@
 """The real servers: durable, kept out of strangers' hands, and the same after SIGKILL."""
 
 import asyncio
+import errno
+import os
 import signal
+import socket
+import stat
 import sys
 from pathlib import Path
 
@@ -9,10 +13,11 @@ import asyncpg
 import pytest
 from redis.asyncio import Redis as RedisClient
 from redis.exceptions import AuthenticationError
-from temporalio.client import Client
 
-from footplate.stack import Postgres, Stack, leftovers
+from footplate.stack import Postgres, Stack, Temporal, leftovers
 from footplate.stack.part import Part
+from footplate.stack.ports import LOOPBACK
+from footplate.stack.temporal_connection import connect_temporal
 
 pytestmark = pytest.mark.timing
 
@@ -40,7 +45,7 @@ async def test_the_settings_reach_each_part(stack: Stack) -> None:
     assert await _run(stack.settings.database_url, "SELECT current_database()") == "footplate"
     async with RedisClient.from_url(stack.settings.redis_url) as redis:
         assert await redis.ping()
-    client = await Client.connect(stack.settings.temporal_address)
+    client = await connect_temporal(stack.settings.temporal_address)
     assert await client.service_client.check_health()
 
 
@@ -54,9 +59,66 @@ async def test_strangers_on_the_machine_are_kept_out(stack: Stack) -> None:
     assert stack.redis is not None
     with pytest.raises(asyncpg.InvalidPasswordError):
         await asyncpg.connect(f"postgresql://footplate:guess@{stack.postgres.address}")
+    with pytest.raises(asyncpg.InvalidPasswordError):
+        await asyncpg.connect(f"postgresql://footplate@{stack.postgres.address}", password="", passfile="/dev/null")
     async with RedisClient.from_url(f"redis://{stack.redis.address}") as redis:
         with pytest.raises(AuthenticationError):
             await redis.ping()
+
+
+def test_temporal_listens_on_no_port_of_the_machine(stack: Stack) -> None:
+    temporal = stack.temporal
+    assert temporal is not None
+    assert temporal.exposure == ""
+    for pid in (temporal.pid, *leftovers.find(temporal.program, temporal.directory)):
+        assert Path(f"/proc/{pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
+    with socket.socket() as client:
+        assert client.connect_ex((LOOPBACK, temporal.port)) == errno.ECONNREFUSED
+
+
+def test_temporals_socket_is_its_owners_alone(stack: Stack) -> None:
+    assert stack.temporal is not None
+    path = Path(stack.temporal.address.removeprefix("unix:"))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert path.stat().st_uid == os.geteuid()
+
+
+async def test_temporals_socket_forwards_nothing_but_a_connect(stack: Stack) -> None:
+    assert stack.temporal is not None
+    reader, writer = await asyncio.open_unix_connection(stack.temporal.address.removeprefix("unix:"))
+    writer.write(b"GET /api/v1/namespaces HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert (await reader.read()).startswith(b"HTTP/1.1 405 ")
+    writer.close()
+
+
+async def test_many_clients_connect_at_once(stack: Stack) -> None:
+    """Temporal speaks first: what it says must not be lost while a connection is being joined."""
+    address = stack.settings.temporal_address
+    clients = await asyncio.gather(*(connect_temporal(address) for _ in range(40)))
+    assert all(await asyncio.gather(*(client.service_client.check_health() for client in clients)))
+
+
+async def test_a_killed_temporal_comes_back_at_the_same_address(tmp_path: Path) -> None:
+    temporal = Temporal(tmp_path / ("long" * 30) / "temporal", log_file=tmp_path / "log", in_memory=True)
+    await temporal.start()
+    client = await connect_temporal(temporal.address)
+    await temporal.kill()
+    assert _left(temporal) == []
+    await temporal.start()
+    assert await client.service_client.check_health()
+    await temporal.stop()
+    assert _left(temporal) == []
+
+
+async def test_without_a_namespace_temporal_says_that_others_can_reach_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("footplate.stack.temporal.namespace_obstacle", lambda: "Operation not permitted.")
+    temporal = Temporal(tmp_path / "temporal", log_file=tmp_path / "log", in_memory=True)
+    assert temporal.exposure == "Operation not permitted."
+    assert temporal.address == f"{LOOPBACK}:{temporal.port}"
+    assert "namespace_main" not in " ".join(temporal.command())
 
 
 async def test_a_killed_postgres_comes_back_with_what_was_committed(tmp_path: Path) -> None:

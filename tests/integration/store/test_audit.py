@@ -109,6 +109,18 @@ async def test_a_trail_that_was_cut_off_at_its_end_does_not_have_the_saved_head(
     assert len((await cell.reads.verify_audit(who, heads[1])).faults) == 1
 
 
+async def test_entries_that_stay_unsealed_are_reported(cell: Cell) -> None:
+    who = somebody()
+    await decide(cell, who, "rm a", "rm b")
+    assert await faults(cell, who) == []
+    old = "update audit set created_at = now() - interval '61 seconds' where organisation = $1"
+    await tamper(cell, old, who.organisation)
+    (fault,) = await faults(cell, who)
+    assert fault.startswith("2 entries are not sealed, the oldest since 20")
+    await Sealing(cell.database).run()
+    assert await faults(cell, who) == []
+
+
 async def test_entries_in_another_order_are_found(cell: Cell) -> None:
     who = somebody()
     await decide(cell, who, "rm a", "rm b")

@@ -3,6 +3,7 @@
 import socket
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
@@ -50,19 +51,46 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         serving.parse(text, default_port=None)
 
 
+def _status(address: str, **headers: str) -> int:
+    request = urllib.request.Request(f"http://{address}/metrics", headers=headers)
+    try:
+        with _open(request, timeout=5) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
 def test_metrics_are_served_while_the_process_runs() -> None:
-    with capture_logs() as logs, serving.served(Address("127.0.0.1", 0)):
+    with capture_logs() as logs, serving.served(Address("127.0.0.1", 0), "t0ken"):
         address = next(line["address"] for line in logs if line["action"] == "metrics.served")
-        with _open(f"http://{address}/metrics", timeout=5) as answer:
+        bearer = {"authorization": "Bearer t0ken"}
+        request = urllib.request.Request(f"http://{address}/metrics", headers=bearer)
+        with _open(request, timeout=5) as answer:
             text = answer.read().decode()
+        assert _status(address) == 401
+        assert _status(address, authorization="Bearer other") == 401
+        assert _status(address, authorization="Basic t0ken") == 401
+        assert _status(address, **bearer, host="evil.example") == 403
+        assert _status(address, **bearer, origin="https://evil.example") == 403
     assert "# TYPE footplate_turns_total counter" in text
     assert "process_resident_memory_bytes" in text
+
+
+def test_the_token_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
+    made = serving.find_token(None, tmp_path / "data")
+    assert made is not None
+    assert len(made) == 48
+    assert serving.find_token(None, tmp_path / "data") == made
+    (file,) = (tmp_path / "data").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert serving.find_token("given", tmp_path / "other") == "given"
+    assert serving.find_token("open", tmp_path / "other") is None
 
 
 def test_a_taken_address_is_an_error_only_if_it_was_asked_for() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with capture_logs() as logs, serving.served(Address("127.0.0.1", port, must=False)):
+        with capture_logs() as logs, serving.served(Address("127.0.0.1", port, must=False), None):
             assert [line["action"] for line in logs] == ["metrics.not_served"]
-        with pytest.raises(InvalidRequest, match="cannot be served"), serving.served(Address("127.0.0.1", port)):
+        with pytest.raises(InvalidRequest, match="cannot be served"), serving.served(Address("127.0.0.1", port), None):
             pass

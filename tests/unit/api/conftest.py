@@ -14,6 +14,7 @@ from footplate.domain.environments import Backend
 from footplate.domain.limits import RequestLimits
 from footplate.domain.named_directories import NamedRoots
 from footplate.domain.networks import Network
+from footplate.domain.request_guard import RequestGuard
 from footplate.harness import registry
 
 from .diff_twins import TwinDiffs
@@ -61,6 +62,7 @@ class Api:
                 prepared=frozenset({"claude"}),
                 projects_root="/srv/projects/{organisation}",
                 named_roots=NamedRoots({"org_a": ["/srv/checkouts"]}),
+                guard=RequestGuard.parse("footplate.test"),
                 ignore_unknown_fields=ignore_unknown_fields,
                 limits=limits,
             )

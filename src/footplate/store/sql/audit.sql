@@ -32,6 +32,10 @@ select * from audit where organisation = $1 and batch = $2 order by number
 
 -- name: audit_strays
 -- Entries that are in no batch that there is.
-select count(*) filter (where a.batch is null) as unsealed, count(*) filter (where a.batch is not null) as lost
+select
+    count(*) filter (where a.batch is null) as unsealed,
+    count(*) filter (where a.batch is not null) as lost,
+    count(*) filter (where a.batch is null and a.created_at < now() - $2::interval) as overdue,
+    min(a.created_at) filter (where a.batch is null) as oldest
 from audit a left join audit_batches b on b.organisation = a.organisation and b.number = a.batch
 where a.organisation = $1 and b.number is null

@@ -1,0 +1,11 @@
+"""Refuses requests of other sites' web pages, in the envelope of every other refusal."""
+
+from footplate.api import errors
+from footplate.domain.request_guard import ForeignRequest, GuardedApp, Scope
+
+
+class ForeignRequests(GuardedApp):
+    def response_of(self, error: ForeignRequest, scope: Scope) -> tuple[list[tuple[bytes, bytes]], bytes]:
+        response = errors.answer(error, scope["request_id"])
+        headers = [(name, value) for name, value in response.raw_headers if name != b"content-length"]
+        return headers, bytes(response.body)

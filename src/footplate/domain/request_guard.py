@@ -1,0 +1,150 @@
+"""Refuses HTTP requests that a web page of another site makes a browser send, on every listener of ours.
+
+A browser on the operator's machine reaches loopback. Two attacks follow, and one header stops each:
+
+- DNS rebinding: a page's own name is pointed at 127.0.0.1, so that the browser takes us for its server. The `Host` is
+  then that name. Accepted are loopback names, addresses (a name is needed to rebind) and names that the operator lists.
+- Cross-origin requests: the browser sends them even if the page may not read the response, and it opens WebSockets to
+  any site. The `Origin` is then the page's. Accepted are our own origin and those that the operator lists.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+from footplate.domain.errors import Forbidden
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+ANY: Final = "*"
+_FOREIGN_SITES: Final = frozenset({"cross-site", "same-site"})
+_SHOWN: Final = 200
+
+
+class ForeignRequest(Forbidden):
+    """The request names a host that is not this server's, or comes from a web page of another origin."""
+
+    code = "foreign_request"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestGuard:
+    hosts: frozenset[str] = frozenset()
+    """Names of this server besides loopback's: `footplate.example.com`, `*.example.com`, or `*` for any."""
+    origins: frozenset[str] = frozenset()
+    """Web pages that may call it: `https://app.example.com`, or `*` for any."""
+
+    @classmethod
+    def parse(cls, hosts: str = "", origins: str = "") -> "RequestGuard":
+        """From lists with commas between."""
+        return cls(frozenset(_entries(hosts)), frozenset(entry.rstrip("/") for entry in _entries(origins)))
+
+    def check(self, headers: Iterable[tuple[str, str]]) -> None:
+        """Raises `ForeignRequest`. Names of headers are in lower case."""
+        found: dict[str, str] = {}
+        for name, value in headers:
+            if name in {"host", "origin"} and found.setdefault(name, value) != value:
+                raise ForeignRequest(f"The request has more than one `{name}` header.", help_text="Send one.")
+            found[name] = value
+        host = found.get("host", "").strip().lower()
+        if host and not self._is_ours(host):
+            raise ForeignRequest(
+                f"This server does not answer as {host[:_SHOWN]!r}.",
+                help_text="If that is its name, add it to FOOTPLATE_ALLOWED_HOSTS.",
+            )
+        origin = found.get("origin", "").strip().lower()
+        if origin and not self._may_call(origin, host):
+            raise ForeignRequest(
+                f"Web pages of {origin[:_SHOWN]!r} may not call this server.",
+                help_text="If they should, add that origin to FOOTPLATE_ALLOWED_ORIGINS.",
+            )
+        # A page's images, scripts and forms may come without an origin.
+        if not origin and ANY not in self.origins and found.get("sec-fetch-site", "").lower() in _FOREIGN_SITES:
+            raise ForeignRequest(
+                "A web page of another site sent this request.",
+                help_text="Open the address by itself, or call it from a program.",
+            )
+
+    def _is_ours(self, host: str) -> bool:
+        name = _name_of(host)
+        if name is None:
+            return False
+        if ANY in self.hosts or name == "localhost" or name.endswith(".localhost") or _is_address(name):
+            return True
+        return name in self.hosts or any(entry.startswith("*.") and name.endswith(entry[1:]) for entry in self.hosts)
+
+    def _may_call(self, origin: str, host: str) -> bool:
+        if ANY in self.origins or origin in self.origins:
+            return True
+        scheme, _, place = origin.partition("://")
+        if scheme not in {"http", "https"} or not host:
+            return False
+        usual = {"http": ":80", "https": ":443"}[scheme]
+        return place.removesuffix(usual) == host.removesuffix(usual)
+
+
+class GuardedApp:
+    """An ASGI application behind a guard."""
+
+    def __init__(self, app: App, guard: RequestGuard) -> None:
+        self._app = app
+        self._guard = guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in {"http", "websocket"}:
+            try:
+                self._guard.check(
+                    (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]
+                )
+            except ForeignRequest as error:
+                await self.refuse(error, scope, send)
+                return
+        await self._app(scope, receive, send)
+
+    def response_of(self, error: ForeignRequest, scope: Scope) -> tuple[list[tuple[bytes, bytes]], bytes]:  # noqa: ARG002 - for others
+        """Headers and body."""
+        body = {"type": "error", "error": {"type": "permission_error", "message": error.advice}}
+        return [(b"content-type", b"application/json")], json.dumps(body).encode()
+
+    async def refuse(self, error: ForeignRequest, scope: Scope, send: Send) -> None:
+        headers, body = self.response_of(error, scope)
+        kind = "http.response"
+        if scope["type"] == "websocket":
+            if "websocket.http.response" not in scope.get("extensions", {}):
+                await send({"type": "websocket.close", "code": 1008})
+                return
+            kind = "websocket.http.response"
+        length = (b"content-length", str(len(body)).encode())
+        await send({"type": f"{kind}.start", "status": error.status, "headers": [*headers, length]})
+        await send({"type": f"{kind}.body", "body": body})
+
+
+def _entries(text: str) -> Iterable[str]:
+    return (entry.strip().lower() for entry in text.split(",") if entry.strip())
+
+
+def _name_of(host: str) -> str | None:
+    """Without the port; None for what no browser would send."""
+    try:
+        split = urlsplit(f"//{host}")
+        _ = split.port
+    except ValueError:
+        return None
+    if split.username is not None or split.path or split.query or split.fragment:
+        return None
+    return (split.hostname or "").rstrip(".") or None
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

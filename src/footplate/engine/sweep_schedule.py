@@ -1,0 +1,100 @@
+"""The schedule of the sweep: every worker creates it where it is missing, and repairs it for as long as it runs.
+
+Anyone who reaches Temporal can pause, change or delete a schedule, and a pause outlives restarts. Without the sweep no
+lost session is woken and no audit entry is sealed. So each worker compares the schedule with the intended one every few
+seconds.
+"""
+
+import asyncio
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from temporalio.client import (
+    Client,
+    Schedule,
+    ScheduleActionStartWorkflow,
+    ScheduleAlreadyRunningError,
+    ScheduleHandle,
+    ScheduleIntervalSpec,
+    ScheduleOverlapPolicy,
+    SchedulePolicy,
+    ScheduleSpec,
+    ScheduleUpdate,
+)
+from temporalio.service import RPCError, RPCStatusCode
+
+from footplate.config import Settings
+from footplate.engine.workflow import SweepWorkflow
+
+log = structlog.get_logger(__name__)
+
+_LONGEST_UNCHECKED: Final = 30.0
+
+
+class SweepSchedule:
+    def __init__(self, client: Client, settings: Settings) -> None:
+        self._client = client
+        self._id = f"sweep/{settings.task_queue}"
+        self._queue = settings.task_queue
+        self._interval = timedelta(seconds=settings.sweep_interval)
+        self._pause = min(settings.sweep_interval, _LONGEST_UNCHECKED)
+
+    async def create_or_repair(self) -> None:
+        try:
+            await self._client.create_schedule(self._id, self._intended())
+        except ScheduleAlreadyRunningError:
+            await self._repair(self._client.get_schedule_handle(self._id))
+
+    async def keep_repaired(self) -> None:
+        """Runs until it is cancelled."""
+        while True:
+            await asyncio.sleep(self._pause)
+            try:
+                await self._repair(self._client.get_schedule_handle(self._id))
+            except RPCError as error:
+                if error.status == RPCStatusCode.NOT_FOUND:
+                    await self._create_again()
+                else:
+                    log.info("the sweep's schedule cannot be checked now", action="sweep.unchecked", reason=str(error))
+            except Exception:  # what it says may be an attacker's; the next look must come all the same
+                log.warning("the sweep's schedule cannot be read", action="sweep.unchecked", exc_info=True)
+
+    async def _create_again(self) -> None:
+        log.warning("the sweep's schedule was deleted; creating it again", action="sweep.repaired", fault="deleted")
+        try:
+            await self.create_or_repair()
+        except RPCError as error:
+            log.warning("the sweep's schedule could not be created", action="sweep.unrepaired", reason=str(error))
+
+    async def _repair(self, handle: ScheduleHandle) -> None:
+        fault = self._fault((await handle.describe()).schedule)
+        if not fault:
+            return
+        log.warning("the sweep's schedule was changed; repairing it", action="sweep.repaired", fault=fault)
+        await handle.update(lambda _: ScheduleUpdate(self._intended()))
+        # A run that the changed schedule started may never end, and the next ones would wait for it.
+        await handle.trigger(overlap=ScheduleOverlapPolicy.TERMINATE_OTHER)
+
+    def _fault(self, found: Schedule) -> str:
+        action, spec, state = found.action, found.spec, found.state
+        if state.paused:
+            return "paused"
+        if state.limited_actions:
+            return "limited"
+        if not isinstance(action, ScheduleActionStartWorkflow) or (action.workflow, action.task_queue) != (
+            SweepWorkflow.__name__,
+            self._queue,
+        ):
+            return "another workflow"
+        limits = (spec.calendars, spec.cron_expressions, spec.skip, spec.start_at, spec.end_at, spec.jitter)
+        if [each.every for each in spec.intervals] != [self._interval] or any(limits):
+            return "another time"
+        return "" if found.policy.overlap == ScheduleOverlapPolicy.SKIP else "another overlap policy"
+
+    def _intended(self) -> Schedule:
+        return Schedule(
+            action=ScheduleActionStartWorkflow(SweepWorkflow.run, id=self._id, task_queue=self._queue),
+            spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=self._interval)]),
+            policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP),
+        )

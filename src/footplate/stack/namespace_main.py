@@ -1,0 +1,194 @@
+"""Runs a server in a network namespace of its own, reached through one unix socket that only its owner can open.
+
+    python namespace_main.py PARENT SOCKET PORT COMMAND…
+
+Started by path in an isolated interpreter, so it imports nothing of ours. It enters the namespace, brings loopback up,
+starts the command there and joins each connection of SOCKET with 127.0.0.1:PORT. A connection starts with an HTTP
+`CONNECT`, because that is how Temporal's client speaks to a unix socket; whatever it names, it gets this one server.
+It ends with the command's exit code, and the kernel ends the command with it.
+
+`python namespace_main.py` alone only enters a namespace: exit code 0 means that this machine permits it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import fcntl
+import os
+import signal
+import socket
+import struct
+import sys
+from contextlib import suppress
+from typing import Final, cast
+
+import uvloop
+
+_CLONE_NEWUSER: Final = 0x10000000
+_CLONE_NEWNET: Final = 0x40000000
+_PR_SET_PDEATHSIG: Final = 1
+_SIOCSIFFLAGS: Final = 0x8914
+_IFF_UP: Final = 1
+_HEAD_LIMIT: Final = 4096
+_ESTABLISHED: Final = b"HTTP/1.1 200 OK\r\n\r\n"
+_LOOPBACK: Final = "127.0.0.1"
+_ORPHANED: Final = 125
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main() -> None:
+    if not sys.argv[1:]:
+        enter_namespace()
+        return
+    parent, path, port, command = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:]
+    enter_namespace()
+    # A new user namespace may clear the request that the launcher made for us.
+    end_with_parent(parent, signal.SIGTERM)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        code = runner.run(serve(path, port, command))
+    sys.exit(code if code >= 0 else 128 - code)
+
+
+def enter_namespace() -> None:
+    """Root needs no user namespace, unless it lacks the capability, as in many containers."""
+    if _libc.unshare(_CLONE_NEWNET) != 0:
+        uid, gid = os.geteuid(), os.getegid()
+        if _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
+            reason = os.strerror(ctypes.get_errno())
+            sys.exit(f"A network namespace cannot be made: {reason}.")
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+            with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123 - pathlib takes time to import
+                file.write(text)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
+
+
+def end_with_parent(parent: int, number: int) -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+    if os.getppid() != parent:
+        sys.exit(_ORPHANED)
+
+
+async def serve(path: str, port: int, command: list[str]) -> int:
+    loop = asyncio.get_running_loop()
+    own = os.getpid()
+    server = await asyncio.create_subprocess_exec(
+        *command,
+        preexec_fn=lambda: end_with_parent(own, signal.SIGKILL),
+    )
+
+    def end_server() -> None:
+        with suppress(ProcessLookupError):
+            server.terminate()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end_server)
+    listening = await loop.create_unix_server(lambda: Client(port), sock=private_listener(path), backlog=512)
+    try:
+        return await server.wait()
+    finally:
+        listening.close()
+
+
+def private_listener(path: str) -> socket.socket:
+    with suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108 - as above
+    listener = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o177)
+    try:
+        listener.bind(path)
+    finally:
+        os.umask(before)
+    return listener
+
+
+class Joined(asyncio.Protocol):
+    """One half of a joined connection: what it receives, the other half sends, no faster than that one can."""
+
+    transport: asyncio.Transport
+    other: Joined | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's own class
+
+    def data_received(self, data: bytes) -> None:
+        assert self.other is not None
+        self.other.transport.write(data)
+
+    def eof_received(self) -> bool:
+        if self.other is not None and self.other.transport.can_write_eof():
+            self.other.transport.write_eof()
+        return True
+
+    def pause_writing(self) -> None:
+        if self.other is not None:
+            self.other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self.other is not None:
+            self.other.transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
+        if self.other is not None:
+            self.other.transport.close()
+
+
+class Client(Joined):
+    """The half that a client opened: first it says `CONNECT`, then it is joined with the server."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._head = b""
+        self._joining: asyncio.Task[None] | None = None
+
+    def data_received(self, data: bytes) -> None:
+        if self.other is not None:
+            self.other.transport.write(data)
+            return
+        self._head += data
+        if b"\r\n\r\n" in self._head and self._joining is None:
+            self.transport.pause_reading()
+            self._joining = asyncio.create_task(self._join())
+        elif len(self._head) > _HEAD_LIMIT:
+            self.transport.abort()
+
+    def eof_received(self) -> bool:
+        return super().eof_received() if self.other is not None else False
+
+    async def _join(self) -> None:
+        head, _, rest = self._head.partition(b"\r\n\r\n")
+        if not head.startswith(b"CONNECT "):
+            self.transport.write(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n")
+            self.transport.close()
+            return
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: Server(self, rest), _LOOPBACK, self._port)
+        except OSError:
+            self.transport.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+            self.transport.close()
+
+
+class Server(Joined):
+    """The half that leads to the server. The server may speak first, so they are joined as soon as it is connected."""
+
+    def __init__(self, client: Client, rest: bytes) -> None:
+        self.other = client
+        self._rest = rest
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        assert self.other is not None
+        client = self.other.transport
+        if client.is_closing():
+            self.transport.close()
+            return
+        self.other.other = self
+        client.write(_ESTABLISHED)
+        self.transport.write(self._rest)
+        client.resume_reading()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""Connects a client to Temporal, at host:port or, as `unix:/path`, at the socket of a server that we started."""
+
+import logging
+from functools import cache
+from typing import Any, Final
+
+from temporalio.client import Client, HttpConnectProxyConfig
+from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
+
+UNIX: Final = "unix:"
+_ANY_TARGET: Final = "temporal:7233"
+"""What a client asks the socket to be connected with; there is only one server behind it."""
+
+
+async def connect_temporal(address: str, **options: Any) -> Client:
+    if not address.startswith(UNIX):
+        return await Client.connect(address, runtime=_runtime(), **options)
+    proxy = HttpConnectProxyConfig(target_host=address)
+    return await Client.connect(_ANY_TARGET, runtime=_runtime(), http_connect_proxy_config=proxy, **options)
+
+
+@cache
+def _runtime() -> Runtime:
+    """The client's own, once per process. Its lines are logged as ours are, and not written to the terminal."""
+    forwarding = LogForwardingConfig(logger=logging.getLogger("temporal"), append_target_to_name=False)
+    filters = TelemetryFilter(core_level="WARN", other_level="ERROR")
+    # The bridge warns at each connection through a socket that it does no load balancing.
+    shown = f"{filters.formatted()},temporal_sdk_bridge=ERROR"
+    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=shown, forwarding=forwarding)))
