@@ -117,19 +117,17 @@ class Settings(BaseSettings, RequestLimits):
 
     host: str = "127.0.0.1"
     allowed_hosts: str = ""
-    """Names under which clients reach the api, besides loopback's and addresses; with commas between, as in
-    `footplate.example.com, *.example.org`. `*` is any. Others are refused: a web page may point its own name here."""
+    """Names under which clients reach the api, besides loopback's and addresses: `footplate.example.com, *.example.org`;
+    `*` is any. Others are refused: a web page may point its own name here."""
     allowed_origins: str = ""
-    """Origins of web pages that may call the api besides its own; with commas between, as in
-    `https://app.example.com`. `*` is any."""
+    """Origins of web pages that may call the api besides its own: `https://app.example.com`. `*` is any."""
     port: int = 8700
     database_pool: int = 10
     ignore_unknown_fields: bool = False
     keepalive: float = 15.0
 
     named_directories: bool = False
-    """Whether sessions of the default organisation may work in any directory that they name (`context.directory`): for
-    a developer's own machine."""
+    """Whether the default organisation's sessions may name any directory to work in: for a developer's own machine."""
     named_roots: dict[str, list[str]] = Field(default_factory=dict)
     """Below which directories the sessions of an organisation may name one, as JSON: `{"default": ["/srv/checkouts"]}`.
     Give it to api and workers alike."""
@@ -301,10 +299,7 @@ class Settings(BaseSettings, RequestLimits):
     def _named_roots_are_absolute(self) -> "Settings":
         for root in (root for roots in self.named_roots.values() for root in roots):
             if not root.startswith("/") or ".." in root.split("/"):
-                raise ValueError(
-                    f"FOOTPLATE_NAMED_ROOTS has {root!r}, which is no absolute path. "
-                    'Write it as in: {"default": ["/srv/checkouts"]}.'
-                )
+                raise ValueError(f"FOOTPLATE_NAMED_ROOTS has {root!r}, which is no absolute path.")
         return self
 
     @model_validator(mode="after")
