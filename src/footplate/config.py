@@ -117,8 +117,8 @@ class Settings(BaseSettings, RequestLimits):
 
     host: str = "127.0.0.1"
     allowed_hosts: str = ""
-    """Names under which clients reach the api, besides loopback's and addresses: `footplate.example.com, *.example.org`;
-    `*` is any. Others are refused: a web page may point its own name here."""
+    """Names under which clients reach the api, besides loopback's and addresses: `footplate.example.com`; `*` is any.
+    Others are refused: a web page may point its own name here."""
     allowed_origins: str = ""
     """Origins of web pages that may call the api besides its own: `https://app.example.com`. `*` is any."""
     port: int = 8700

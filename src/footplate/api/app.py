@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 
 from footplate.api import openapi
 from footplate.api.edge import Edge
-from footplate.api.errors import on_footplate_error, on_http_exception
+from footplate.api.error_handlers import on_footplate_error, on_http_exception
 from footplate.api.foreign_requests import ForeignRequests
 from footplate.api.routes import (
     absent,

@@ -8,20 +8,12 @@ import math
 from http import HTTPStatus
 from typing import Final
 
-import structlog
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from footplate.api.replies import reply
-from footplate.api.services import services_of
-from footplate.domain import audit
-from footplate.domain.errors import DOCS, FootplateError, Forbidden, Overloaded, RateLimited, Refused, Temporary
+from footplate.domain.errors import DOCS, FootplateError, Overloaded, RateLimited, Refused, Temporary
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.limits import setting_of
-from footplate.domain.principals import Principal
-
-log = structlog.get_logger(__name__)
 
 ERROR_TYPES: Final = {
     400: "invalid_request_error",
@@ -157,40 +149,3 @@ def internal(request_id: str) -> Response:
         help_text="Try again. If it stays, give the request id to whoever runs this server.",
     )
     return answer(error, request_id)
-
-
-async def on_footplate_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, FootplateError)
-    request_id: str = request.scope["request_id"]
-    if status_of(error) == HTTPStatus.INTERNAL_SERVER_ERROR:
-        # Only a refusal or a temporary state is meant for the caller's eyes.
-        raise error
-    if isinstance(error, Forbidden):
-        await _record_refusal(request, error)
-    return answer(error, request_id)
-
-
-async def _record_refusal(request: Request, error: Forbidden) -> None:
-    """In a transaction of its own: that of the request was rolled back."""
-    principal: Principal | None = getattr(request.state, "principal", None)
-    if principal is None:
-        return
-    entry = audit.refusal(request.method, request.url.path, error.message)
-    try:
-        async with services_of(request).units.unit(principal, None) as unit:
-            await unit.record(principal, entry)
-    except FootplateError as failure:  # the refusal stands, and the log has it
-        log.warning("refusal not in the audit trail", action="audit.refusal_lost", reason=failure.message)
-
-
-async def on_http_exception(request: Request, error: Exception) -> Response:
-    """What the router raises: a path or a method that nobody serves."""
-    assert isinstance(error, HTTPException)
-    where = f"{request.method} {request.url.path}"
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        refused = Unknown(405, f"{where} is not possible.", "The path exists, with another method: see /openapi.json.")
-    else:
-        refused = Unknown(404, f"There is nothing at {where}.", "All routes are listed in /openapi.json.")
-    response = answer(refused, request.scope["request_id"])
-    response.headers.update(error.headers or {})
-    return response

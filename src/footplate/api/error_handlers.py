@@ -1,0 +1,55 @@
+"""Answers requests that end with an error, and records in the audit trail what was forbidden."""
+
+from http import HTTPStatus
+
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from footplate.api import errors
+from footplate.api.services import services_of
+from footplate.domain import audit
+from footplate.domain.errors import FootplateError, Forbidden
+from footplate.domain.principals import Principal
+
+log = structlog.get_logger(__name__)
+
+
+async def on_footplate_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, FootplateError)
+    request_id: str = request.scope["request_id"]
+    if errors.status_of(error) == HTTPStatus.INTERNAL_SERVER_ERROR:
+        # Only a refusal or a temporary state is meant for the caller's eyes.
+        raise error
+    if isinstance(error, Forbidden):
+        await _record_refusal(request, error)
+    return errors.answer(error, request_id)
+
+
+async def _record_refusal(request: Request, error: Forbidden) -> None:
+    """In a transaction of its own: that of the request was rolled back."""
+    principal: Principal | None = getattr(request.state, "principal", None)
+    if principal is None:
+        return
+    entry = audit.refusal(request.method, request.url.path, error.message)
+    try:
+        async with services_of(request).units.unit(principal, None) as unit:
+            await unit.record(principal, entry)
+    except FootplateError as failure:  # the refusal stands, and the log has it
+        log.warning("refusal not in the audit trail", action="audit.refusal_lost", reason=failure.message)
+
+
+async def on_http_exception(request: Request, error: Exception) -> Response:
+    """What the router raises: a path or a method that nobody serves."""
+    assert isinstance(error, HTTPException)
+    where = f"{request.method} {request.url.path}"
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        refused = errors.Unknown(
+            405, f"{where} is not possible.", "The path exists, with another method: see /openapi.json."
+        )
+    else:
+        refused = errors.Unknown(404, f"There is nothing at {where}.", "All routes are listed in /openapi.json.")
+    response = errors.answer(refused, request.scope["request_id"])
+    response.headers.update(error.headers or {})
+    return response
