@@ -19,6 +19,8 @@ class Store:
 class Waker:
     async def wake(self, organisation: str, session_id: str) -> None: ...
 
+    async def prepare(self, organisation: str, session_id: str) -> None: ...
+
 
 class Archiving:
     async def run(self) -> None:

@@ -39,7 +39,7 @@ class Chatter:
 
 
 def reading(heard: list[Frame], *lines: bytes) -> EnvironmentTransport:
-    made = EnvironmentTransport(cast("LocalEnvironment", None), [], {}, heard.append)  # type: ignore[arg-type]
+    made = EnvironmentTransport(cast("LocalEnvironment", None), [], {}, heard.append)
     made._process = cast("Process", Chatter(*lines))
     return made
 
