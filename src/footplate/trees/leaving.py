@@ -90,6 +90,8 @@ class Leaver:
                     help_text="Name one that it has, or make one of the session's work with `footplate push --branch`.",
                 )
             async with self._slots.held(departure.organisation), self._work(departure) as git:
+                if target is not None:
+                    await self._mirrors.measure(git, target)
                 planned = await merging.plan(git, departure, target, branch)
                 if planned.status == "unchanged":
                     return _left("unchanged", branch, planned.commit, target)
