@@ -56,7 +56,7 @@ def _next_pieces(pieces: Iterator[Piece]) -> list[Piece]:
     size = 0
     for piece in islice(pieces, _AT_ONCE):
         found.append(piece)
-        bodies = [*(each.body for each in piece.entries), *(each.body for each in piece.events)]
+        bodies = [*(entry.body for entry in piece.entries), *(event.body for event in piece.events)]
         size += sum(len(orjson.dumps(body, default=str)) for body in bodies)
         if size >= _BYTES_AT_ONCE:
             break

@@ -122,6 +122,8 @@ class Git:
     variables: Mapping[str, str] = field(default_factory=dict)
     largest_file: int | None = None
     """Bytes beyond which no file that it writes can grow: git then fails."""
+    memory: int | None = None
+    """Bytes of its own that it may have, beside the files that it maps: git then fails."""
     descriptors: Sequence[int] = ()
     """Which it shares with us, for paths in `/proc/self/fd`."""
 
@@ -210,10 +212,10 @@ class Git:
         return [*as_user, *self._limited(), program(), *place, f"--git-dir={self.git_dir}", *work_tree, *argv]
 
     def _limited(self) -> list[str]:
-        if self.largest_file is None:
-            return []
-        limit = shutil.which("prlimit", path=_PROGRAMS) or "/usr/bin/prlimit"
-        return [limit, f"--fsize={self.largest_file}", "--"]
+        limits = {"fsize": self.largest_file, "data": self.memory}
+        given = [f"--{name}={most}" for name, most in limits.items() if most is not None]
+        program = shutil.which("prlimit", path=_PROGRAMS) or "/usr/bin/prlimit"
+        return [program, *given, "--"] if given else []
 
     def environment(self) -> dict[str, str]:
         """All of it: nothing is inherited from the worker, whose environment has keys."""

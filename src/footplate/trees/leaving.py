@@ -25,6 +25,7 @@ from footplate.trees.placing import init, share
 from footplate.trees.reading import DiffReader
 from footplate.trees.scratch import scratch
 from footplate.trees.size_limits import RepositoryTooLarge
+from footplate.trees.slots import OrganisationSlots
 from footplate.trees.sources import NoRepository
 
 _PLACE: Final = "leaving"
@@ -40,7 +41,7 @@ class Leaver:
         self._reader = reader
         self._mirrors = mirrors
         self._leases = leases
-        self._room, self._bundles = asyncio.Semaphore(at_once), asyncio.Semaphore(at_once)
+        self._slots, self._bundles = OrganisationSlots(at_once), OrganisationSlots(at_once)
 
     async def merge(self, departure: Departure, branch: str | None, *, who: str, wait: float) -> Left:
         base = departure.project.base
@@ -59,7 +60,7 @@ class Leaver:
 
     @contextlib.asynccontextmanager
     async def bundle(self, departure: Departure) -> AsyncGenerator[AsyncIterator[bytes], None]:
-        async with _told(), self._bundles, self._work(departure) as git:
+        async with _told(), self._bundles.held(departure.organisation), self._work(departure) as git:
             mine = await merging.session_commit(git, departure)
             await git.run("update-ref", BUNDLED, mine)
             base = departure.project.base_commit
@@ -88,7 +89,9 @@ class Leaver:
                     field="into",
                     help_text="Name one that it has, or make one of the session's work with `footplate push --branch`.",
                 )
-            async with self._room, self._work(departure) as git:
+            async with self._slots.held(departure.organisation), self._work(departure) as git:
+                if target is not None:
+                    await self._mirrors.measure(git, target)
                 planned = await merging.plan(git, departure, target, branch)
                 if planned.status == "unchanged":
                     return _left("unchanged", branch, planned.commit, target)
@@ -99,7 +102,7 @@ class Leaver:
     async def _push(self, departure: Departure, branch: str, lease: HeldLease) -> Left:
         for _ in range(_TRIES):
             target = await self._target(departure, branch)
-            async with self._room, self._work(departure) as git:
+            async with self._slots.held(departure.organisation), self._work(departure) as git:
                 mine = await merging.session_commit(git, departure)
                 if target == mine:
                     return _left("unchanged", branch, mine, target)

@@ -22,6 +22,9 @@ _EMAIL: Final = "agent@footplate.invalid"
 _LONGEST: Final = 1 << 20
 _MOST_READ: Final = 50
 _MARK: Final = b"<<<<<<< "
+_MERGE_MEMORY: Final = 4 << 30
+_MERGE_SECONDS: Final = 120.0
+"""A few objects can stand for any number of files, which git would list one by one."""
 _REASONS: Final = {
     "contents": "both changed the same lines",
     "binary": "both changed it, and it is no text",
@@ -134,7 +137,10 @@ async def _has(git: Git, descendant: str, ancestor: str) -> bool:
 
 async def _merge(git: Git, ours: str, theirs: str, branch: str) -> str:
     try:
-        code, out = await git.ask("merge-tree", "--write-tree", "-z", "--messages", ours, theirs)
+        merging = replace(git, memory=_MERGE_MEMORY)
+        code, out = await merging.ask(
+            "merge-tree", "--write-tree", "-z", "--messages", ours, theirs, seconds=_MERGE_SECONDS
+        )
     except GitFailed as error:
         raise Conflict(
             f"The session's work and the branch {branch!r} have no commit in common: {error.said}",

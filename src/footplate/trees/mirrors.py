@@ -89,7 +89,7 @@ class Mirrors:
                 if base.commit is not None and not await has(git, base.commit):
                     await self._fetch(git, source, [base.commit])  # checked out, and in no branch
                 if base.commit is not None:
-                    await self._measure(git, base.commit)
+                    await self.measure(git, base.commit)
                     base = replace(base, tree=await tree_of(git, base.commit))
             except GitFailed as error:
                 raise explained(error, project) from error
@@ -186,7 +186,8 @@ class Mirrors:
                 raise RepositoryTooLarge(f"a fetch of it takes more than {room} bytes") from error
             raise
 
-    async def _measure(self, git: Git, commit: str) -> None:
+    async def measure(self, git: Git, commit: str) -> None:
+        """Raises `RepositoryTooLarge` for a commit whose files are too many or too large to be worked with."""
         if commit in self._measured:
             return
         await size_limits.check_files(git, commit, self._most_bytes)

@@ -15,6 +15,7 @@ from footplate.trees.git import Git
 from footplate.trees.packs import Shelf
 from footplate.trees.placing import host_of, init, private_of
 from footplate.trees.scratch import scratch
+from footplate.trees.slots import OrganisationSlots
 
 _PLACE: Final = "diffs"
 """In the data directory."""
@@ -25,13 +26,13 @@ class DiffReader:
         """`at_once`: how many are made at a time; others wait."""
         self._data = data.resolve()
         self._shelf = shelf
-        self._room = asyncio.Semaphore(at_once)
+        self._slots = OrganisationSlots(at_once)
 
     async def changes(self, diff: TreeDiff) -> Sequence[FileChange]:
         old, new = diff.ids
         if old == new:
             return ()
-        async with self._room, self.objects(diff, diff.ids) as git_dir:
+        async with self._slots.held(diff.organisation), self.objects(diff, diff.ids) as git_dir:
             return await diffs.summary(git_dir, old, new)
 
     @contextlib.asynccontextmanager
@@ -40,7 +41,11 @@ class DiffReader:
         if old == new:
             yield _nothing()
             return
-        async with self._room, self.objects(diff, diff.ids) as git_dir, diffs.patch(git_dir, old, new) as pieces:
+        async with (
+            self._slots.held(diff.organisation),
+            self.objects(diff, diff.ids) as git_dir,
+            diffs.patch(git_dir, old, new) as pieces,
+        ):
             yield pieces
 
     @contextlib.asynccontextmanager

@@ -5,10 +5,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.integration.trees.test_leaving import World, change
 from tests.integration.trees.test_trees import git, project, repository
 
 from footplate.domain.addresses import Reach
-from footplate.domain.errors import Unavailable
+from footplate.domain.errors import Conflict, Unavailable
 from footplate.trees import size_limits
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.size_limits import RepositoryTooLarge
@@ -27,15 +28,15 @@ def made(at: Path, *argv: str, given: bytes) -> str:
     return subprocess.run(["git", *argv], cwd=at, input=given, check=True, capture_output=True).stdout.decode().strip()
 
 
-def explode(at: Path, *, wide: int, deep: int) -> None:
-    """A commit of some kilobytes that stands for `wide ** deep` files."""
+def explode(at: Path, *, wide: int, deep: int, ref: str = "HEAD") -> None:
+    """A commit of some kilobytes that stands for `wide ** deep` files, in the place of all that there was."""
     found = made(at, "hash-object", "-w", "--stdin", given=b"x" * 100)
     kind = "100644 blob"
     for _ in range(deep):
         listed = "".join(f"{kind} {found}\t{number:02d}\n" for number in range(wide))
         found, kind = made(at, "mktree", given=listed.encode()), "040000 tree"
-    commit = made(at, "-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", found, given=b"bomb")
-    git(at, "update-ref", "HEAD", commit)
+    commit = made(at, "-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", found, "-p", ref, given=b"bomb")
+    git(at, "update-ref", ref, commit)
 
 
 async def test_a_bomb_is_not_checked_out(mirrors: Mirrors, tmp_path: Path) -> None:
@@ -83,3 +84,19 @@ async def test_a_list_of_branches_without_end_is_refused(
     monkeypatch.setattr(size_limits, "MOST_LISTED", 1000)
     with pytest.raises((RepositoryTooLarge, Unavailable), match="branches and tags"):
         await mirrors.refresh("default", project())
+
+
+async def test_a_branch_that_became_a_bomb_is_not_merged_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(size_limits, "MOST_FILES", 10_000)
+    world = World(tmp_path)
+    (world.user / "text").write_text("one\ntwo\n")
+    git(world.user, "add", "-A")
+    git(world.user, "commit", "-qm", "first")
+    git(world.user, "branch", "next")
+    session = await world.session()
+    change(session.tree, 1, "three")
+    (session.tree / "text").rename(session.tree / "renamed")
+    await session.turn()
+    explode(world.user, wide=20, deep=9, ref="refs/heads/next")
+    with pytest.raises(Conflict, match="too large"):
+        await session.merge()

@@ -1,0 +1,34 @@
+"""Slow clients of one organisation do not keep others from their diffs and bundles."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+from footplate.trees.slots import OrganisationSlots
+
+pytestmark = pytest.mark.timing
+
+
+async def test_one_organisation_does_not_take_all_places() -> None:
+    slots = OrganisationSlots(4)
+    async with AsyncExitStack() as held:
+        for _ in range(2):
+            await held.enter_async_context(slots.held("slow"))
+        third = asyncio.create_task(held.enter_async_context(slots.held("slow")))
+        await asyncio.sleep(0.01)
+        assert not third.done()
+        async with asyncio.timeout(5), slots.held("other"), slots.held("other"):
+            pass
+        third.cancel()
+        await asyncio.gather(third, return_exceptions=True)
+    async with asyncio.timeout(5), slots.held("slow"), slots.held("slow"):
+        pass
+
+
+async def test_all_places_together_are_bounded() -> None:
+    slots = OrganisationSlots(2)
+    async with slots.held("a"), slots.held("b"):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01), slots.held("c"):
+                pass
