@@ -9,7 +9,7 @@ from footplate.domain.approvals import CLOCK, InputEdited
 from footplate.domain.audit import AuditFilter
 from footplate.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from footplate.domain.events import Event
-from footplate.domain.json import Json
+from footplate.domain.json import Json, JsonObject
 from footplate.domain.pages import Page
 from footplate.domain.permissions import Decision, Layer, Outcome
 from footplate.domain.running import Claim
@@ -167,7 +167,8 @@ async def test_who_edits_an_input_does_not_approve_it(cell: Cell) -> None:
     editor = replace(asker, id="key_editor", name="editor")
     third = replace(asker, id="key_third", name="third")
     session_id = await cell.session(asker, "Go.")
-    asked, evil = use("a"), {"command": "touch EVIL"}
+    asked = use("a")
+    evil: JsonObject = {"command": "touch EVIL"}
     await park(cell, await cell.claim(session_id, asker), asked)
     async with cell.units.unit(asker, None) as unit:
         await unit.set_policy(asker, None, {"two_people": True})
