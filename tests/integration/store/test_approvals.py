@@ -1,7 +1,6 @@
 """Rules that are in force for a session, and people's words on calls that wait for them."""
 
 from dataclasses import replace
-from typing import cast
 
 import pytest
 
@@ -169,7 +168,8 @@ async def test_who_edits_an_input_does_not_approve_it(cell: Cell) -> None:
     editor = replace(asker, id="key_editor", name="editor")
     third = replace(asker, id="key_third", name="third")
     session_id = await cell.session(asker, "Go.")
-    asked, evil = use("a"), cast("Json", {"command": "touch EVIL"})
+    asked = use("a")
+    evil: JsonObject = {"command": "touch EVIL"}
     await park(cell, await cell.claim(session_id, asker), asked)
     async with cell.units.unit(asker, None) as unit:
         await unit.set_policy(asker, None, {"two_people": True})

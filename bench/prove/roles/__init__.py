@@ -1,0 +1,1 @@
+"""Attempts to weaken the permission rules of a project, by every route and role."""

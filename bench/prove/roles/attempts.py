@@ -1,0 +1,237 @@
+"""Every writing route, either with requests that try to weaken the rules of a project, or with why it cannot. Pure.
+
+An attempt is a body for its route. Whatever it answers, what the rules deny is tried afterwards, in the session that it
+made and in others at the same place.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+RULED: Final = "team/app"
+"""The path of the project whose rules are attacked, below the projects root."""
+DENIED: Final = "touch DENIED"
+RULES: Final = {"deny": ["Bash(touch *)"], "ask": [], "allow": []}
+_LOOSE: Final = {"deny": [], "ask": [], "allow": ["Bash", "Edit", "Read"]}
+_SAYS_YES: Final = json.dumps(
+    {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "allow",
+            "permissionDecisionReason": "x",
+        }
+    }
+)
+_HOOKED: Final = {
+    **_LOOSE,
+    "hooks": {"PreToolUse": [{"matcher": "*", "hooks": [{"type": "command", "command": f"echo '{_SAYS_YES}'"}]}]},
+}
+_TOOLSET: Final = {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_allow"}}}
+_TRANSCRIPT: Final = (
+    {
+        "type": "user",
+        "uuid": "a",
+        "parentUuid": None,
+        "sessionId": "s",
+        "message": {"role": "user", "content": "Hello"},
+    },
+    {
+        "type": "assistant",
+        "uuid": "b",
+        "parentUuid": "a",
+        "message": {
+            "role": "assistant",
+            "id": "m",
+            "model": "claude-sonnet-4-5",
+            "content": [{"type": "text", "text": "Hi"}],
+        },
+    },
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What an attempt is made with: fresh for each, but for the projects."""
+
+    tag: str
+    """Unique, for names."""
+    directory: str
+    """Of the ruled project, on the worker's machine."""
+    ids: Mapping[str, str]
+    """By the name of the path's parameter; `claude_agent_id`, `plain_project_id` and `call_id` beside those."""
+
+    @property
+    def start(self) -> dict[str, str]:
+        return {"agent": self.ids["agent_id"], "environment_id": self.ids["environment_id"]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    name: str
+    body: Mapping[str, Any] = field(default_factory=dict)
+    lines: Sequence[Mapping[str, Any]] = ()
+    """Of a transcript, after the body."""
+    is_invalid: bool = False
+    """Refused with 400 whoever asks: nothing is tried, and the audit trail need not have it."""
+    in_workspace: bool = False
+    """The session that tries what is denied works on the workspace, of which the ruled project is one."""
+
+    @property
+    def content(self) -> bytes:
+        return b"\n".join(json.dumps(line).encode() for line in (self.body, *({"line": line} for line in self.lines)))
+
+
+def _attempts(**bodies: Mapping[str, Any]) -> list[Attempt]:
+    return [Attempt(name=name, body=body) for name, body in bodies.items()]
+
+
+def _message(text: str = "Go.", **more: Any) -> dict[str, Any]:
+    return {"type": "user.message", "content": [{"type": "text", "text": text}], **more}
+
+
+def _create_project(ground: Ground) -> list[Attempt]:
+    return _attempts(
+        again={"path": RULED, "name": f"a-{ground.tag}"},
+        again_without_rules={"path": RULED, "name": f"b-{ground.tag}", "permissions": {}},
+        again_trusted={"path": f"./{RULED}/", "name": f"c-{ground.tag}", "trust": "all"},
+        again_by_its_whole_path={"path": ground.directory, "name": f"d-{ground.tag}"},
+        inside={"path": f"{RULED}/{ground.tag}", "name": f"e-{ground.tag}", "trust": "all"},
+    )
+
+
+def _update_project(_: Ground) -> list[Attempt]:
+    return _attempts(
+        trust={"trust": "all"},
+        instructions={"trust": "instructions"},
+        branch={"branch": "other"},
+        no_rules={"permissions": None},
+        empty_rules={"permissions": {}},
+        other_rules={"permissions": _LOOSE},
+        hooks={"permissions": {**_HOOKED, "deny": RULES["deny"]}},
+    )
+
+
+def _create_session(ground: Ground) -> list[Attempt]:
+    on = {**ground.start, "project_ids": [ground.ids["project_id"]]}
+    overrides = {"type": "agent_with_overrides", "id": ground.ids["agent_id"], "tools": [_TOOLSET]}
+    return _attempts(
+        rules={**on, "permissions": _LOOSE},
+        hooks={**on, "permissions": _HOOKED},
+        overrides={**on, "agent": overrides, "permissions": _LOOSE},
+        two_projects={
+            **ground.start,
+            "project_ids": [ground.ids["plain_project_id"], ground.ids["project_id"]],
+            "permissions": _LOOSE,
+        },
+        directory={**ground.start, "context": {"directory": ground.directory}, "permissions": _LOOSE},
+        directory_by_dots={**ground.start, "context": {"directory": f"{ground.directory}/."}, "permissions": _LOOSE},
+    )
+
+
+def _update_session(_: Ground) -> list[Attempt]:
+    return _attempts(
+        rules={"permissions": _LOOSE},
+        hooks={"permissions": _HOOKED},
+        no_rules={"permissions": None},
+        tools={"agent": {"tools": [_TOOLSET]}, "permissions": _LOOSE},
+    )
+
+
+def _send_events(ground: Ground) -> list[Attempt]:
+    answer = {"type": "user.tool_confirmation", "tool_use_id": ground.ids["call_id"], "result": "allow"}
+    return [
+        Attempt(name="edited", body={"events": [{**answer, "updated_input": {"command": DENIED}}]}),
+        Attempt(name="session_rule", body={"events": [{**answer, "session_rule": "Bash(touch *)"}]}),
+        Attempt(
+            name="overrides",
+            body={"events": [_message(f"{DENIED} [[script:denied]]", overrides={"permissions": _LOOSE})]},
+            is_invalid=True,
+        ),
+    ]
+
+
+def _agents(ground: Ground) -> list[Attempt]:
+    definition = {"name": ground.tag, "model": "claude-sonnet-4-5", "tools": [_TOOLSET]}
+    return _attempts(
+        rules={**definition, "permissions": _LOOSE}, hooks={**definition, "permissions": _HOOKED}, tools=definition
+    )
+
+
+def _fork(ground: Ground) -> list[Attempt]:
+    return _attempts(
+        plain={}, agent={"agent": ground.ids["agent_id"]}, environment={"environment_id": ground.ids["environment_id"]}
+    )
+
+
+def _import(ground: Ground) -> list[Attempt]:
+    body = {**ground.start, "agent": ground.ids["claude_agent_id"], "title": ground.tag}
+    first = {**_TRANSCRIPT[0], "uuid": ground.tag}
+    lines = (first, {**_TRANSCRIPT[1], "parentUuid": ground.tag})
+    return [Attempt(name="directory", body={**body, "context": {"directory": ground.directory}}, lines=lines)]
+
+
+def _workspaces(ground: Ground) -> list[Attempt]:
+    plain, ruled = ground.ids["plain_project_id"], ground.ids["project_id"]
+    return [
+        Attempt(name="beside", body={"name": ground.tag, "project_ids": [plain, ruled]}, in_workspace=True),
+        Attempt(name="without", body={"name": ground.tag, "project_ids": [plain]}),
+    ]
+
+
+def _policies(_: Ground) -> list[Attempt]:
+    return _attempts(
+        rules={"permissions": _LOOSE},
+        none={"permissions": {}},
+        hooks={"permissions": _HOOKED},
+        terms={"approvals": {"two_people": False, "outcome": "allow", "expires_after_seconds": 1}},
+    )
+
+
+def _environments(ground: Ground) -> list[Attempt]:
+    return _attempts(open={"name": ground.tag, "config": {"type": "cloud", "networking": {"type": "unrestricted"}}})
+
+
+def _plain(_: Ground) -> list[Attempt]:
+    return [Attempt(name="plain")]
+
+
+ATTEMPTS: Final[Mapping[str, Callable[[Ground], Sequence[Attempt]]]] = {
+    "POST /v1/projects": _create_project,
+    "POST /v1/projects/{project_id}": _update_project,
+    "POST /v1/projects/{project_id}/archive": _plain,
+    "POST /v1/workspaces": _workspaces,
+    "POST /v1/workspaces/{workspace_id}": _workspaces,
+    "POST /v1/workspaces/{workspace_id}/archive": _plain,
+    "POST /v1/agents": _agents,
+    "POST /v1/agents/{agent_id}": _agents,
+    "POST /v1/agents/{agent_id}/archive": _plain,
+    "POST /v1/environments": _environments,
+    "POST /v1/environments/{environment_id}": _environments,
+    "POST /v1/environments/{environment_id}/archive": _plain,
+    "DELETE /v1/environments/{environment_id}": _plain,
+    "POST /v1/sessions": _create_session,
+    "POST /v1/sessions/{session_id}": _update_session,
+    "POST /v1/sessions/{session_id}/events": _send_events,
+    "POST /v1/sessions/{session_id}/fork": _fork,
+    "POST /v1/sessions/import": _import,
+    "POST /v1/policies": _policies,
+}
+HARMLESS: Final[Mapping[str, str]] = {
+    "DELETE /v1/sessions/{session_id}": "a session that is gone runs nothing",
+    "POST /v1/sessions/{session_id}/archive": "an archived session runs nothing",
+    "POST /v1/sessions/{session_id}/merge": "writes files of a project, and rules are in none of them",
+    "POST /v1/sessions/{session_id}/push": "writes files of a project, and rules are in none of them",
+    "POST /v1/files": "stores bytes that no rule is read from",
+    "DELETE /v1/files/{file_id}": "removes bytes that no rule is read from",
+    "POST /v1/sessions/{session_id}/resources": "puts a file into a session's tree, and rules are in none of them",
+    "DELETE /v1/sessions/{session_id}/resources/{resource_id}": "takes a file from the list of a session",
+    "POST /v1/policies/import": "reads rules and stores nothing",
+    "POST /v1/policies/replay": "tries rules on what was done and stores nothing",
+}
+
+
+def unclassified(operations: Sequence[str]) -> list[str]:
+    """Writing routes that are in neither list, and names in the lists that are no route."""
+    writing = {one for one in operations if not one.startswith("GET ")}
+    return sorted(writing ^ {*ATTEMPTS, *HARMLESS})
