@@ -52,10 +52,11 @@ class Screen:
             word, self._word = self._word, ""
             self._write(self._wrap(word) + ("\n" if self._wrapped is None else self._wrapped.end()))
 
-    def line(self, markup: str) -> None:
+    def line(self, markup: str, *, fitted: bool = False) -> None:
+        """`fitted`: it was shortened to the terminal's width, and is not wrapped."""
         self.end_text()
         self._clear()
-        self._err.print(markup)
+        self._err.print(markup, soft_wrap=fitted)
 
     def block(self, head: str, text: str) -> None:
         """Text from outside behind `head`, laid out as `call_view` lays out a field."""

@@ -139,7 +139,7 @@ class TextView:
     def thinking(self, event: Event) -> None:
         # It comes when the answer is complete: in the middle of text that is on the screen already, it would tear it.
         if event.thinking and self._open is None:
-            self._screen.line(f"  [dim italic]{escape_shown(self._screen.fit(event.thinking, 3))}[/]")
+            self._screen.line(f"  [dim italic]{escape_shown(self._screen.fit(event.thinking, 3))}[/]", fitted=True)
 
     def user_message(self, event: Event) -> None:
         if self._show_input and event.processed_at is not None:
@@ -155,9 +155,10 @@ class TextView:
         name = _name(event)
         if event.evaluated_permission == "ask":
             who = f"{show_line(event.agent_name)}: " if event.agent_name else ""
-            what = escape_shown(self._screen.fit(wording.label(name, event.input), len(who) + len(name) + 28))
+            what = escape_shown(self._screen.fit(wording.label(name, event.input), len(who) + len(name) + 30))
             self._screen.line(
-                f"  {escape_shown(who)}[cyan]{escape_shown(name)}[/] {what}  [yellow]waits for a person's word[/]"
+                f"  {escape_shown(who)}[cyan]{escape_shown(name)}[/] {what}  [yellow]waits for a person's word[/]",
+                fitted=True,
             )
             return
         self._screen.doing(f"  {escape_shown(name):<{_NAME}} ", wording.label(name, event.input))
@@ -170,15 +171,19 @@ class TextView:
         what = self._screen.fit(wording.label(name, use.input), max(_NAME, len(name)) + 18)
         mark = "[red]failed[/]" if event.is_error else "[green]ok[/]"
         took = wording.seconds(_between(use.processed_at, event.processed_at))
-        self._screen.line(f"  [cyan]{escape_shown(name):<{_NAME}}[/] {escape_shown(what)}  {mark} [dim]{took}[/]")
+        self._screen.line(
+            f"  [cyan]{escape_shown(name):<{_NAME}}[/] {escape_shown(what)}  {mark} [dim]{took}[/]", fitted=True
+        )
         if event.is_error and (why := wording.reason(event, name)):
-            self._screen.line(f"  {'':<{_NAME}} [dim]{escape_shown(self._screen.fit(why, _NAME + 4))}[/]")
+            self._screen.line(f"  {'':<{_NAME}} [dim]{escape_shown(self._screen.fit(why, _NAME + 4))}[/]", fitted=True)
         self._screen.doing(_WAITING)
 
     def custom_tool_use(self, event: Event) -> None:
         name = _name(event)
         what = self._screen.fit(wording.label(name, event.input), len(name) + 26)
-        self._screen.line(f"  [cyan]{escape_shown(name)}[/] {escape_shown(what)}  [yellow]waits for an answer[/]")
+        self._screen.line(
+            f"  [cyan]{escape_shown(name)}[/] {escape_shown(what)}  [yellow]waits for an answer[/]", fitted=True
+        )
 
     def error(self, event: Event) -> None:
         error: Mapping[str, Any] = event.error or {}

@@ -1,0 +1,88 @@
+"""Reads screens back: which calls they show, with what input, and how much of it is missing."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from footplate.cli.call_view import read_call
+from footplate.domain.visible_text import neutralise, read_shown
+
+Fields = Mapping[str, tuple[Any, int]]
+"""Values by name, each with the number of characters that are missing."""
+
+STYLE: Final = re.compile(r"\x1b\[[0-9;]{1,8}m|\r\x1b\[2K")
+_MORE: Final = re.compile(r"^[0-9,]+ lines more\. Enter shows them, q leaves it for later: \n", re.MULTILINE)
+_LISTED: Final = re.compile(r"^id +(sevt_\w+)\b", re.MULTILINE)
+_WAITING: Final = re.compile(r"^waits for a person's word\s+(sevt_\w+)\b", re.MULTILINE)
+_ASKED: Final = re.compile(r"^Allow it\? \[.*\] x$", re.MULTILINE)
+_TOOL: Final = re.compile(r"^(?:bash|write)$", re.MULTILINE)
+_LOGGED: Final = re.compile(r"^  bash (.*)  waits for a person's word$", re.MULTILINE)
+_CUT: Final = "  Not all of it: "
+
+
+def find_raw(text: str) -> str | None:
+    """The first character on a screen that steers or deceives a terminal, styles aside."""
+    plain = STYLE.sub("", text)
+    clean = neutralise(plain)
+    if plain == clean:
+        return None
+    return next(repr(char) for char in plain if char not in "\n\t" and neutralise(char) != char)
+
+
+def read_list(text: str) -> dict[str, tuple[Fields, bool]]:
+    """Calls of `approvals` by id; False: the screen says that the list has not all of it."""
+    parts = _LISTED.split(STYLE.sub("", text))
+    return {name: (_read_fields(part), _CUT not in part) for name, part in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def read_session(text: str) -> dict[str, Fields]:
+    parts = _WAITING.split(STYLE.sub("", text))
+    parts[2::2] = [part.partition("\n")[2] for part in parts[2::2]]  # behind the id is the tool's name
+    return {name: _read_fields(part) for name, part in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def read_questions(text: str) -> list[Fields]:
+    """Calls that were asked about, in order."""
+    plain = _MORE.sub("", STYLE.sub("", text))
+    return [_read_fields(_TOOL.split(part)[-1]) for part in _ASKED.split(plain)[:-1]]
+
+
+def read_shown_calls(text: str) -> list[Fields]:
+    """Calls that `approve` showed without a question, in order."""
+    return [_read_fields(part) for part in _TOOL.split(STYLE.sub("", text))[1:]]
+
+
+def read_log(text: str) -> list[tuple[str, int]]:
+    """Commands that wait, in order."""
+    return [read_shown(found) for found in _LOGGED.findall(STYLE.sub("", text))]
+
+
+def read_column(text: str, heading: str) -> Iterator[tuple[str, int]]:
+    """The last column of a table, or of its rows as details where the terminal is narrow."""
+    first, *lines = STYLE.sub("", text).split("\n")
+    if heading in first:
+        start = first.index(heading)
+        yield from (read_shown(line[start:]) for line in lines if line and not line.startswith("No "))
+        return
+    name = heading.lower()
+    value: list[str] | None = None
+    for line in [first, *lines, ""]:
+        if value is not None and line[:1] == " ":
+            value.append(line.lstrip(" "))
+            continue
+        if value is not None:
+            yield _read_value(value)
+            value = None
+        if re.match(rf"{name}  ", line):
+            value = [line[len(name) :].lstrip(" ")]
+
+
+def _read_value(lines: list[str]) -> tuple[str, int]:
+    from footplate.cli.call_view import read_text
+
+    return read_text(lines)
+
+
+def _read_fields(text: str) -> Fields:
+    lines = [line for line in text.split("\n") if line[:2] == "  " and line[2:3] not in {"", " "}]
+    return read_call([line for line in lines if not line.startswith(_CUT)])
