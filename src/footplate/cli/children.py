@@ -1,15 +1,17 @@
 """The api and the workers as child processes, with an environment that holds what they need and nothing else."""
 
 import os
+import secrets
 from collections.abc import Mapping
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
 from footplate.config import Settings
 from footplate.stack import Program, Stack
 from footplate.stack.ports import LOOPBACK, free_port
-from footplate.stack.program import http_ok
+from footplate.stack.program import http_ok, http_status
 
 _PASSED: Final = frozenset(
     {
@@ -63,19 +65,24 @@ def worker_program(stack: Stack, settings: Settings, number: int, endpoint: Mapp
 
 def scripted_model(stack: Stack, story: Path) -> tuple[Program, dict[str, str]]:
     """A model that says what a file tells it to, and the variables that make a worker use it."""
-    port = free_port()
+    port, key = free_port(), secrets.token_hex(24)
+
+    async def answers() -> bool:
+        return await http_status(LOOPBACK, port, "/v1/models", {"x-api-key": key}) == HTTPStatus.OK
+
     program = Program(
         stack.directory / "scripted-model",
         title="Scripted model",
         module="footplate.testing",
         arguments=("--port", str(port), "--script", str(story)),
-        environment=passed_on(os.environ),
+        # Not as an argument: every user of the machine can read a command line.
+        environment={**passed_on(os.environ), "FOOTPLATE_SCRIPTED_KEY": key},
         log_file=stack.log_file("scripted-model"),
         address=f"{LOOPBACK}:{port}",
-        answers=partial(http_ok, LOOPBACK, port, "/v1/models"),
+        answers=answers,
     )
     url = f"http://{LOOPBACK}:{port}"
-    return program, {"FOOTPLATE_ANTHROPIC_BASE_URL": url, "FOOTPLATE_ANTHROPIC_API_KEY": "none"}
+    return program, {"FOOTPLATE_ANTHROPIC_BASE_URL": url, "FOOTPLATE_ANTHROPIC_API_KEY": key}
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:

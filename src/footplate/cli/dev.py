@@ -9,13 +9,14 @@ import os
 import signal
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
 from rich.table import Table
 
-from footplate.cli import disaster, local, output, stories
+from footplate.cli import dev_process, disaster, local, output, stories
 from footplate.cli.children import api_program, scripted_model, worker_program
 from footplate.cli.defaults import USUAL_MODEL
 from footplate.cli.output import quote
@@ -26,6 +27,14 @@ from footplate.stack.ports import LOOPBACK, free_port, is_free
 from footplate.stack.program import http_status
 
 _OPENAI_MODEL: Final = "openai:gpt-5.1"
+
+
+@dataclass(frozen=True, slots=True)
+class _Scripted:
+    """The scripted model of this start."""
+
+    address: str
+    key: str
 
 
 def start(
@@ -90,13 +99,15 @@ async def _serve(stack: Stack, settings: Settings, workers: int, story: Path | N
             ending.push_async_callback(program.stop)
             await program.start()
         base_url = f"http://{settings.host}:{settings.port}"
-        _publish(stack, settings, base_url, stories.MODEL if story else _usual_model(settings))
+        api_pid = next(program.pid for program in programs if program.title == "API") or 0
+        _publish(stack, settings, base_url, api_pid, stories.MODEL if story else _usual_model(settings))
         _report(stack, programs, base_url, await _key(settings))
         if settings.metrics_address != "off":
             output.out().print(f"Metrics  http://{settings.metrics_address}/metrics {_metrics_access(settings)}")
         _next_steps(settings, story)
+        scripted = _Scripted(model.address, endpoint["FOOTPLATE_ANTHROPIC_API_KEY"]) if model else None
         await _first_death(
-            [*stack.parts, *programs], {programs[-1]: model} if model and _has_disaster(story, workers) else {}
+            [*stack.parts, *programs], {programs[-1]: scripted} if scripted and _has_disaster(story, workers) else {}
         )
 
 
@@ -148,7 +159,7 @@ def _has_disaster(story: Path | None, workers: int) -> bool:
     return stories.is_demo(story) and workers == 1
 
 
-async def _first_death(parts: Sequence[Part], doomed: Mapping[Part, Part]) -> None:
+async def _first_death(parts: Sequence[Part], doomed: Mapping[Part, _Scripted]) -> None:
     """`doomed` has the worker that a demo kills, and the model whose story says when."""
     deaths = {asyncio.create_task(_death_of(part, doomed.get(part))): part for part in parts}
     try:
@@ -160,9 +171,9 @@ async def _first_death(parts: Sequence[Part], doomed: Mapping[Part, Part]) -> No
     raise _died(deaths[first], first.result())
 
 
-def _death_of(part: Part, model: Part | None) -> Coroutine[None, None, int]:
+def _death_of(part: Part, model: _Scripted | None) -> Coroutine[None, None, int]:
     say = output.err().print
-    return part.wait() if model is None else disaster.death_of(part, model.address, say)
+    return part.wait() if model is None else disaster.death_of(part, model.address, model.key, say)
 
 
 def _died(part: Part, code: int) -> PartFailed:
@@ -178,9 +189,11 @@ def _usual_model(settings: Settings) -> str:
     return next((model for model, key in keys.items() if key is not None), USUAL_MODEL)
 
 
-def _publish(stack: Stack, settings: Settings, base_url: str, model: str) -> None:
+def _publish(stack: Stack, settings: Settings, base_url: str, api_pid: int, model: str) -> None:
     running = local.Running(
         pid=os.getpid(),
+        started=dev_process.start_time(os.getpid()),
+        api_pid=api_pid,
         database_url=stack.settings.database_url,
         redis_url=stack.settings.redis_url,
         temporal_address=stack.settings.temporal_address,
@@ -188,6 +201,11 @@ def _publish(stack: Stack, settings: Settings, base_url: str, model: str) -> Non
         model=model,
     )
     local.publish(settings.data_dir, running)
+    if local.find(settings.data_dir) is None:
+        output.err().print(
+            f"[yellow]Commands will not find this server by themselves:[/] other users may write to "
+            f"{escape(str(settings.data_dir))}. Run `chmod 700` on it and start again, or set FOOTPLATE_BASE_URL."
+        )
 
 
 def _report(stack: Stack, programs: Sequence[Part], base_url: str, secret: str) -> None:

@@ -18,10 +18,10 @@ _LOOKS: Final = 0.5
 _FOR_EVER: Final = float("inf")
 
 
-async def death_of(worker: Part, model_address: str, say: Callable[[str], None]) -> int:
+async def death_of(worker: Part, model_address: str, model_key: str, say: Callable[[str], None]) -> int:
     """The worker's exit code once it has ended, but for the one time that the story wants it."""
     ended = asyncio.create_task(worker.wait())
-    due = asyncio.create_task(_moment(f"http://{model_address}"))
+    due = asyncio.create_task(_moment(f"http://{model_address}", model_key))
     try:
         await asyncio.wait({ended, due}, return_when=asyncio.FIRST_COMPLETED)
         if ended.done():
@@ -37,9 +37,9 @@ async def death_of(worker: Part, model_address: str, say: Callable[[str], None])
     return await worker.wait()
 
 
-async def _moment(model: str) -> None:
+async def _moment(model: str, key: str) -> None:
     """When the story has come to its slow command, and a little into it."""
-    async with httpx2.AsyncClient(base_url=model, trust_env=False) as client:
+    async with httpx2.AsyncClient(base_url=model, headers={"x-api-key": key}, trust_env=False) as client:
 
         async def slow_command() -> bool:
             await asyncio.sleep(_LOOKS)

@@ -1,7 +1,8 @@
 """What a running `footplate dev` leaves in its data directory, so that other commands find it.
 
 `dev.json` says where the parts are, `api-key` holds the key that was made at the first start. Both are readable by
-their owner alone. A launcher that was killed leaves its `dev.json` behind: it counts only while its process lives.
+their owner alone. A launcher that was killed leaves its `dev.json` behind, and somebody else may have put one there: it
+counts only while the processes that it names run and listen where it says.
 """
 
 import json
@@ -9,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from footplate.cli import dev_process
 from footplate.cli.places import write_private
 
 if TYPE_CHECKING:
@@ -22,6 +24,10 @@ _SHARED: Final = ("database_url", "redis_url", "temporal_address")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
     pid: int
+    started: int
+    """When that process started: its id may be another's by now."""
+    api_pid: int
+    """The process that listens at `base_url`."""
     database_url: str
     redis_url: str
     temporal_address: str
@@ -39,11 +45,23 @@ def withdraw(directory: Path) -> None:
 
 
 def find(directory: Path) -> Running | None:
+    path = directory / _FILE
+    if not dev_process.is_private(path):
+        return None
     try:
-        running = Running(**json.loads((directory / _FILE).read_text()))
+        running = Running(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
         return None
-    return running if Path(f"/proc/{running.pid}").exists() else None
+    return running if _is_genuine(running) else None
+
+
+def _is_genuine(running: Running) -> bool:
+    return (
+        running.started != 0
+        and dev_process.start_time(running.pid) == running.started
+        and dev_process.is_child(running.api_pid, running.pid)
+        and dev_process.listens(running.api_pid, running.base_url)
+    )
 
 
 def key(directory: Path) -> str | None:

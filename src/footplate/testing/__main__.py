@@ -1,15 +1,19 @@
 """The scripted model as a process: `python -m footplate.testing --script FILE`.
 
-Its first line on stdout is `{"url": …, "pid": …}`. It ends on SIGTERM or SIGINT and, with `--exit-with-stdin`, when its
-stdin is closed, which happens by itself when the process that started it is killed.
+Its first line on stdout is `{"url": …, "pid": …, "key": …}`. Requests have to bring the key, which is that of the
+environment variable FOOTPLATE_SCRIPTED_KEY or else made up; with `--any-key`, any will do. It ends on SIGTERM or SIGINT
+and, with `--exit-with-stdin`, when its stdin is closed, which happens by itself when the process that started it is
+killed.
 """
 
 import argparse
 import asyncio
 import os
+import secrets
 import signal
 import sys
 from pathlib import Path
+from typing import Final
 
 import orjson
 import uvloop
@@ -18,6 +22,8 @@ from footplate.testing import script_json
 from footplate.testing.journal import KEEP_BYTES
 from footplate.testing.model import ScriptedModel
 from footplate.testing.scripts import Script, ScriptError
+
+KEY_VARIABLE: Final = "FOOTPLATE_SCRIPTED_KEY"
 
 
 class _UntilClosed(asyncio.Protocol):
@@ -46,6 +52,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=0, help="0, the default, takes a free one")
     parser.add_argument("--script", type=Path, action="append", default=[], help="a JSON file; may be repeated")
     parser.add_argument("--keep-bytes", type=int, default=KEEP_BYTES, help="how much of the bodies to remember")
+    parser.add_argument("--any-key", action="store_true", help="answer every local user, whatever key they send")
     parser.add_argument("--exit-with-stdin", action="store_true", help="end when stdin, a pipe, is closed")
     return parser
 
@@ -57,9 +64,10 @@ async def _serve(scripts: dict[str, Script], options: argparse.Namespace) -> Non
         loop.add_signal_handler(number, stop.set)
     if options.exit_with_stdin:
         await loop.connect_read_pipe(lambda: _UntilClosed(stop), sys.stdin)
-    model = ScriptedModel(scripts, host=options.host, port=options.port, keep_bytes=options.keep_bytes)
+    key = None if options.any_key else os.environ.get(KEY_VARIABLE) or secrets.token_hex(24)
+    model = ScriptedModel(scripts, host=options.host, port=options.port, keep_bytes=options.keep_bytes, key=key)
     async with model:
-        sys.stdout.buffer.write(orjson.dumps({"url": model.url, "pid": os.getpid()}) + b"\n")
+        sys.stdout.buffer.write(orjson.dumps({"url": model.url, "pid": os.getpid(), "key": key}) + b"\n")
         sys.stdout.buffer.flush()
         await stop.wait()
 

@@ -4,6 +4,7 @@ A framework's response classes would cost more than the whole answer, and the se
 measurement of its clients measures.
 """
 
+import hmac
 import inspect
 import time
 from collections import Counter
@@ -24,7 +25,9 @@ MODELS: Final = ("claude-opus-5", "claude-sonnet-5", "claude-haiku-5")
 
 
 class ModelApp:
-    def __init__(self, scripts: Mapping[str, Script], journal: Journal) -> None:
+    def __init__(self, scripts: Mapping[str, Script], journal: Journal, key: str | None = None) -> None:
+        """`key`: what every request has to bring; None: anything will do."""
+        self._key = key
         self.scripts: dict[str, Script] = {DEFAULT: echo, **scripts}
         self.journal = journal
         self._attempts: Counter[tuple[bytes, str, int]] = Counter()
@@ -38,6 +41,9 @@ class ModelApp:
         except Gone:
             return
         exchange = Exchange(receive, send, record)
+        if self._key is not None and not _brings(record, self._key):
+            await exchange.fail(s.http_error(401, message="This scripted model has a key; send it as x-api-key."))
+            return
         self._open.add(exchange)
         try:
             if record.path.startswith(control.PREFIX):
@@ -130,6 +136,12 @@ def _record(scope: Scope, raw: bytes) -> Record:
         raw=raw,
         request_id=new_id("req"),
     )
+
+
+def _brings(record: Record, key: str) -> bool:
+    scheme, _, bearer = record.headers.get("authorization", "").partition(" ")
+    given = record.headers.get("x-api-key", "") or (bearer.strip() if scheme.lower() == "bearer" else "")
+    return hmac.compare_digest(given.encode(), key.encode())
 
 
 def _model(name: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
+from footplate.domain.request_guard import GuardedApp, RequestGuard
 from footplate.testing.app import ModelApp
 from footplate.testing.journal import KEEP_BYTES, Journal, Record
 from footplate.testing.scripts import Script
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ScriptedModel:
-    """A model on loopback; any API key will do.
+    """A model on loopback. Any API key will do, unless it is given one.
 
     Point `ANTHROPIC_BASE_URL`, or an Anthropic client's `base_url`, at `url`, and OpenAI's at `openai_url`.
     """
@@ -26,8 +27,9 @@ class ScriptedModel:
         host: str = "127.0.0.1",
         port: int = 0,
         keep_bytes: int = KEEP_BYTES,
+        key: str | None = None,
     ) -> None:
-        self._app = ModelApp(scripts or {}, Journal(keep_bytes=keep_bytes))
+        self._app = ModelApp(scripts or {}, Journal(keep_bytes=keep_bytes), key)
         self._address = (host, port)
         self._server: LoopServer | None = None
         self._task: asyncio.Task[None] | None = None
@@ -39,7 +41,8 @@ class ScriptedModel:
         # asyncio sets it only on sockets made with an explicit protocol; without it each answer waits 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._address = listener.getsockname()[:2]
-        self._server = serving.server(self._app)
+        # Every user of the machine, and a web page in a browser on it, reaches loopback.
+        self._server = serving.server(GuardedApp(self._app, RequestGuard()))
         self._task = asyncio.create_task(self._server.serve(sockets=[listener]), name="scripted-model")
         await self._server.ready.wait()
 

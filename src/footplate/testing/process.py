@@ -33,7 +33,8 @@ class ModelProcess:
 
     async def start(self) -> None:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "footplate.testing", "--port", str(self._port), "--exit-with-stdin"),
+            *(sys.executable, "-m", "footplate.testing", "--port", str(self._port)),
+            *("--any-key", "--exit-with-stdin"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env={name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ},

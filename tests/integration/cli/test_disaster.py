@@ -62,10 +62,10 @@ async def test_killed_once_and_started_again(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(disaster, "_LOOKS", 0.01)
     worker = Sleeper(tmp_path / "worker", log_file=tmp_path / "log")
     said: list[str] = []
-    async with ScriptedModel({"default": _demo()}) as model:
+    async with ScriptedModel({"default": _demo()}, key="none") as model:
         await worker.start()
         first = worker.pid
-        death = asyncio.create_task(disaster.death_of(worker, model.url.removeprefix("http://"), said.append))
+        death = asyncio.create_task(disaster.death_of(worker, model.url.removeprefix("http://"), "none", said.append))
         try:
             await _ask(model.url, stories.DISASTER_AT - 1)
             await asyncio.sleep(0.1)
@@ -87,7 +87,7 @@ async def test_killed_once_and_started_again(tmp_path: Path, monkeypatch: pytest
 async def test_another_death_is_told_at_once(tmp_path: Path) -> None:
     worker = Sleeper(tmp_path / "worker", log_file=tmp_path / "log")
     await worker.start()
-    death = asyncio.create_task(disaster.death_of(worker, "127.0.0.1:9", lambda _: None))
+    death = asyncio.create_task(disaster.death_of(worker, "127.0.0.1:9", "", lambda _: None))
     await asyncio.sleep(0.1)
     await worker.kill()
     async with asyncio.timeout(10):

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 import anthropic
+import httpx2
 import psutil
 import pytest
 from anthropic.types import MessageParam
 
-from footplate.testing import replies, text, tool
+from footplate.testing import ScriptedModel, replies, text, tool
 from footplate.testing.process import ModelProcess
 
 pytestmark = pytest.mark.timing
@@ -20,18 +21,18 @@ COMMAND = (sys.executable, "-m", "footplate.testing")
 PIPE = asyncio.subprocess.PIPE
 
 
-async def start(*arguments: str) -> tuple[asyncio.subprocess.Process, str]:
+async def start(*arguments: str) -> tuple[asyncio.subprocess.Process, str, str]:
     process = await asyncio.create_subprocess_exec(*COMMAND, *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, env={})
     assert process.stdout is not None
     line = json.loads(await asyncio.wait_for(process.stdout.readline(), 20))
     assert line["pid"] == process.pid
-    return process, line["url"]
+    return process, line["url"], line["key"]
 
 
-async def say(url: str, prompt: str) -> str:
+async def say(url: str, prompt: str, key: str = "test") -> str:
     messages: list[MessageParam] = [{"role": "user", "content": prompt}]
     async with (
-        anthropic.AsyncAnthropic(api_key="test", base_url=url, max_retries=0) as client,
+        anthropic.AsyncAnthropic(api_key=key, base_url=url, max_retries=0) as client,
         client.messages.stream(model="m", max_tokens=9, messages=messages) as stream,
     ):
         return await stream.get_final_text()
@@ -43,9 +44,11 @@ async def test_it_serves_a_file_and_ends_on_a_signal(tmp_path: Path, number: sig
     file.write_text(
         '{"scripts": {"a": {"replies": [[{"text": "from a file"}]]}, "h": {"replies": [[{"hang": true}]]}}}'
     )
-    process, url = await start("--port", "0", "--script", str(file))
-    assert await say(url, "[[script:a]]") == "from a file"
-    hanging = asyncio.create_task(say(url, "[[script:h]]"))
+    process, url, key = await start("--port", "0", "--script", str(file))
+    assert await say(url, "[[script:a]]", key) == "from a file"
+    with pytest.raises(anthropic.AuthenticationError):
+        await say(url, "[[script:a]]", "another")
+    hanging = asyncio.create_task(say(url, "[[script:h]]", key))
     await asyncio.sleep(0.2)
     process.send_signal(number)
     out, err = await asyncio.wait_for(process.communicate(), 30)
@@ -55,8 +58,19 @@ async def test_it_serves_a_file_and_ends_on_a_signal(tmp_path: Path, number: sig
         await hanging
 
 
+@pytest.mark.parametrize("path", ["/v1/models", "/_control/requests"])
+async def test_strangers_are_answered_nothing(path: str) -> None:
+    async with ScriptedModel(key="its own") as model, httpx2.AsyncClient(base_url=model.url, trust_env=False) as http:
+        assert (await http.get(path)).status_code == 401
+        assert (await http.get(path, headers={"x-api-key": "its own"})).status_code == 200
+        assert (await http.get(path, headers={"authorization": "Bearer its own"})).status_code == 200
+        foreign = {"x-api-key": "its own", "origin": "https://evil.example"}
+        assert (await http.get(path, headers=foreign)).status_code == 403
+        assert model.requests() == [] or path == "/v1/models"
+
+
 async def test_it_ends_when_its_stdin_closes() -> None:
-    process, _ = await start("--exit-with-stdin")
+    process, *_ = await start("--exit-with-stdin")
     assert process.stdin is not None
     process.stdin.close()
     assert await asyncio.wait_for(process.wait(), 5) == 0

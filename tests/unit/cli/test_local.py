@@ -2,15 +2,18 @@
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from footplate.cli import local
+from footplate.cli import dev_process, local
 from footplate.cli.children import passed_on
 
 HERE = local.Running(
     pid=os.getpid(),
+    started=dev_process.start_time(os.getpid()),
+    api_pid=os.getpid(),
     database_url="postgresql://dev/x",
     redis_url="redis://dev",
     temporal_address="dev:1",
@@ -23,6 +26,8 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("FOOTPLATE_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("FOOTPLATE_DATA_DIR", str(tmp_path))
+    # No server starts here; `tests/integration/cli/test_dev_process.py` has the real check.
+    monkeypatch.setattr(dev_process, "listens", lambda _pid, base_url: base_url == HERE.base_url)
     return tmp_path
 
 
@@ -40,12 +45,43 @@ def test_the_environment_wins(directory: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_a_killed_dev_left_does_not_count(directory: Path) -> None:
-    gone = local.Running(
-        pid=2**22 + 1, database_url="postgresql://old/x", redis_url="", temporal_address="", base_url=""
-    )
-    local.publish(directory, gone)
+    local.publish(directory, replace(HERE, pid=2**22 + 1, api_pid=2**22 + 1, database_url="postgresql://old/x"))
     assert local.find(directory) is None
     assert "old" not in local.settings().database_url
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        replace(HERE, started=HERE.started + 1),
+        replace(HERE, started=0),
+        replace(HERE, pid=2**22 + 1, started=0),
+        replace(HERE, api_pid=1),
+        replace(HERE, base_url="http://127.0.0.1:9"),
+    ],
+    ids=["another process", "no start time", "no process", "not its child", "another listener"],
+)
+def test_a_planted_file_does_not_count(directory: Path, wrong: local.Running) -> None:
+    local.publish(directory, HERE)
+    assert local.find(directory) == HERE
+    local.publish(directory, wrong)
+    assert local.find(directory) is None
+
+
+def test_a_file_that_others_could_write_does_not_count(directory: Path) -> None:
+    local.publish(directory, HERE)
+    (directory / "dev.json").chmod(0o620)
+    assert local.find(directory) is None
+    (directory / "dev.json").chmod(0o600)
+    directory.chmod(0o777)
+    assert local.find(directory) is None
+
+
+def test_a_link_does_not_count(directory: Path) -> None:
+    local.publish(directory, HERE)
+    (directory / "dev.json").rename(directory / "other.json")
+    (directory / "dev.json").symlink_to("other.json")
+    assert local.find(directory) is None
 
 
 def test_a_broken_file_does_not_count(directory: Path) -> None:

@@ -8,13 +8,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from footplate.cli import local, memory, places, profiles
+from footplate.cli import dev_process, local, memory, places, profiles
 from footplate.cli.app import app
 from footplate.cli.profiles import Config, NoServer
 from footplate.config import default_data_dir
 
 DEV = local.Running(
-    pid=os.getpid(), database_url="", redis_url="", temporal_address="", base_url="http://dev", model="m-dev"
+    pid=os.getpid(),
+    started=dev_process.start_time(os.getpid()),
+    api_pid=os.getpid(),
+    database_url="",
+    redis_url="",
+    temporal_address="",
+    base_url="http://dev",
+    model="m-dev",
 )
 WORK = {"base_url": "http://work", "api_key": "work-key", "model": "m-work"}
 
@@ -24,6 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith(("FOOTPLATE_", "XDG_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(dev_process, "listens", lambda _pid, base_url: base_url == DEV.base_url)
     return tmp_path
 
 

@@ -1,0 +1,95 @@
+"""Checks that a `dev.json` was written by a `footplate dev` that still runs, before a command sends it an API key.
+
+A process id alone proves nothing: it may be another process's by now, and the port another listener's. Here it is the
+process with the same start time, and the socket that listens on the port is held by its child, the api.
+"""
+
+import os
+import socket
+import stat
+from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+_LISTENING: Final = "0A"
+_TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
+_PARENT, _START_TIME = 1, 19  # in /proc/PID/stat, counted from the process's state on
+
+
+def is_private(path: Path) -> bool:
+    """Whether it is a file of this user's that nobody else can have written, nor replaced in its directory."""
+    try:
+        file, directory = path.lstat(), path.parent.stat()
+    except OSError:
+        return False
+    writable = stat.S_IWGRP | stat.S_IWOTH
+    return (
+        stat.S_ISREG(file.st_mode)
+        and file.st_uid == os.geteuid()
+        and not file.st_mode & writable
+        and directory.st_uid == os.geteuid()
+        and not directory.st_mode & writable
+    )
+
+
+def start_time(pid: int) -> int:
+    """In clock ticks since the machine booted; 0 when there is no such process."""
+    return _number_in_stat(pid, _START_TIME)
+
+
+def is_child(pid: int, parent: int) -> bool:
+    return pid == parent or _number_in_stat(pid, _PARENT) == parent
+
+
+def listens(pid: int, base_url: str) -> bool:
+    """Whether every socket that listens at this address belongs to the process."""
+    try:
+        split = urlsplit(base_url)
+        places = socket.getaddrinfo(split.hostname, split.port or 80, type=socket.SOCK_STREAM)
+    except (OSError, ValueError):
+        return False
+    found = {inode for place in places for inode in _listeners(str(place[4][0]), int(place[4][1]))}
+    return bool(found) and found <= _sockets_of(pid)
+
+
+def _number_in_stat(pid: int, index: int) -> int:
+    try:
+        # The name in parentheses may have spaces and parentheses of its own.
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[index])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _listeners(host: str, port: int) -> set[str]:
+    wanted = ip_address(host)
+    found = set()
+    for table in _TABLES:
+        with suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                address, _, number = fields[1].partition(":")
+                if fields[3] != _LISTENING or int(number, 16) != port:
+                    continue
+                bound = ip_address(_bytes_of(address))
+                if bound == wanted or bound.is_unspecified:
+                    found.add(fields[9])
+    return found
+
+
+def _bytes_of(address: str) -> bytes:
+    """The kernel prints addresses as words of the machine's own byte order."""
+    words = bytes.fromhex(address)
+    return b"".join(words[start : start + 4][::-1] for start in range(0, len(words), 4))
+
+
+def _sockets_of(pid: int) -> set[str]:
+    found = set()
+    with suppress(OSError):
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                target = os.readlink(entry.path)  # noqa: PTH115 - scandir gives strings
+                if target.startswith("socket:["):
+                    found.add(target[len("socket:[") : -1])
+    return found
