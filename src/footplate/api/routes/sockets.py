@@ -48,6 +48,7 @@ async def stream_socket(socket: WebSocket) -> None:
 async def _stream(socket: WebSocket, request_id: str) -> None:
     services = services_of(socket)
     principal = await services.keys.authenticate(_secret(socket))
+    services.quotas.check_streams(principal.id)
     session_id: str = socket.path_params["session_id"]
     if "\x00" in session_id:
         raise NotFound("session", session_id)
