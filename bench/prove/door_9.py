@@ -17,7 +17,12 @@ _SANITY: Final = 6.0
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     idle.allow_many_connections()
     keepalive = _QUICK_KEEPALIVE if quick else _KEEPALIVE
-    settings = {"FOOTPLATE_KEEPALIVE": str(keepalive), "FOOTPLATE_FAILPOINTS": ""}
+    settings = {
+        "FOOTPLATE_KEEPALIVE": str(keepalive),
+        "FOOTPLATE_FAILPOINTS": "",
+        "FOOTPLATE_CONNECTIONS_PER_ADDRESS": "4000",
+        "FOOTPLATE_STREAMS_PER_KEY": "4000",
+    }
     async with open_cluster(apis=1, workers=0, environment=settings) as cluster:
         if quick:
             speed = await answers.measure(cluster, samples=25, most=_SANITY)

@@ -27,14 +27,18 @@ class KeyQuotas:
 
     def take_stream(self, key_id: str) -> "StreamSlot":
         """Raise `LimitExceeded` when the key, or the process, has too many open streams."""
+        self.check_streams(key_id)
+        self._streams[key_id] += 1
+        return StreamSlot(self._streams, key_id)
+
+    def check_streams(self, key_id: str) -> None:
+        """Raise `LimitExceeded` if the key may not open another stream now."""
         if self._streams[key_id] >= self._limits.streams_per_key:
             raise LimitExceeded(
                 429, "streams_per_key", f"This API key has {self._limits.streams_per_key} open streams on this server."
             )
         if self._streams.total() >= self._limits.streams:
             raise LimitExceeded(429, "streams", f"The server has {self._limits.streams} open streams.")
-        self._streams[key_id] += 1
-        return StreamSlot(self._streams, key_id)
 
     def open_reservation(self, key_id: str) -> "BodyReservation":
         return BodyReservation(self._limits, self._bytes, key_id)

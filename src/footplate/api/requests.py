@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from starlette.requests import HTTPConnection
 
 from footplate.api.errors import EncodedBody, TooLarge
-from footplate.api.json_limits import check_json
+from footplate.api.json_limits import check_json, check_line
 from footplate.api.key_quotas import BodyReservation
 from footplate.api.services import ApiServices, services_of
 from footplate.api.validation import validated
@@ -104,13 +104,14 @@ async def chunks_of(request: Request, limit: int, setting: str) -> AsyncIterator
         yield chunk
 
 
-def parse(raw: bytes, limits: RequestLimits) -> JsonObject:
-    """A JSON object within the limits, free of what the database refuses (NUL, lone surrogates)."""
-    check_json(raw, limits)
+def parse_line(raw: bytes, limits: RequestLimits) -> JsonObject:
+    """A line of a transcript, within the limits."""
+    check_line(raw, limits)
     return _parse_checked(raw)
 
 
 def _parse_checked(raw: bytes) -> JsonObject:
+    """A JSON object, free of what the database refuses (NUL, lone surrogates)."""
     value = _loads(raw)
     if not isinstance(value, dict):
         raise InvalidRequest("The request body must be a JSON object.", field="body")

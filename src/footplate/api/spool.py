@@ -14,7 +14,7 @@ from typing import IO, Final, Self
 from fastapi import Request
 
 from footplate.api.errors import LimitExceeded, TooLarge
-from footplate.api.requests import chunks_of, parse
+from footplate.api.requests import chunks_of, parse_line
 from footplate.api.services import services_of
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
@@ -94,7 +94,7 @@ class Spool:
 
 def _parsed(number: int, raw: bytes, limits: RequestLimits) -> JsonObject:
     try:
-        return parse(raw, limits)
+        return parse_line(raw, limits)
     except (InvalidRequest, LimitExceeded) as error:
         raise InvalidRequest(
             f"Line {number} is not sound: {error.message}",

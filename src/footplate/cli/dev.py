@@ -204,7 +204,7 @@ def _publish(stack: Stack, settings: Settings, base_url: str, api_pid: int, mode
     if local.find(settings.data_dir) is None:
         output.err().print(
             f"[yellow]Commands will not find this server by themselves:[/] other users may write to "
-            f"{escape(str(settings.data_dir))}. Run `chmod 700` on it and start again, or set FOOTPLATE_BASE_URL."
+            f"{quote(str(settings.data_dir))}. Run `chmod 700` on it and start again, or set FOOTPLATE_BASE_URL."
         )
 
 

@@ -42,8 +42,10 @@ class RequestLimits(BaseModel):
     """Memory for large request bodies of one API key."""
     json_depth: int = Field(default=100, ge=8, le=500)
     """Nesting of objects and arrays in a JSON body."""
-    json_nodes: int = Field(default=50_000, ge=100)
+    json_nodes: int = Field(default=20_000, ge=100)
     """Objects, arrays and values in a JSON body."""
+    transcript_nodes: int = Field(default=200_000, ge=100)
+    """Objects, arrays and values in one line of an imported transcript."""
     streams: int = Field(default=4_000, ge=1)
     """Open event streams in all, server-sent events and WebSockets together."""
     streams_per_key: int = Field(default=256, ge=1)

@@ -1,6 +1,8 @@
 """Limits of request bodies, JSON, streams and connections: what is within passes, what is over is refused by name."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -13,7 +15,7 @@ from footplate.api.connection_limits import ConnectionSlots, network_of
 from footplate.api.errors import LimitExceeded
 from footplate.api.json_limits import check_json
 from footplate.api.key_quotas import UNCOUNTED_BYTES, KeyQuotas
-from footplate.domain.limits import MIB, RequestLimits
+from footplate.domain.limits import MIB, RequestLimits, setting_of
 
 from .conftest import Api, client_of
 from .test_edge import judge
@@ -67,10 +69,10 @@ def test_strings_may_cross_windows(size: int, end: bytes) -> None:
 
 
 async def test_a_body_of_empty_objects_is_refused_before_it_is_parsed(http: httpx2.AsyncClient) -> None:
-    body = b'{"name":"a","model":"m","tools":[' + b"{}," * 50_000 + b"{}]}"
+    body = b'{"name":"a","model":"m","tools":[' + b"{}," * 20_000 + b"{}]}"
     error = judge(await http.post("/v1/agents", content=body), 400, "false")
     assert (error["field"], error["docs"]) == ("body", "docs/errors.md#limit_exceeded")
-    assert "more than 50000 JSON values" in error["message"]
+    assert "more than 20000 JSON values" in error["message"]
     assert "FOOTPLATE_JSON_NODES" in error["help"]
 
 
@@ -166,3 +168,10 @@ def test_connections_are_counted_by_address() -> None:
 )
 def test_a_client_with_ipv6_has_a_network(address: str, network: str) -> None:
     assert network_of(address) == network
+
+
+def test_the_page_lists_every_limit() -> None:
+    page = Path(__file__).parents[3].joinpath("docs/limits.md").read_text()
+    rows = dict(re.findall(r"^\|[^|]+\| `(FOOTPLATE_\w+)` \| (\d+)", page, re.MULTILINE))
+    for name, field in RequestLimits.model_fields.items():
+        assert int(rows[setting_of(name)]) == field.default, name

@@ -76,6 +76,7 @@ async def page_of(request: Request, principal: Principal, session_id: str, page:
 async def stream_events(request: Request, session_id: str, principal: Asking) -> Response:
     """From now on, or from behind the frame that `Last-Event-ID` or `after` names."""
     query = read_query(request, StreamEvents)
+    services_of(request).quotas.check_streams(principal.id)  # before the database is asked
     return await stream_of(request, principal, await services_of(request).reads.session(principal, session_id), query)
 
 

@@ -51,6 +51,7 @@ async def _stream(socket: WebSocket, request_id: str) -> None:
     services = services_of(socket)
     secret = _secret(socket)
     principal = await services.keys.authenticate(secret)
+    services.quotas.check_streams(principal.id)
     session_id: str = socket.path_params["session_id"]
     if "\x00" in session_id:
         raise NotFound("session", session_id)
