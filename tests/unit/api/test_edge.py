@@ -10,7 +10,7 @@ import pytest
 from anthropic import AsyncAnthropic
 from structlog.testing import capture_logs
 
-from footplate.api.requests import parse
+from footplate.api.requests import parse_line
 from footplate.api.routes.absent import ABSENT
 from footplate.api.wire.answers import Error
 from footplate.domain.errors import Fenced, Forbidden, Overloaded, RateLimited, Unavailable
@@ -252,7 +252,7 @@ async def test_openapi_describes_bodies_and_queries(api: Api) -> None:
 
 
 def _parse(raw: bytes) -> Json:
-    return parse(raw, RequestLimits())["b"]
+    return parse_line(raw, RequestLimits())["b"]
 
 
 def test_numbers_beside_half_a_surrogate_are_those_of_orjson() -> None:
