@@ -38,7 +38,8 @@ class Units:
 
     @asynccontextmanager
     async def unit(self, principal: Principal, attempt: Attempt | None) -> AsyncIterator["Unit"]:
-        async with self._database.transaction() as connection:
+        slots = self._database.changes
+        async with slots.held(principal.organisation), self._database.transaction() as connection:
             unit = Unit(connection, self._objects, self._archives, principal, attempt)
             await unit.look_back()
             yield unit
