@@ -13,12 +13,12 @@ from bench.prove.figure import require
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
 
-async def ran(path: str, **environment: str) -> list[str]:
+async def ran(*paths: str, **environment: str) -> list[str]:
     """The names of those that ran, parameters and all."""
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         report = Path(directory, "report.xml")
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", path),
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *paths),
             cwd=_ROOT,
             env={"PATH": os.environ["PATH"], "HOME": directory, **environment},
             stdin=asyncio.subprocess.DEVNULL,

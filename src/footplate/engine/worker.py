@@ -27,7 +27,7 @@ async def run_worker(
         activities=[turns.run_turn, turns.prepare, sweep.sweep],
         # The workflows hold no I/O and are replayed in CI; the sandbox would cost a third of the throughput.
         workflow_runner=UnsandboxedWorkflowRunner(),
-        max_concurrent_activities=settings.max_turns + 1,  # one for the sweep
+        max_concurrent_activities=settings.max_turns + 1,  # one for a sweep that an older version began
         max_cached_workflows=1000,
         max_concurrent_workflow_task_polls=4,
         max_concurrent_activity_task_polls=4,

@@ -18,6 +18,7 @@ RUN_TURN = "run_turn"
 SWEEP = "sweep"
 WAKE = "wake"
 PREPARE = "prepare"
+_LOCAL_SWEEP = "local-sweep"
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,12 @@ class SweepWorkflow:
 
     @workflow.run
     async def run(self) -> None:
-        await workflow.execute_activity(
-            SWEEP, start_to_close_timeout=timedelta(seconds=60), retry_policy=RetryPolicy(maximum_attempts=1)
-        )
+        # A local activity has a place of its own: turns that take every place of a worker do not hold up the sweep.
+        limit, once = timedelta(seconds=60), RetryPolicy(maximum_attempts=1)
+        if workflow.patched(_LOCAL_SWEEP):
+            await workflow.execute_local_activity(SWEEP, start_to_close_timeout=limit, retry_policy=once)
+        else:
+            await workflow.execute_activity(SWEEP, start_to_close_timeout=limit, retry_policy=once)
 
 
 # A lost worker's turn is taken up soon; waits after a provider's failure are set by the activity itself.

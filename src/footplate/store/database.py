@@ -11,6 +11,7 @@ import orjson
 import stamina
 
 from footplate.domain.errors import Unavailable
+from footplate.domain.organisation_slots import OrganisationSlots
 
 if TYPE_CHECKING:
     Connection = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
@@ -89,6 +90,9 @@ class Database:
     def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, patience: float) -> None:
         self._pool = pool
         self._patience = patience
+        size = pool.get_max_size()
+        self.changes = OrganisationSlots(size, each=size * 3 // 4)
+        """Connections for changes that are made for organisations. Some are left to others, however long one takes."""
 
     @classmethod
     async def open(cls, dsn: str, *, size: int, patience: float = 5.0, plans: Plans = "auto") -> "Database":

@@ -39,7 +39,8 @@ class Units:
 
     @asynccontextmanager
     async def unit(self, principal: Principal, attempt: Attempt | None) -> AsyncIterator["Unit"]:
-        async with kept_edits(self._database, principal), self._database.transaction() as connection:
+        db = self._database
+        async with kept_edits(db, principal), db.changes.held(principal.organisation), db.transaction() as connection:
             unit = Unit(connection, self._objects, self._archives, principal, attempt)
             await unit.look_back()
             yield unit

@@ -16,6 +16,7 @@ from footplate import failpoints
 from footplate.domain.errors import Conflict, InvalidRequest
 from footplate.domain.leases import HeldLease, WriteLeases
 from footplate.domain.leaving import BUNDLED, CheckedOut, Departure, Left, LeftStatus
+from footplate.domain.organisation_slots import OrganisationSlots
 from footplate.trees import merging
 from footplate.trees.commits import ensure
 from footplate.trees.git import Git, NoGit
@@ -25,7 +26,6 @@ from footplate.trees.placing import init, share
 from footplate.trees.reading import DiffReader
 from footplate.trees.scratch import scratch
 from footplate.trees.size_limits import RepositoryTooLarge
-from footplate.trees.slots import OrganisationSlots
 from footplate.trees.sources import NoRepository
 
 _PLACE: Final = "leaving"

@@ -9,13 +9,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from footplate.domain.organisation_slots import OrganisationSlots
 from footplate.domain.snapshots import SCRATCH, FileChange, KeptSnapshot, TreeDiff, bases_of, prefix_of
 from footplate.trees import diffs, packs
 from footplate.trees.git import Git
 from footplate.trees.packs import Shelf
 from footplate.trees.placing import host_of, init, private_of
 from footplate.trees.scratch import scratch
-from footplate.trees.slots import OrganisationSlots
 
 _PLACE: Final = "diffs"
 """In the data directory."""

@@ -7,13 +7,14 @@ from weakref import WeakValueDictionary
 
 
 class OrganisationSlots:
-    """A client that reads a patch or a bundle slowly holds its place for minutes. So an organisation has at most half
-    of the places, and what it asks for beyond waits until one of its own is free.
+    """Who reads a patch slowly, or imports a long transcript, holds a place for minutes. So an organisation has only
+    some of the places, and what it asks for beyond waits until one of its own is free.
     """
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int, *, each: int | None = None) -> None:
+        """`each`: of one organisation; half of them if it is not given."""
         self._at_once = asyncio.Semaphore(at_once)
-        self._each = max(1, at_once // 2)
+        self._each = max(1, at_once // 2 if each is None else each)
         self._organisations: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     @asynccontextmanager

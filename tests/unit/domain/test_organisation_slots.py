@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from footplate.trees.slots import OrganisationSlots
+from footplate.domain.organisation_slots import OrganisationSlots
 
 pytestmark = pytest.mark.timing
 
