@@ -18,7 +18,9 @@ def group() -> None:
 @app.command()
 def create(
     name: Annotated[str, typer.Option(help="What the key is for; shown in the audit trail.")],
-    organisation: Annotated[str, typer.Option(help="The organisation it belongs to; made if it is new.")] = "default",
+    organisation: Annotated[
+        str, typer.Option(help="The organisation it belongs to, in letters, digits and `._-`; made if it is new.")
+    ] = "default",
     role: Annotated[
         list[str] | None,
         typer.Option(help="A role, `member` if none is given; `policy_admin` may write rules. May be repeated."),

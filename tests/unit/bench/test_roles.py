@@ -1,0 +1,13 @@
+"""guard-5 knows every writing route: one that is added is classified, or this fails."""
+
+from bench.prove.openapi import Document
+from bench.prove.roles.attempts import ATTEMPTS, HARMLESS, unclassified
+
+from footplate.api.app import create_app
+
+
+def test_every_writing_route_is_classified() -> None:
+    operations = [str(one) for one in Document(create_app(None).openapi()).operations()]  # type: ignore[arg-type]
+    assert unclassified(operations) == []
+    assert unclassified([*operations, "POST /v1/rules"]) == ["POST /v1/rules"]
+    assert not {*ATTEMPTS} & {*HARMLESS}
