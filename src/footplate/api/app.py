@@ -41,6 +41,7 @@ def create_app(services: ApiServices) -> FastAPI:
         title="Footplate",
         description="Agents, environments, sessions and events.",
         version=version("footplate"),
+        openapi_url=None,  # ours is `document_route`
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -77,5 +78,6 @@ def create_app(services: ApiServices) -> FastAPI:
         # Not `include_router`, which would match each request twice. Busy routes first: matching is a linear search.
         app.router.routes.extend(part.router.routes)
     app.router.routes.extend(sockets.routes)
+    app.router.routes.append(openapi.document_route(app))
     app.openapi = openapi.document(app)  # type: ignore[method-assign]
     return app

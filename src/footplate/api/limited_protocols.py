@@ -23,11 +23,12 @@ from footplate.domain import ids
 from footplate.domain.errors import FootplateError
 from footplate.domain.limits import RequestLimits
 
-_SLICE: Final = 64 * 1024
-"""Bytes given to the parser at once. What is over a limit is noticed behind each slice."""
 _BODY_CHECK_SECONDS: Final = 5.0
 _LINGER_SECONDS: Final = 2.0
 """How long what a refused client still sends is discarded: a connection closed at once would lose the response."""
+
+_MAX_DISCARDED: Final = 256 * 1024
+_SMALL_CHUNK: Final = 64
 
 
 class LimitedConfig(uvicorn.Config):
@@ -69,8 +70,10 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._unparsed = 0
         """Bytes since the parser last reported the end of a head, or a part of a body."""
         self._body_size = 0
+        self._small_chunks = 0
         self._refusal: FootplateError | None = None
         self._ignores_input = False
+        self._discarded = 0
         self._head_timer = Timer(self.loop, self._limits.header_seconds, self._end_head_time)
         self._body_timer = Timer(self.loop, _BODY_CHECK_SECONDS, self._check_body_rate)
         self._write_timer = Timer(self.loop, self._limits.write_seconds, self._abort)
@@ -96,15 +99,18 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        for start in range(0, len(data), _SLICE):
-            if self._ignores_input or self.transport.is_closing():
-                return
-            piece = data if len(data) <= _SLICE else data[start : start + _SLICE]
-            self._unparsed += len(piece)
-            super().data_received(piece)
-            if self._unparsed > self._limits.header_bytes and not self._ignores_input:
-                self._refuse(self._too_large())
-        if not self._ignores_input and not self.transport.is_closing():
+        if self._ignores_input:
+            self._discarded += len(data)
+            if self._discarded > _MAX_DISCARDED and not self._is_answering():
+                self.flow.pause_reading()
+            return
+        self._unparsed += len(data)
+        super().data_received(data)
+        if self._ignores_input or self.transport.is_closing():
+            return
+        if self._unparsed > self._limits.header_bytes:
+            self._refuse(self._too_large())
+        else:
             self._start_timers()
 
     def _start_timers(self) -> None:
@@ -130,7 +136,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head_timer.stop()
         self._in_head = self._head_begun = False
-        self._unparsed = self._body_size = 0
+        self._unparsed = self._body_size = self._small_chunks = 0
         if self._ignores_input:
             raise _StopParsing
         app = self.app
@@ -148,6 +154,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self._unparsed = 0
         self._body_size += len(body)
+        # A large chunk makes up for small ones.
+        self._small_chunks = max(0, self._small_chunks - len(body) // _SMALL_CHUNK)
         super().on_body(body)
         if self.pipeline and len(self.cycle.body) > HIGH_WATER_LIMIT:
             self._ignores_input = True
@@ -156,6 +164,11 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def on_chunk_header(self) -> None:
         self._unparsed = 0
+        self._small_chunks += 1
+        if self._small_chunks > self._limits.small_chunks:
+            message = f"The body has more than {self._limits.small_chunks} chunks of less than {_SMALL_CHUNK} bytes."
+            self._refusal = errors.LimitExceeded(413, "small_chunks", message)
+            raise _StopParsing
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -210,6 +223,10 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._head_size += size
         if self._head_size > self._limits.header_bytes:
             self._refusal = self._too_large()
+            raise _StopParsing
+        if self.headers is not None and len(self.headers) >= self._limits.header_count:
+            message = f"The request has more than {self._limits.header_count} headers."
+            self._refusal = errors.LimitExceeded(431, "header_count", message)
             raise _StopParsing
 
     def _too_large(self) -> FootplateError:

@@ -3,14 +3,18 @@
 A name in the document is one model's. FastAPI sees to it among answers; request bodies it does not know.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, get_args
 
-from fastapi import FastAPI
+import orjson
+from fastapi import FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
+from starlette.responses import Response
+from starlette.routing import Route
 
 from footplate.api.wire.answers import Error
 from footplate.api.wire.base import Body, Parameters
@@ -60,6 +64,20 @@ def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
         return app.openapi_schema
 
     return openapi
+
+
+def document_route(app: FastAPI) -> Route:
+    """Serve the document. It is built once, outside the event loop, and encoded once: anybody may ask for it."""
+    building = asyncio.Lock()
+    encoded = b""
+
+    async def read_document(_request: Request) -> Response:
+        nonlocal encoded
+        async with building:
+            encoded = encoded or await asyncio.to_thread(lambda: orjson.dumps(app.openapi()))
+        return Response(encoded, media_type="application/json")
+
+    return Route("/openapi.json", read_document, include_in_schema=False)
 
 
 def _build(app: FastAPI) -> dict[str, Any]:

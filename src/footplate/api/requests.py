@@ -41,6 +41,7 @@ _LONGEST_INT: Final = 20
 """Digits, with a sign, of an integer that 64 bits may hold."""
 _BYTES_PER_VALUE: Final = 256
 """What a parsed and validated JSON value takes in memory, on average."""
+_MAX_QUERY_FIELDS: Final = 200
 _RETRIES: Final = re.compile(r"[0-9]{1,4}")
 
 B = TypeVar("B", bound=Body)
@@ -169,6 +170,8 @@ def read_query(request: HTTPConnection, model: type[P]) -> P:
 def _query_fields(request: HTTPConnection, model: type[P]) -> dict[str, Any]:
     if not request.scope["query_string"]:
         return {}
+    if request.scope["query_string"].count(b"&") >= _MAX_QUERY_FIELDS:
+        raise InvalidRequest(f"The query has more than {_MAX_QUERY_FIELDS} fields.", field="query")
     lists = _list_names(model)
     fields: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():

@@ -16,6 +16,8 @@ class RequestLimits(BaseModel):
 
     header_bytes: int = Field(default=64 * KIB, ge=4 * KIB)
     """Size of a request line with all headers, and of the trailers behind a chunked body."""
+    header_count: int = Field(default=200, ge=20)
+    """Headers of a request, and trailers behind a chunked body."""
     header_seconds: float = Field(default=10.0, gt=0)
     """Time from the first byte of a request, or from the connection, until its headers are complete."""
     idle_seconds: int = Field(default=15, ge=1)
@@ -36,6 +38,8 @@ class RequestLimits(BaseModel):
     """Size of an imported transcript, which is kept on disk while it arrives."""
     body_rate: int = Field(default=KIB, ge=1)
     """Bytes per second at which a body has to arrive."""
+    small_chunks: int = Field(default=2_000, ge=100)
+    """Chunks of less than 64 bytes in a chunked body. Larger ones make up for them."""
     buffered_bytes: int = Field(default=256 * MIB, ge=MIB)
     """Memory for large request bodies in all."""
     buffered_bytes_per_key: int = Field(default=64 * MIB, ge=MIB)

@@ -130,6 +130,7 @@ async def run(settings: Settings) -> None:
             timeout_graceful_shutdown=3,
         )
         logging.getLogger("uvicorn.error").addFilter(_is_news)
+        logging.getLogger("python_multipart").setLevel(logging.ERROR)  # unreadable forms are no news either
         keep_what_is_loaded()
         await _Server(config, hub).serve(sockets=[_listener(config)])
 

@@ -67,7 +67,13 @@ class Server:
 @pytest.fixture
 async def server(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
     monkeypatch.setattr(limited_protocols, "_BODY_CHECK_SECONDS", 0.3)
-    config = LimitedConfig(api.app, LIMITS, port=0, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+    async with _serve(api, LIMITS) as running:
+        yield running
+
+
+@asynccontextmanager
+async def _serve(api: Api, limits: RequestLimits) -> AsyncIterator[Server]:
+    config = LimitedConfig(api.app, limits, port=0, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
     running = uvicorn.Server(config)
     serving = asyncio.create_task(running.serve())
     assert await _within(lambda: running.started)
@@ -100,7 +106,6 @@ def _refusal(received: bytes, status: int, setting: str) -> dict[str, Any]:
     [
         [b"GET /livez HTTP/1.1\r\nx: " + b"a" * 100_000],
         [b"GET /livez HTTP/1.1\r\nx: " + b"a" * 9_000 + b"\r\n\r\n"],
-        [b"GET /livez HTTP/1.1\r\n", *[b"x: y\r\n" * 100] * 100],
         [b"GET /" + b"a" * 9_000 + b" HTTP/1.1\r\nhost: a\r\n\r\n"],
         [b"GET /" + b"a" * 100_000],
         [b"\r\n" * 5_000],
@@ -113,10 +118,23 @@ async def test_large_headers(server: Server, pieces: list[bytes]) -> None:
     assert await wait_until(server.is_empty, 5)
 
 
+async def test_many_headers(server: Server) -> None:
+    received = await server.exchange(b"GET /livez HTTP/1.1\r\n", *[b"x: y\r\n" * 150] * 50)
+    assert "more than 200 headers" in _refusal(received, 431, "FOOTPLATE_HEADER_COUNT")["message"]
+
+
 async def test_large_trailers(server: Server) -> None:
     head = b"POST /v1/agents HTTP/1.1\r\nhost: a\r\n" + KEY + b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n"
     for trailers in (b"x: y\r\n" * 5_000, b"x: " + b"y" * 100_000):
         assert b"HTTP/1.1 431" in await server.exchange(head, trailers, pause=0.05)
+
+
+async def test_small_chunks(server: Server) -> None:
+    head = b"POST /v1/agents HTTP/1.1\r\nhost: a\r\nconnection: close\r\n" + KEY + b"transfer-encoding: chunked\r\n\r\n"
+    received = await server.exchange(head, b"1\r\n \r\n" * 2_001)
+    assert "more than 2000 chunks" in _refusal(received, 413, "FOOTPLATE_SMALL_CHUNKS")["message"]
+    lines = b"40\r\n%s\r\n" % (b" " * 64) * 3_000
+    assert b"HTTP/1.1 400" in await server.exchange(head, lines + b"1\r\n \r\n" * 1_000 + b"0\r\n\r\n")
 
 
 @pytest.mark.parametrize("sent", [b"G", b"GET /livez HTTP/1.1\r\nhost: a\r\n", HEALTH + b"GET /livez HTTP/1.1\r\nx"])
@@ -147,15 +165,15 @@ async def test_a_refused_body_is_not_read_for_long(server: Server) -> None:
     assert received.startswith(b"HTTP/1.1 413 ")
 
 
-async def test_connections_of_one_address(server: Server) -> None:
-    async with asyncio.timeout(30):
+async def test_connections_of_one_address(api: Api) -> None:
+    async with asyncio.timeout(30), _serve(api, LIMITS.model_copy(update={"header_seconds": 60})) as server:
         opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(10)]
         error = _refusal(await server.exchange(b""), 429, "FOOTPLATE_CONNECTIONS_PER_ADDRESS")
         assert "127.0.0.1 has 10 open connections" in error["message"]
         for _, writer in opened:
             writer.close()
         assert await wait_until(server.is_empty, 5)
-    assert b"200 OK" in await server.exchange(HEALTH)
+        assert b"200 OK" in await server.exchange(HEALTH)
 
 
 async def test_pipelined_requests(server: Server) -> None:

@@ -192,6 +192,7 @@ async def test_compressed_bodies(http: httpx2.AsyncClient) -> None:
         ("/v1/sessions/sesn_1/events", "types[]=user.dance", "types[].0"),
         ("/v1/sessions/sesn_1/turns", "page=W10", "page"),
         ("/v1/sessions/sesn_1", "expand=all", "expand"),
+        ("/v1/sessions/sesn_1/events", "&".join(["types[]=user.message"] * 201), "query"),
     ],
 )
 async def test_queries_are_refused_by_name(http: httpx2.AsyncClient, path: str, query: str, field: str) -> None:
