@@ -35,7 +35,7 @@ def scenes(session_id: str) -> list[Look]:
     return [
         Look(["run", "[[script:looks]]"], says=[*SAID, "bash", "read", "completed", "$0."], coloured=True),
         Look(["show", session_id], says=[session_id, "completed"], coloured=True),
-        Look(["ls"], says=[session_id, "TITLE"]),
+        Look(["ls"], says=[session_id]),
         Look(["show", "sesn_none"], code=1, says=["sesn_none"], coloured=True),
         Look(["attach", session_id], says=["> ", "I say hello.", "Done.", "completed"], coloured=True),
         Look(["logs", session_id], says=["> ", "I say hello.", "Done."], coloured=True),

@@ -12,15 +12,15 @@ from typing import Final, TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from footplate.domain.visible_text import show_line, show_prose
 from footplate.telemetry import errors, traces
 
 _INFO: Final = 20
+_OF_SEVERAL_LINES: Final = frozenset({"exception", "stack"})
 
 
 def configure_logging() -> None:
-    renderer: Processor = (
-        structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
-    )
+    renderer: Processor = TerminalRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -43,6 +43,22 @@ def configure_logging() -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+
+
+class TerminalRenderer:
+    """Lines for people. A value may be text that somebody outside chose: it does not steer the operator's terminal."""
+
+    def __init__(self) -> None:
+        self._console = structlog.dev.ConsoleRenderer()
+
+    def __call__(self, logger: WrappedLogger, name: str, event: EventDict) -> str:
+        return self._console(logger, name, {key: _escape(key, value) for key, value in event.items()})
+
+
+def _escape(key: str, value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return show_prose(value) if key in _OF_SEVERAL_LINES else show_line(value)
 
 
 def _name_the_library(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
