@@ -15,6 +15,7 @@ from footplate.domain.ports import MOST_READ, Environment
 from footplate.domain.snapshots import EMPTY, HEAD, Collected, Snapshot
 from footplate.trees.git import Git, GitFailed
 from footplate.trees.scratch import scratch
+from footplate.trees.size_limits import remove_partial_packs
 from footplate.trees.snapshots import CONFIGURATION
 
 Commits = tuple[tuple[str, str], ...]
@@ -25,6 +26,8 @@ _BUNDLE: Final = "commits.bundle"
 _TAKING: Final = {**CONFIGURATION, "pack.threads": "1"}
 # A few bytes may stand for any number: git ends itself before it takes more at once.
 _WITHIN: Final = {"GIT_ALLOC_LIMIT": "512m"}
+PROCESSOR_SECONDS: Final = 30
+"""Some kilobytes of differences can stand for hours of work; as many of text take a second."""
 _LINE: Final = re.compile(r"(?P<id>[0-9a-f]{40}) (?P<name>HEAD|refs/heads/[^\x00-\x20\x7f]{1,255})")
 # Its own configuration may name programs; those are the agent's, and run nothing here.
 _MAKE: Final = """
@@ -123,10 +126,12 @@ async def take(content: bytes, git: Git) -> None:
         file = place / "pack"
         await asyncio.to_thread(file.write_bytes, content[start:])
         try:
-            await Git(git_dir=git.git_dir, configuration=_TAKING, variables=_WITHIN).convert(
-                "index-pack", "--stdin", "--fix-thin", "--strict", source=file, target=place / "said"
+            taking = Git(
+                git_dir=git.git_dir, configuration=_TAKING, variables=_WITHIN, processor_seconds=PROCESSOR_SECONDS
             )
+            await taking.convert("index-pack", "--stdin", "--fix-thin", "--strict", source=file, target=place / "said")
         except GitFailed as error:
+            await asyncio.to_thread(remove_partial_packs, git.git_dir)
             raise NoCommits(f"The agent's commits could not be taken in: {error.said}") from error
 
 

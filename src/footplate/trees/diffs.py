@@ -4,16 +4,20 @@ Always git's own, without attributes, drivers or conversions of the tree's. With
 the other, byte for byte: renames, binary files, modes, links, names of any bytes.
 """
 
+import asyncio
 import contextlib
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Final
 
+from footplate.domain.errors import InvalidRequest
 from footplate.domain.snapshots import ChangeStatus, FileChange
 from footplate.trees.git import Git
 from footplate.trees.snapshots import CONFIGURATION
 
+MOST_LISTED: Final = 32 << 20
+"""Bytes of a summary as git tells it: some 200,000 files."""
 _COMPARE: Final = ("diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--full-index", "--no-color")
 _PATCH: Final = ("-p", "--binary", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
 _LINK: Final = b":120000 "
@@ -32,7 +36,17 @@ async def summary(git_dir: Path, old: str, new: str) -> list[FileChange]:
     """A line for each file, in the order of their names."""
     if old == new:
         return []
-    return parse(await _git(git_dir).run(*_COMPARE, "-z", "--raw", "--numstat", old, new))
+    listed = bytearray()
+    async with _git(git_dir).stream(*_COMPARE, "-z", "--raw", "--numstat", old, new) as pieces:
+        async for piece in pieces:
+            listed += piece
+            if len(listed) > MOST_LISTED:
+                raise InvalidRequest(
+                    "format: too many files changed for a summary",
+                    field="format",
+                    help_text="Ask for the patch, which is a stream (`format=patch`), or for what one turn changed.",
+                )
+    return await asyncio.to_thread(parse, bytes(listed))  # of 100,000 files it takes a second
 
 
 @contextlib.asynccontextmanager

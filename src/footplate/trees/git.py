@@ -124,6 +124,8 @@ class Git:
     """Bytes beyond which no file that it writes can grow: git then fails."""
     memory: int | None = None
     """Bytes of its own that it may have, beside the files that it maps: git then fails."""
+    processor_seconds: int | None = None
+    """Time of a processor that it may take: it is then ended."""
     descriptors: Sequence[int] = ()
     """Which it shares with us, for paths in `/proc/self/fd`."""
 
@@ -212,7 +214,7 @@ class Git:
         return [*as_user, *self._limited(), program(), *place, f"--git-dir={self.git_dir}", *work_tree, *argv]
 
     def _limited(self) -> list[str]:
-        limits = {"fsize": self.largest_file, "data": self.memory}
+        limits = {"fsize": self.largest_file, "data": self.memory, "cpu": self.processor_seconds}
         given = [f"--{name}={most}" for name, most in limits.items() if most is not None]
         program = shutil.which("prlimit", path=_PROGRAMS) or "/usr/bin/prlimit"
         return [program, *given, "--"] if given else []

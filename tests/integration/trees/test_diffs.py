@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.integration.trees.worlds import World, contents, git, make_world
 
+from footplate.domain.errors import InvalidRequest
 from footplate.domain.snapshots import FileChange, shown
 from footplate.trees import diffs
 from footplate.trees.git import GitFailed
@@ -54,6 +55,13 @@ async def test_the_summary_has_a_line_for_each_file(world: World) -> None:
     }
     assert [line.path for line in found if line.binary] == [b"binary"]
     assert shown(b"caf\xe9") == "caf\\xe9"
+
+
+async def test_a_summary_of_files_without_number_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = await change(world)
+    monkeypatch.setattr(diffs, "MOST_LISTED", 500)
+    with pytest.raises(InvalidRequest, match="too many files"):
+        await diffs.summary(world.git_dir, old, new)
 
 
 async def test_the_same_tree_has_no_difference(world: World) -> None:

@@ -1,7 +1,10 @@
 """Repositories that would fill the host's disk: a bomb of trees, a large file, one fetch after the other."""
 
+import hashlib
 import os
+import struct
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,9 @@ from tests.integration.trees.test_trees import git, project, repository
 
 from footplate.domain.addresses import Reach
 from footplate.domain.errors import Conflict, Unavailable
-from footplate.trees import size_limits
+from footplate.trees import commits, size_limits
+from footplate.trees.commits import NoCommits
+from footplate.trees.git import Git
 from footplate.trees.mirrors import Mirrors
 from footplate.trees.size_limits import RepositoryTooLarge
 
@@ -100,3 +105,39 @@ async def test_a_branch_that_became_a_bomb_is_not_merged_with(tmp_path: Path, mo
     explode(world.user, wide=20, deep=9, ref="refs/heads/next")
     with pytest.raises(Conflict, match="too large"):
         await session.merge()
+
+
+def bundle_of_copies(size: int, copies: int) -> bytes:
+    """A few kilobytes: a file of zeros, and differences that make `copies` other files of it, each as large."""
+    base = bytes(size)
+    name = hashlib.sha1(b"blob %d\0" % size + base, usedforsecurity=False).digest()
+    objects = [_head(3, size) + zlib.compress(base)]
+    for number in range(copies):
+        steps = b"".join(b"\xf0" + min(0xFFFFFF, size - at).to_bytes(3, "little") for at in range(0, size, 0xFFFFFF))
+        end = b"%08d" % number
+        change = _varint(size) + _varint(size + len(end)) + steps + bytes([len(end)]) + end
+        objects.append(_head(7, len(change)) + name + zlib.compress(change))
+    pack = b"PACK" + struct.pack(">II", 2, len(objects)) + b"".join(objects)
+    return b"# v2 git bundle\n\n" + pack + hashlib.sha1(pack, usedforsecurity=False).digest()
+
+
+def _varint(number: int) -> bytes:
+    low, rest = number & 0x7F, number >> 7
+    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
+
+
+def _head(kind: int, size: int) -> bytes:
+    first, rest = kind << 4 | size & 15, size >> 4
+    return bytes([first | 0x80]) + _varint(rest) if rest else bytes([first])
+
+
+async def test_an_agents_bundle_of_hours_of_work_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(tmp_path, "init", "-q", "--bare", "host.git")
+    host = Git(git_dir=tmp_path / "host.git")
+    await commits.take(bundle_of_copies(1 << 20, 2), host)
+    monkeypatch.setattr(commits, "PROCESSOR_SECONDS", 1)
+    content = bundle_of_copies(64 << 20, 100)
+    assert len(content) < 1 << 20
+    with pytest.raises(NoCommits):
+        await commits.take(content, host)
+    assert not [*(tmp_path / "host.git" / "objects" / "pack").glob("tmp_*")]

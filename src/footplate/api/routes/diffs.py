@@ -1,5 +1,7 @@
 """`/v1/sessions/{id}/diff`: what changed of a session's files, in a turn, from event to event, or in all."""
 
+import asyncio
+
 from fastapi import Request
 from starlette.responses import Response
 
@@ -28,6 +30,7 @@ async def read_diff(request: Request, session_id: str, principal: Asking) -> Res
     service = services_of(request).diffs
     found = await service.find(principal, session_id, diffs.asked_of(query))
     if query.format == "json":
-        return reply(diffs.answer(session_id, [(diff, await service.changes(diff)) for diff in found]))
+        changes = [(diff, await service.changes(diff)) for diff in found]
+        return await asyncio.to_thread(lambda: reply(diffs.answer(session_id, changes)))
     diff = diffs.one_of(found)
     return await streamed(service.patch(diff), media_type=PATCH)

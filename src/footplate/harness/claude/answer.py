@@ -11,6 +11,8 @@ from footplate.harness.claude.mapping import Fact, Written
 
 MOST_SAID: Final = 64 << 20
 """Characters of all answers of a turn."""
+MOST_OF_AN_ANSWER: Final = 4 << 20
+"""Its preview is held in Redis, which all sessions share."""
 MOST_ANSWERS: Final = 10_000
 
 
@@ -76,7 +78,7 @@ class Answers:
         self._log = log
         self._shows = shows
         self._found: dict[str, Answer] = {}
-        self._said = self._begun = 0
+        self._said = self._said_now = self._begun = 0
         self._current: Answer | None = None
         self._last: Answer | None = None
 
@@ -88,11 +90,13 @@ class Answers:
                 pass
             case mapping.Begun(message_id=message_id, model=model, usage=used):
                 self._begun += 1
+                self._said_now = 0
                 self._current = self._last = self._found[message_id] = Answer(model, dict(used))
             case mapping.BlockBegun(index=index, counts=True) if current:
                 current.blocks.add(index)
             case mapping.Delta(index=index, kind=kind, text=text) if current and text:
                 self._said += len(text)
+                self._said_now += len(text)
                 current.write(index, kind, text)
                 self.show()
             case mapping.Progressed(usage=used, stopped=stopped) if current:
@@ -106,8 +110,8 @@ class Answers:
 
     @property
     def is_flood(self) -> bool:
-        """More was said in this turn than any model says."""
-        return self._said > MOST_SAID or self._begun > MOST_ANSWERS
+        """More was said than any model says, in one answer or in this turn."""
+        return self._said_now > MOST_OF_AN_ANSWER or self._said > MOST_SAID or self._begun > MOST_ANSWERS
 
     def show(self) -> None:
         if self._current is not None and self._shows():

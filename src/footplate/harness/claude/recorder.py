@@ -95,10 +95,10 @@ class Recorder:
             case mapping.Unknown(kind=kind):
                 log.info("message not known", action="claude.unknown_message", kind=kind[:100])
             case _:
-                if self._answers.is_flood:
-                    self.fail(Temporary(FLOOD))
                 if self._answers.hear(fact) and self._held:
                     self.spawn(self._catch_up())
+                if self._answers.is_flood:
+                    self.fail(Temporary(FLOOD))
 
     async def mirrored(self, place: Place, lines: Sequence[Mapping[str, Any]]) -> None:
         """Lines of the transcript, in order. What they complete is durable when this returns."""
