@@ -90,7 +90,14 @@ class _Run:
             ids["call_id"] = told[-1]["stop_reason"]["event_ids"][0]
         elif operation.endswith("/fork"):
             await self.client.run_turn(session["id"], "Go. [[script:hello]]")
-        return Ground(tag=tag, directory=str(self.directory), ids=ids)
+        lines = await self._transcript(other["id"]) if operation.endswith("/import") else ()
+        return Ground(tag=tag, directory=str(self.directory), ids=ids, transcript=lines)
+
+    async def _transcript(self, agent_id: str) -> Sequence[Mapping[str, Any]]:
+        session = await self.client.session(agent_id)
+        await self.client.run_turn(session, "Go. [[script:hello]]", patience=120)
+        _, *lines, _ = (await self.admin.get(f"/v1/sessions/{session}/transcript")).text.splitlines()
+        return [{"line": json.loads(line)["line"]} for line in lines]
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -190,8 +197,8 @@ async def _try(
     method, _, template = operation.partition(" ")
     path = template.format_map(ground.ids)
     before = await _newest(run)
-    content = attempt.content if attempt.body else b""
-    response = await http.request(method, path, content=content, headers={"content-type": "application/json"})
+    headers = {"content-type": "application/json"}
+    response = await http.request(method, path, content=attempt.content, headers=headers)
     run.attempts += 1
     status = response.status_code
     if attempt.is_invalid:

@@ -28,26 +28,6 @@ _HOOKED: Final = {
     "hooks": {"PreToolUse": [{"matcher": "*", "hooks": [{"type": "command", "command": f"echo '{_SAYS_YES}'"}]}]},
 }
 _TOOLSET: Final = {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_allow"}}}
-_TRANSCRIPT: Final = (
-    {
-        "type": "user",
-        "uuid": "a",
-        "parentUuid": None,
-        "sessionId": "s",
-        "message": {"role": "user", "content": "Hello"},
-    },
-    {
-        "type": "assistant",
-        "uuid": "b",
-        "parentUuid": "a",
-        "message": {
-            "role": "assistant",
-            "id": "m",
-            "model": "claude-sonnet-4-5",
-            "content": [{"type": "text", "text": "Hi"}],
-        },
-    },
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +40,8 @@ class Ground:
     """Of the ruled project, on the worker's machine."""
     ids: Mapping[str, str]
     """By the name of the path's parameter; `claude_agent_id`, `plain_project_id` and `call_id` beside those."""
+    transcript: Sequence[Mapping[str, Any]] = ()
+    """Lines of a conversation with Claude Code, to be imported."""
 
     @property
     def start(self) -> dict[str, str]:
@@ -79,7 +61,7 @@ class Attempt:
 
     @property
     def content(self) -> bytes:
-        return b"\n".join(json.dumps(line).encode() for line in (self.body, *({"line": line} for line in self.lines)))
+        return b"\n".join(json.dumps(line).encode() for line in (self.body, *self.lines))
 
 
 def _attempts(**bodies: Mapping[str, Any]) -> list[Attempt]:
@@ -165,10 +147,9 @@ def _fork(ground: Ground) -> list[Attempt]:
 
 
 def _import(ground: Ground) -> list[Attempt]:
-    body = {**ground.start, "agent": ground.ids["claude_agent_id"], "title": ground.tag}
-    first = {**_TRANSCRIPT[0], "uuid": ground.tag}
-    lines = (first, {**_TRANSCRIPT[1], "parentUuid": ground.tag})
-    return [Attempt(name="directory", body={**body, "context": {"directory": ground.directory}}, lines=lines)]
+    body: dict[str, Any] = {**ground.start, "agent": ground.ids["claude_agent_id"], "title": ground.tag}
+    body["context"] = {"directory": ground.directory}
+    return [Attempt(name="directory", body=body, lines=ground.transcript)]
 
 
 def _workspaces(ground: Ground) -> list[Attempt]:

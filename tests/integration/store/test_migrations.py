@@ -20,6 +20,12 @@ values ('sesn_1', 'proj_1', $1::bigint, 'org', 'turn_1', false, $1::bigint, $2, 
 _FORK = """
 insert into stretches (session_id, last_seq, entries, owner, organisation) values ('sesn_2', 5, 1, 'sesn_1', 'org')
 """
+_PROJECT = """
+insert into projects (id, organisation, name, path, url, trust, metadata, permissions, archived_at)
+values ($1, 'org', $1, $2, $3, 'nothing', '{}', $4::text::jsonb, case when $5 then now() end)
+"""
+_RULES = '{"deny": ["Bash(rm *)"], "ask": [], "allow": []}'
+_EMPTY = '{"deny": [], "ask": [], "allow": []}'
 
 
 @pytest.fixture
@@ -40,5 +46,31 @@ async def test_what_left_before_is_what_sessions_and_their_forks_go_on_from(dsn:
         for session, expected in (("sesn_1", ["First", "Second"]), ("sesn_2", ["First"])):
             rows = await connection.fetch(SQL["departures"], session, "proj_1", 99, "")
             assert [row["departed"] for row in rows] == expected
+    finally:
+        await connection.close()
+
+
+async def test_rules_of_an_archived_project_are_those_of_its_place(dsn: str) -> None:
+    """Also where somebody created the project again without them."""
+    await asyncio.to_thread(command.upgrade, migrate.config(dsn), "0017")
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.executemany(
+            _PROJECT,
+            [
+                ("ruled", "app", None, _RULES, True),
+                ("again", "app", None, _EMPTY, False),
+                ("behind", None, "https://Example.com/a.git", "{}", False),
+                ("free", "other", None, "{}", False),
+            ],
+        )
+        await migrate.upgrade(dsn)
+        rows = await connection.fetch("select id, place, permissions #>> '{deny,0}' as denied from projects")
+        assert {row["id"]: (row["place"], row["denied"]) for row in rows} == {
+            "ruled": ("path:/app", "Bash(rm *)"),
+            "again": ("path:/app", "Bash(rm *)"),
+            "behind": ("url:example.com/a", None),
+            "free": ("path:/other", None),
+        }
     finally:
         await connection.close()
