@@ -19,7 +19,7 @@ from bench.prove.streams.joining import join
 from bench.prove.streams.lost_publish import lost_publishes
 from bench.prove.streams.stuck import delay, held
 
-_ENVIRONMENT: Final = {"FOOTPLATE_HEARTBEAT_TIMEOUT": "2", "FOOTPLATE_LEASE": "1"}
+_ENVIRONMENT: Final = {"FOOTPLATE_HEARTBEAT_TIMEOUT": "2", "FOOTPLATE_LEASE": "1", "FOOTPLATE_WRITE_SECONDS": "600"}
 _LATEST: Final = 2.0
 _SLOWER: Final = 1.05
 _MOST_HELD: Final = 1_000_000
