@@ -224,14 +224,10 @@ class _Trial:
     def _judge_list(self, place: str, screen: Screen, calls: dict[str, dict[str, Any]]) -> None:
         found = parsing.read_list(screen.out)
         for event_id, given in calls.items():
-            fields, whole = found.get(event_id, ({}, True))
+            fields = found.get(event_id, {})
             for name, value in given.items():
                 part, missing = fields.get(name, (None, 0))
-                if whole:
-                    self._judge(place, recovered=_is_part(part, missing, value), about=str(value))
-                else:
-                    start = str(part).partition("\n[")[0]
-                    self._judge(place, recovered=str(value).startswith(start) or part == value, about=str(value)[:99])
+                self._judge(place, recovered=_is_part(part, missing, value), about=f"{value!r:.300} as {part!r:.300}")
 
     def _judge_whole(self, place: str, fields: parsing.Fields | None, given: dict[str, Any] | None) -> None:
         recovered = {name: value for name, (value, missing) in (fields or {}).items() if not missing}

@@ -17,7 +17,6 @@ _WAITING: Final = re.compile(r"^waits for a person's word\s+(sevt_\w+)\b", re.MU
 _ASKED: Final = re.compile(r"^Allow it\? \[.*\] x$", re.MULTILINE)
 _TOOL: Final = re.compile(r"^(?:bash|write)$", re.MULTILINE)
 _LOGGED: Final = re.compile(r"^  bash (.*)  waits for a person's word$", re.MULTILINE)
-_CUT: Final = "  Not all of it: "
 
 
 def find_raw(text: str) -> str | None:
@@ -29,10 +28,10 @@ def find_raw(text: str) -> str | None:
     return next(repr(char) for char in plain if char not in "\n\t" and neutralise(char) != char)
 
 
-def read_list(text: str) -> dict[str, tuple[Fields, bool]]:
-    """Calls of `approvals` by id; False: the screen says that the list has not all of it."""
+def read_list(text: str) -> dict[str, Fields]:
+    """Calls of `approvals` by id."""
     parts = _LISTED.split(STYLE.sub("", text))
-    return {name: (_read_fields(part), _CUT not in part) for name, part in zip(parts[1::2], parts[2::2], strict=True)}
+    return {name: _read_fields(part) for name, part in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def read_session(text: str) -> dict[str, Fields]:
@@ -84,5 +83,4 @@ def _read_value(lines: list[str]) -> tuple[str, int]:
 
 
 def _read_fields(text: str) -> Fields:
-    lines = [line for line in text.split("\n") if line[:2] == "  " and line[2:3] not in {"", " "}]
-    return read_call([line for line in lines if not line.startswith(_CUT)])
+    return read_call([line for line in text.split("\n") if line[:2] == "  " and line[2:3] not in {"", " "}])

@@ -17,7 +17,13 @@ _QUESTION: Final = "Allow it? [y; anything else leaves it for later]"
 
 def list_approvals(session: str | None, *, as_json: bool, profile: str | None) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> list[Approval]:
-        return [approval async for approval in client.approvals.list(limit=100, session_id=session)]
+        listed = [approval async for approval in client.approvals.list(limit=100, session_id=session)]
+        if as_json:
+            return listed
+        return [
+            each if each.display is None or each.display.whole else await client.approvals.retrieve(each.id)
+            for each in listed
+        ]
 
     found = talk(work, profile=profile, as_json=as_json)
     if as_json:

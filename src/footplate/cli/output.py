@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import re
 import sys
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _WHOLE_LINE: Final = 1_000_000
 _DELETE: Final = 0x7F
+_MARKUP: Final = re.compile(r"(?<!\\)(?:(\\*+)(?:(\[[a-z#/@][^\[\]]*\])|(\[))|(\\++)\Z)")
+_TAG_STARTS: Final = "abcdefghijklmnopqrstuvwxyz#/@"
 _ERASE_LINE: Final = "\r\x1b[2K"
 
 
@@ -70,16 +73,31 @@ def _console(*, stderr: bool) -> Console:
 
 def quote(text: str) -> str:
     """Text from outside as part of a line of markup."""
-    from rich.markup import escape
-
-    return escape(show_line(text))
+    return escape_shown(show_line(text))
 
 
 def escape_shown(text: str) -> str:
-    """Shown text, as part of a line of markup."""
-    from rich.markup import escape
+    """Shown text, as part of a line of markup.
 
-    return escape(text)
+    Rich's own `escape` loses backslashes before a bracket and at the end, and lets a bracket here and one in the next
+    text make a tag, which hides what is between them.
+    """
+    return _MARKUP.sub(_escape_bracket, text)
+
+
+def _escape_bracket(found: re.Match[str]) -> str:
+    backslashes, tag, _, last = found.groups()
+    if last:
+        return f"<U+005C*{len(last)}>"
+    if tag:
+        return f"{backslashes}{backslashes}\\{tag}"
+    if not backslashes or not _may_begin_tag(found):
+        return f"{backslashes}\\["
+    return f"<U+005C*{len(backslashes)}>\\["
+
+
+def _may_begin_tag(found: re.Match[str]) -> bool:
+    return found.end() == len(found.string) or found.string[found.end()] in _TAG_STARTS
 
 
 def print_exactly(console: Console, text: str | Text) -> None:

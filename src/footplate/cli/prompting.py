@@ -82,7 +82,7 @@ def show_call(approval: Approval, given: Mapping[str, Any] | None = None) -> lis
     lines = [Text(first, style="yellow"), *(Text(line, style="yellow") for line in more)]
     lines += [Text(line) for line in lay_out_call(shown, screen.width)]
     lines += [Text(line, style="dim") for line in lay_out_text(shown.reason or "", screen.width) if line]
-    if not shown.whole:
+    if approval.display is not None and not approval.display.whole:
         lines.append(Text("The server did not send all of it. Do not allow what you cannot see.", style="bold red"))
     return lines
 

@@ -174,8 +174,6 @@ def approvals(found: Sequence[Approval]) -> None:
         print_details({"id": head, "tool": tool, **_reasons(shown)})
         for line in lay_out_call(shown, console.width, most_lines):
             output.print_exactly(console, line)
-        if not shown.whole:
-            console.print(f"  [yellow]Not all of it: `footplate approve {each.id}` shows the rest.[/]")
         console.print()
     _say("Answer with `footplate approve ID`, which shows all of it, or `footplate deny ID`.")
 

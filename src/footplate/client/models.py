@@ -85,7 +85,7 @@ class DisplayedCall(Answer):
     reason: str | None = None
     input: list[DisplayedField] = []
     whole: bool = True
-    """False: a list cuts long texts of an input above 64 KiB. `retrieve` has all of it."""
+    """False: a list displays the first 2,000 characters of an input. `retrieve` has all of it."""
 
 
 class Approval(Answer):

@@ -1,11 +1,12 @@
 """Describes a tool call for the person who decides on it: the whole input, escaped, the same for every client."""
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from footplate.domain.visible_text import show_block, show_line
+from footplate.domain.visible_text import mark_missing, show_block, show_line
 
 _APART: Final = {ord(sign): f"<U+{ord(sign):04X}>" for sign in " :|\\()"}
 """Signs that a field's name must not have, because they separate it from its value."""
@@ -31,25 +32,40 @@ class ShownCall:
     """Why the gate asks."""
     input: tuple[ShownField, ...]
     whole: bool
-    """False: a large input was cut, as lists do."""
+    """False: the input was cut, as lists do."""
 
 
-def describe_call(body: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> ShownCall:
-    """Describe the event of a call; `given` replaces its input, as an approver may."""
+def describe_call(
+    body: Mapping[str, Any], given: Mapping[str, Any] | None = None, *, most: int | None = None
+) -> ShownCall:
+    """Describe the event of a call; `given` replaces its input, as an approver may.
+
+    `most`: no more characters of the input than that are shown, and marks say how many are missing.
+    """
     server, name, agent = body.get("mcp_server_name"), body.get("name"), body.get("agent_name")
     made_with = given if given is not None else body.get("input") or {}
     reason = (body.get("permission") or {}).get("reason")
+    fields, cut = _show_fields(made_with, most)
     return ShownCall(
         name=show_line(f"{server}.{name}" if server else str(name)),
         agent_name=None if agent is None else show_line(str(agent)),
         reason=None if reason is None else show_line(str(reason)),
-        input=tuple(_show_field(*field) for field in made_with.items()),
-        whole=given is not None or "truncated" not in body,
+        input=fields,
+        whole=not cut and (given is not None or "truncated" not in body),
     )
 
 
-def _show_field(name: str, value: object) -> ShownField:
-    shown = show_line(name).translate(_APART)
-    if isinstance(value, str):
-        return ShownField(shown, "text", show_block(value))
-    return ShownField(shown, "json", show_block(json.dumps(value, ensure_ascii=False)))
+def _show_fields(made_with: Mapping[str, Any], most: int | None) -> tuple[tuple[ShownField, ...], bool]:
+    """The fields, and whether something is missing."""
+    fields: list[ShownField] = []
+    left = sys.maxsize if most is None else most
+    for name, value in made_with.items():
+        left -= len(name)
+        if left <= 0:
+            return tuple(fields), True
+        kind: Literal["text", "json"] = "text" if isinstance(value, str) else "json"
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        shown = show_block(text[:left]) + (mark_missing(len(text) - left) if len(text) > left else "")
+        fields.append(ShownField(show_line(name).translate(_APART), kind, shown))
+        left -= len(text)
+    return tuple(fields), left < 0

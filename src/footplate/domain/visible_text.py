@@ -53,29 +53,45 @@ class Layout(Enum):
     """By itself, for reading: line breaks, tabs and spaces stay as they are."""
 
 
+_SIMPLE: Final = {
+    Layout.LINE: re.compile(r"<(?=U\+|\+[0-9])|([\x00-\x1f\x7f])\1*| {25,}|\A +| +\Z"),
+    Layout.BLOCK: re.compile(r"<(?=U\+|\+[0-9])|\n{4,}|([\x00-\x09\x0b-\x1f\x7f])\1*| {25,}| +(?=\n|\Z)"),
+    Layout.PROSE: re.compile(r"<(?=U\+|\+[0-9])|([\x00-\x08\x0b-\x1f\x7f])\1*"),
+}
+"""What is escaped in a text whose other characters all are what they look like. A run of spaces is tried once."""
+
+
 def show_line(text: str, room: int | None = None) -> str:
     """The text within one line of at most `room` columns, with a mark for what is missing: `<+12 more>`."""
-    pieces = list(_escape(text, Layout.LINE))
-    whole = "".join(shown for shown, _ in pieces)
-    if room is None or count_columns(whole) <= room:
-        return whole
-    room -= len(mark_missing(len(text)))
-    kept, taken, missing = [], 0, len(text)
-    for shown, length in _split(pieces):
+    if room is None:
+        return _escape_whole(text, Layout.LINE)
+    pieces, taken = [], 0
+    for piece in _escape(text, Layout.LINE):
+        pieces.append(piece)
+        taken += count_columns(piece[0])
+        if taken > room:
+            return _shorten(pieces, len(text), room)
+    return "".join(shown for shown, _ in pieces)
+
+
+def _shorten(pieces: list[tuple[str, int]], length: int, room: int) -> str:
+    room -= len(mark_missing(length))
+    kept, taken, missing = [], 0, length
+    for shown, count in _split(pieces):
         taken += count_columns(shown)
         if taken > room:
             break
         kept.append(shown)
-        missing -= length
+        missing -= count
     return "".join([*kept, mark_missing(missing)])
 
 
 def show_block(text: str) -> str:
-    return "".join(shown for shown, _ in _escape(text, Layout.BLOCK))
+    return _escape_whole(text, Layout.BLOCK)
 
 
 def show_prose(text: str) -> str:
-    return "".join(shown for shown, _ in _escape(text, Layout.PROSE))
+    return _escape_whole(text, Layout.PROSE)
 
 
 def mark_missing(count: int) -> str:
@@ -115,6 +131,20 @@ def fold(text: str, room: int) -> list[str]:
             line += part
             taken += columns
     return [*lines, line]
+
+
+def _escape_whole(text: str, layout: Layout) -> str:
+    """At once where no character but white space needs care, as in nearly all texts."""
+    if not text.isascii() and any(map(_needs_care, {*text})):
+        return "".join(shown for shown, _ in _escape(text, layout))
+
+    def number(found: re.Match[str]) -> str:
+        run = found[0]
+        if run[0] == "\n" and layout is Layout.BLOCK:
+            return f"{_number(run[0], len(run) - 1)}\n"
+        return _number(run[0], len(run))
+
+    return _SIMPLE[layout].sub(number, text)
 
 
 def _escape(text: str, layout: Layout) -> Iterator[tuple[str, int]]:
@@ -224,6 +254,15 @@ def _is_hidden(char: str) -> bool:
     if unicodedata.category(char) in _HIDDEN_CATEGORIES or char in _HIDDEN:
         return True
     return any(ord(char) in selectors for selectors in _VARIATION_SELECTORS)
+
+
+@lru_cache(maxsize=4096)
+def _needs_care(char: str) -> bool:
+    if char <= "\x7f":
+        return False
+    if unicodedata.category(char)[0] == "M" or _is_hidden(char) or _is_ascii_twin(char):
+        return True
+    return _is_of_twin_script(char) or _is_right_to_left(char)
 
 
 @lru_cache(maxsize=4096)

@@ -63,6 +63,20 @@ async def test_what_waits_is_listed_in_pages(api: Api, http: httpx2.AsyncClient,
     assert (await http.get("/v1/approvals/sevt_9")).status_code == httpx2.codes.NOT_FOUND
 
 
+async def test_a_list_displays_the_beginning_and_one_approval_all_of_it(
+    api: Api, http: httpx2.AsyncClient, sdk: AsyncAnthropic
+) -> None:
+    (made,) = await asks(api, await create_session(sdk), 1)
+    command = "echo harmless\n" * 500 + "touch EVIL\u202e"
+    api.world.approvals[0] = replace(made, body={"name": "bash", "input": {"command": command}})
+    listed = (await http.get("/v1/approvals")).json()["data"][0]["display"]
+    assert not listed["whole"]
+    assert listed["input"][0]["text"].endswith(" more>")
+    one = (await http.get("/v1/approvals/sevt_0")).json()["display"]
+    assert one["whole"]
+    assert one["input"][0]["text"].endswith("\ntouch EVIL<U+202E>")
+
+
 async def test_terms_for_answers(http: httpx2.AsyncClient) -> None:
     terms = {"expires_after_seconds": 60, "outcome": "allow", "role": "approver", "two_people": True}
     written = (await http.post("/v1/policies", json={"approvals": terms})).json()

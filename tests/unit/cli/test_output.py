@@ -4,16 +4,20 @@ import ast
 import io
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import footplate.cli
 from footplate.cli import output, tables
 from footplate.cli.output import ContentWriter
 from footplate.cli.safe_console import SafeConsole
 from footplate.client import Agent, Approval
+from footplate.domain.visible_text import read_shown
 
 HOSTILE = "a\x1b]0;evil\x07\x9b31m\r\u202eb\u200b"
 SHOWN = "a<U+001B>]0;evil<U+0007><U+009B>31m<U+000D><U+202E>b<U+200B>"
@@ -57,6 +61,24 @@ def test_a_console_escapes_what_its_caller_did_not() -> None:
     console = SafeConsole(file=file, force_terminal=True, no_color=True, emoji=False, highlight=False, width=200)
     console.print(HOSTILE, markup=False)
     assert file.getvalue() == f"{SHOWN}\n"
+
+
+@given(texts=st.lists(st.text(st.sampled_from("\\[]ab/:=# @"), max_size=12), min_size=2, max_size=3))
+@example(texts=["[a", "b]"])
+@example(texts=["\\\\\\", ":bomb:"])
+def test_quoted_text_is_no_markup(texts: list[str]) -> None:
+    file = io.StringIO()
+    console = SafeConsole(file=file, no_color=True, emoji=False, highlight=False, width=200)
+    console.print("".join(f"[bold]{output.quote(text)}[/]|{output.quote(text)};" for text in texts), soft_wrap=True)
+    shown = file.getvalue().removesuffix("\n")
+    assert read_shown(shown)[0] == "".join(f"{text}|{text};" for text in texts)
+
+
+def test_quoting_takes_linear_time() -> None:
+    began = time.process_time()
+    for text in ("\\" * 300_000 + "a", "[a" * 150_000, "\\[" * 150_000):
+        output.quote(text)
+    assert time.process_time() - began < 5
 
 
 def test_json_is_exact_and_steers_nothing(capsys: pytest.CaptureFixture[str]) -> None:

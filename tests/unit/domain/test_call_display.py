@@ -36,5 +36,15 @@ def test_names_and_reasons_are_escaped_too() -> None:
     assert shown.input == ()
 
 
+def test_a_list_shows_the_beginning_and_says_that_it_is_not_all() -> None:
+    body = {"name": "x", "input": {"a": "b" * 10, "c": [1, 2, 3], "d": "e"}}
+    shown = describe_call(body, most=15)
+    assert [(field.name, field.text) for field in shown.input] == [("a", "b" * 10), ("c", "[1,<+6 more>")]
+    assert not shown.whole
+    assert not describe_call(body, most=10).whole
+    assert describe_call(body, most=100).whole
+    assert not describe_call({**body, "truncated": {"bytes": 1}}).whole
+
+
 def test_another_input_is_shown_instead() -> None:
     assert describe_call({"name": "bash", "input": {"command": "a"}}, {"command": "b"}).input[0].text == "b"

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footplate.domain.visible_text import (
+    Layout,
+    _escape,
     count_columns,
     fold,
     mark_missing,
@@ -55,6 +57,13 @@ def test_nothing_that_steers_or_hides_is_left(text: str) -> None:
         assert not hidden & {*shown}
         assert neutralise(shown) == shown
     assert not {"\n", "\t"} & {*show_line(text)}
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+@given(text=TEXTS | st.text(st.sampled_from("a< \n\r\tU+1é漢 \x1b"), max_size=60))
+def test_the_short_way_and_the_long_way_agree(layout: Layout, text: str) -> None:
+    short = {Layout.LINE: show_line, Layout.BLOCK: show_block, Layout.PROSE: show_prose}[layout]
+    assert short(text) == "".join(shown for shown, _ in _escape(text, layout))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """`/v1/approvals`: what waits for a person's word, in all sessions. It is answered by `user.tool_confirmation`."""
 
+import asyncio
+from typing import Final
+
 from fastapi import Request
 from starlette.responses import Response
 
@@ -15,6 +18,9 @@ from footplate.api.wire.approvals import ListApprovals
 from footplate.api.wire.lists import NoParameters
 from footplate.domain.pages import Page
 
+_MOST_DISPLAYED: Final = 2000
+"""Characters of each input that a list escapes: it must not cost more than a page of anything else."""
+
 router = router_of("/v1/approvals", "approvals")
 
 
@@ -28,11 +34,13 @@ async def list_approvals(request: Request, principal: Asking) -> Response:
     kept, around = cursors.cut(
         "approvals", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="asc", cursor=cursor
     )
-    return listing([approvals.answer(row) for row in kept], next_page=around.next_page)
+    shown = await asyncio.to_thread(lambda: [approvals.answer(row, most_displayed=_MOST_DISPLAYED) for row in kept])
+    return listing(shown, next_page=around.next_page)
 
 
 @router.get("/{approval_id}", response_model=gate_answers.Approval)
 async def retrieve_approval(request: Request, approval_id: str, principal: Asking) -> Response:
     """By the id of the event that asks; also once it is answered."""
     read_query(request, NoParameters)
-    return reply(approvals.answer(await services_of(request).reads.approval(principal, approval_id)))
+    found = await services_of(request).reads.approval(principal, approval_id)
+    return reply(await asyncio.to_thread(approvals.answer, found))
