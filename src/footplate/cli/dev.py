@@ -133,7 +133,7 @@ def _warn_of_exposure(stack: Stack) -> None:
         return
     output.err().print(
         "[yellow]Other users of this machine can reach Temporal,[/] which has no authentication: list sessions, stop "
-        f"their turns, pause the sweep. {quote(reason)} Allow user namespaces (docs/security.md), or do not run "
+        f"their turns, pause the sweep. {quote(reason)} Allow user namespaces (docs/listeners.md), or do not run "
         "`footplate dev` on a shared machine."
     )
 

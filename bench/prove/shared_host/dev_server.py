@@ -1,0 +1,111 @@
+"""A whole `footplate dev`, started as a person starts it, and what it is made of."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from bench.prove.figure import require
+from footplate.cli import local
+from footplate.stack.ports import LOOPBACK, free_port
+
+_READY: Final = b"Ctrl-C stops everything"
+_PATIENCE: Final = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class DevServer:
+    pid: int
+    port: int
+    data: Path
+
+    @property
+    def base_url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def key(self) -> str:
+        return local.key(self.data) or ""
+
+    def processes(self) -> Sequence[psutil.Process]:
+        own = psutil.Process(self.pid)
+        return [own, *own.children(recursive=True)]
+
+    def listening_ports(self) -> list[int]:
+        """Those that the machine's other users reach: of the namespace that everybody is in."""
+        found = set()
+        for inode, port in _listeners().items():
+            if any(inode in _sockets_of(process.pid) for process in self.processes()):
+                found.add(port)
+        return sorted(found)
+
+    def secrets(self) -> dict[str, str]:
+        """All that must not be seen, by the file that holds it."""
+        names = ("api-key", "metrics-token", "postgres/password", "redis/password")
+        return {name: (self.data / name).read_text().strip() for name in names}
+
+
+@asynccontextmanager
+async def open_dev_server() -> AsyncIterator[DevServer]:
+    """In a home that others may enter, as most are: its own files have to keep them out."""
+    home = _open_home()
+    port = free_port()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "footplate", "dev", "--port", str(port), "--scripted", "demo"),
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "NO_COLOR": "1", "LANG": "C.UTF-8"},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        assert process.stdout is not None
+        said = b""
+        async with asyncio.timeout(_PATIENCE):
+            while line := await process.stdout.readline():
+                said += line
+                if _READY in line:
+                    break
+        require(holds=_READY in said, otherwise=f"`footplate dev` did not start: {said.decode()[-500:]}")
+        yield DevServer(process.pid, port, home / ".local/share/footplate")
+    finally:
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        await process.communicate()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _open_home() -> Path:
+    home = Path(tempfile.mkdtemp(prefix="footplate-guard-"))
+    home.chmod(0o755)
+    return home
+
+
+def _listeners() -> dict[str, int]:
+    found = {}
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A":
+                found[fields[9]] = int(fields[1].rpartition(":")[2], 16)
+    return found
+
+
+def _sockets_of(pid: int) -> set[str]:
+    found = set()
+    with suppress(OSError):
+        if Path(f"/proc/{pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink():
+            return set()
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                target = str(entry.readlink())
+                if target.startswith("socket:["):
+                    found.add(target[8:-1])
+    return found
