@@ -28,6 +28,7 @@ _LINGER_SECONDS: Final = 2.0
 """How long what a refused client still sends is discarded: a connection closed at once would lose the response."""
 
 _MAX_DISCARDED: Final = 256 * 1024
+_DISCARD_PAUSE: Final = 0.02
 _SMALL_CHUNK: Final = 64
 
 
@@ -110,8 +111,21 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             return
         if self._unparsed > self._limits.header_bytes:
             self._refuse(self._too_large())
-        else:
-            self._start_timers()
+            return
+        self._start_timers()
+        if not self._in_head and self.cycle.response_complete:
+            self._slow_down(len(data))
+
+    def _slow_down(self, size: int) -> None:
+        """Read the rest of a refused body at some 10 MB per second: its client sees the response, nobody else waits."""
+        self._discarded += size
+        if self._discarded > _MAX_DISCARDED:
+            self.flow.pause_reading()
+            self.loop.call_later(_DISCARD_PAUSE, self._go_on_reading)
+
+    def _go_on_reading(self) -> None:
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
 
     def _start_timers(self) -> None:
         if not self._in_head:
@@ -174,7 +188,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
         self._body_timer.stop()
         self._in_head = True
-        self._head_size = self._unparsed = 0
+        self._head_size = self._unparsed = self._discarded = 0
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the error has a text of its own
         """Called by uvicorn when the parser fails."""

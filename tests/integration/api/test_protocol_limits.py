@@ -165,6 +165,14 @@ async def test_a_refused_body_is_not_read_for_long(server: Server) -> None:
     assert received.startswith(b"HTTP/1.1 413 ")
 
 
+async def test_a_client_sees_why_its_body_was_refused(api: Api) -> None:
+    head = b"POST /v1/agents HTTP/1.1\r\nhost: a\r\n" + KEY + b"content-length: 5000000\r\n\r\n"
+    async with _serve(api, RequestLimits(idle_seconds=1)) as server:
+        received = await server.exchange(head, b" " * 5_000_000 + HEALTH)
+    assert received.startswith(b"HTTP/1.1 413 ")
+    assert received.count(b"HTTP/1.1 200 OK") == 1
+
+
 async def test_connections_of_one_address(api: Api) -> None:
     async with asyncio.timeout(30), _serve(api, LIMITS.model_copy(update={"header_seconds": 60})) as server:
         opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(10)]
