@@ -164,7 +164,7 @@ async def address_without_end(target: Target, until: float) -> None:
 
 @_attack(with_key=False)
 async def half_open_connections(target: Target, until: float) -> None:
-    await _hold(target, until, b"GET /livez HTTP/1.1\r\nhost: a\r\n", connections=350)
+    await _hold(target, until, b"GET /livez HTTP/1.1\r\nhost: localhost\r\n", connections=350)
 
 
 @_attack(with_key=False)

@@ -39,7 +39,7 @@ async def _send_headers(port: int) -> float:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(25):
-            writer.write(b"GET /livez HTTP/1.1\r\nhost: a\r\n")
+            writer.write(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n")
             for number in range(_HEADER_MB * 10):
                 writer.write(b"x-%d: %s\r\n" % (number, b"a" * 100_000))
                 await writer.drain()
@@ -71,7 +71,7 @@ async def _hold_half_open(port: int) -> int:
     """Return how many connections are still open after a while."""
     opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(_HALF_OPEN)]
     for _, writer in opened:
-        writer.write(b"GET /livez HTTP/1.1\r\nhost: a\r\n")
+        writer.write(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n")
     ended = [asyncio.create_task(_read_to_end(reader)) for reader, _ in opened]
     await asyncio.wait(ended, timeout=_WAIT_SECONDS)
     alive = sum(not task.done() for task in ended)

@@ -21,7 +21,7 @@ from footplate.stack.leftovers import wait_until
 pytestmark = pytest.mark.timing
 
 KEY = b"authorization: Bearer secret-a\r\n"
-HEALTH = b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n"
+HEALTH = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"
 LIMITS = RequestLimits(
     header_bytes=8192,
     header_seconds=0.3,
@@ -106,7 +106,7 @@ def _refusal(received: bytes, status: int, setting: str) -> dict[str, Any]:
     [
         [b"GET /livez HTTP/1.1\r\nx: " + b"a" * 100_000],
         [b"GET /livez HTTP/1.1\r\nx: " + b"a" * 9_000 + b"\r\n\r\n"],
-        [b"GET /" + b"a" * 9_000 + b" HTTP/1.1\r\nhost: a\r\n\r\n"],
+        [b"GET /" + b"a" * 9_000 + b" HTTP/1.1\r\nhost: localhost\r\n\r\n"],
         [b"GET /" + b"a" * 100_000],
         [b"\r\n" * 5_000],
         [b"GET /livez HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\nx: " + b"a" * 8_100 + b"\r\n\r\n"],
@@ -124,20 +124,20 @@ async def test_many_headers(server: Server) -> None:
 
 
 async def test_large_trailers(server: Server) -> None:
-    head = b"POST /v1/agents HTTP/1.1\r\nhost: a\r\n" + KEY + b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n"
+    head = b"POST /v1/agents HTTP/1.1\r\nhost: localhost\r\n" + KEY + b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n"
     for trailers in (b"x: y\r\n" * 5_000, b"x: " + b"y" * 100_000):
         assert b"HTTP/1.1 431" in await server.exchange(head, trailers, pause=0.05)
 
 
 async def test_small_chunks(server: Server) -> None:
-    head = b"POST /v1/agents HTTP/1.1\r\nhost: a\r\nconnection: close\r\n" + KEY + b"transfer-encoding: chunked\r\n\r\n"
+    head = b"POST /v1/agents HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n" + KEY + b"transfer-encoding: chunked\r\n\r\n"
     received = await server.exchange(head, b"1\r\n \r\n" * 2_001)
     assert "more than 2000 chunks" in _refusal(received, 413, "FOOTPLATE_SMALL_CHUNKS")["message"]
     lines = b"40\r\n%s\r\n" % (b" " * 64) * 3_000
     assert b"HTTP/1.1 400" in await server.exchange(head, lines + b"1\r\n \r\n" * 1_000 + b"0\r\n\r\n")
 
 
-@pytest.mark.parametrize("sent", [b"G", b"GET /livez HTTP/1.1\r\nhost: a\r\n", HEALTH + b"GET /livez HTTP/1.1\r\nx"])
+@pytest.mark.parametrize("sent", [b"G", b"GET /livez HTTP/1.1\r\nhost: localhost\r\n", HEALTH + b"GET /livez HTTP/1.1\r\nx"])
 async def test_a_head_that_never_ends(server: Server, sent: bytes) -> None:
     received = await server.exchange(sent)
     last = received[received.rindex(b"HTTP/1.1 ") :]
@@ -153,20 +153,20 @@ async def test_a_connection_without_a_request_is_closed(server: Server, pieces: 
 @pytest.mark.parametrize("path", ["/v1/agents", "/v1/files"])
 async def test_slow_bodies(server: Server, path: str) -> None:
     kind = b"content-type: multipart/form-data; boundary=x\r\n" if path == "/v1/files" else b""
-    head = b"POST %s HTTP/1.1\r\nhost: a\r\n%s%scontent-length: 1000\r\n\r\n--x\r\n" % (path.encode(), KEY, kind)
+    head = b"POST %s HTTP/1.1\r\nhost: localhost\r\n%s%scontent-length: 1000\r\n\r\n--x\r\n" % (path.encode(), KEY, kind)
     error = _refusal(await server.exchange(head, *[b"a"] * 100, pause=0.05), 408, "FOOTPLATE_BODY_RATE")
     assert "less than 100 bytes per second" in error["message"]
     assert server.api.app.state.services.quotas.buffered_bytes == 0
 
 
 async def test_a_refused_body_is_not_read_for_long(server: Server) -> None:
-    head = b"POST /v1/agents HTTP/1.1\r\nhost: a\r\n" + KEY + b"content-length: 100000000\r\n\r\n"
+    head = b"POST /v1/agents HTTP/1.1\r\nhost: localhost\r\n" + KEY + b"content-length: 100000000\r\n\r\n"
     received = await server.exchange(head, *[b" " * 1000] * 100, pause=0.02)
     assert received.startswith(b"HTTP/1.1 413 ")
 
 
 async def test_a_client_sees_why_its_body_was_refused(api: Api) -> None:
-    head = b"POST /v1/agents HTTP/1.1\r\nhost: a\r\n" + KEY + b"content-length: 5000000\r\n\r\n"
+    head = b"POST /v1/agents HTTP/1.1\r\nhost: localhost\r\n" + KEY + b"content-length: 5000000\r\n\r\n"
     async with _serve(api, RequestLimits(idle_seconds=1)) as server:
         received = await server.exchange(head, b" " * 5_000_000 + HEALTH)
     assert received.startswith(b"HTTP/1.1 413 ")
@@ -216,7 +216,7 @@ async def _flood() -> AsyncIterator[bytes]:
 async def _open_stream(server: Server, behind: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     path = f"/v1/sessions/{await _session(server.api)}/events/stream".encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    writer.write(b"GET %s HTTP/1.1\r\nhost: a\r\n%s\r\n%s" % (path, KEY, behind))
+    writer.write(b"GET %s HTTP/1.1\r\nhost: localhost\r\n%s\r\n%s" % (path, KEY, behind))
     await reader.readuntil(b"\r\n\r\n")
     return reader, writer
 
