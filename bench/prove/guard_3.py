@@ -135,7 +135,7 @@ class _Clients:
         return failures
 
     async def _work(self, client: Lean, until: float) -> list[float]:
-        times = []
+        times: list[float] = []
         while time.monotonic() < until or len(times) < 3:
             for request in (self._read, self._list, self._create):
                 began = time.perf_counter()

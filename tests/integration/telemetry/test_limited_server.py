@@ -28,7 +28,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LimitedServer]:
     monkeypatch.setattr(limited_server, "MAX_CONNECTIONS", 3)
     monkeypatch.setattr(limited_server, "CONNECTION_SECONDS", 0.2)
     running = LimitedServer(("127.0.0.1", 0), QuietHandler)
-    running.set_app(lambda _environ, start: (start("200 OK", []) and [b"fine"]) or [b"fine"])
+    running.set_app(_serve)
     threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     yield running
     running.shutdown()
