@@ -62,7 +62,7 @@ WITH_KEY: Final[set[str]] = set()
 
 def _attack(*, with_key: bool) -> Callable[[Attack], Attack]:
     def register(attack: Attack) -> Attack:
-        name = attack.__name__.strip("_")
+        name = attack.__name__
         ATTACKS[name] = attack
         if with_key:
             WITH_KEY.add(name)
