@@ -40,7 +40,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             + "".join(f"; {what}" for what in [*achieved[:5], *changed])
         ),
         holds=not achieved and not changed,
-        details={"achieved": achieved, "changed": changed, "tried": other_user.tried + pages.tried},
+        details={"achieved": [*achieved], "changed": [*changed], "tried": other_user.tried + pages.tried},
     )
 
 

@@ -18,6 +18,7 @@ from bench.prove.shared_host.dev_server import DevServer
 _MAIN: Final = Path(__file__).with_name("other_user_main.py")
 _UID: Final = 54_321
 """A user of nobody's: PostgreSQL may run as `nobody` here."""
+_FEWEST_PORTS: Final = 4
 _PYTHON: Final = "/usr/bin/python3"
 
 
@@ -30,14 +31,15 @@ class Attempts:
 async def attack_as_other_user(dev: DevServer) -> Attempts:
     require(holds=os.geteuid() == 0, otherwise="becoming another user takes root")
     setpriv = shutil.which("setpriv") or "/usr/bin/setpriv"
+    ports = dev.listening_ports()
+    require(holds=len(ports) >= _FEWEST_PORTS, otherwise=f"only {ports} were found to listen")
     given = {
-        "ports": dev.listening_ports(),
+        "ports": ports,
         "pids": [process.pid for process in dev.processes()],
         "files": [str(path) for path in dev.data.rglob("*") if path.is_file()],
         "sockets": [str(path) for path in dev.data.rglob("*") if path.is_socket()],
         "secrets": [hashlib.sha256(secret.encode()).hexdigest() for secret in dev.secrets().values()],
     }
-    require(holds=len(given["ports"]) >= 4, otherwise=f"only {given['ports']} were found to listen")
     with _readable_copy() as program:
         process = await asyncio.create_subprocess_exec(
             *(setpriv, f"--reuid={_UID}", f"--regid={_UID}", "--clear-groups", "--inh-caps=-all"),

@@ -13,6 +13,7 @@ import struct
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 TIMEOUT = 5.0
 WAIT = 0.4
@@ -45,7 +46,7 @@ HTTP_CALLS = (
 
 
 class Attack:
-    def __init__(self, given: "dict[str, list]") -> None:
+    def __init__(self, given: "dict[str, Any]") -> None:
         self.given = given
         self.tried = 0
         self.achieved: list[str] = []
