@@ -96,7 +96,9 @@ async def _open(client: Lean, sessions: list[str]) -> AsyncIterator[list[_Listen
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def one(session_id: str) -> None:
-        head = f"GET {events_path(session_id)} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {client.key}\r\n\r\n"
+        head = (
+            f"GET {events_path(session_id)} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {client.key}\r\n\r\n"
+        )
         async with gate:
             transport, listener = await loop.create_connection(partial(_Listener, head.encode()), *client.address)
             transports.append(transport)

@@ -124,20 +124,28 @@ async def test_many_headers(server: Server) -> None:
 
 
 async def test_large_trailers(server: Server) -> None:
-    head = b"POST /v1/agents HTTP/1.1\r\nhost: localhost\r\n" + KEY + b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n"
+    head = (
+        b"POST /v1/agents HTTP/1.1\r\nhost: localhost\r\n" + KEY + b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n"
+    )
     for trailers in (b"x: y\r\n" * 5_000, b"x: " + b"y" * 100_000):
         assert b"HTTP/1.1 431" in await server.exchange(head, trailers, pause=0.05)
 
 
 async def test_small_chunks(server: Server) -> None:
-    head = b"POST /v1/agents HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n" + KEY + b"transfer-encoding: chunked\r\n\r\n"
+    head = (
+        b"POST /v1/agents HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+        + KEY
+        + b"transfer-encoding: chunked\r\n\r\n"
+    )
     received = await server.exchange(head, b"1\r\n \r\n" * 2_001)
     assert "more than 2000 chunks" in _refusal(received, 413, "FOOTPLATE_SMALL_CHUNKS")["message"]
     lines = b"40\r\n%s\r\n" % (b" " * 64) * 3_000
     assert b"HTTP/1.1 400" in await server.exchange(head, lines + b"1\r\n \r\n" * 1_000 + b"0\r\n\r\n")
 
 
-@pytest.mark.parametrize("sent", [b"G", b"GET /livez HTTP/1.1\r\nhost: localhost\r\n", HEALTH + b"GET /livez HTTP/1.1\r\nx"])
+@pytest.mark.parametrize(
+    "sent", [b"G", b"GET /livez HTTP/1.1\r\nhost: localhost\r\n", HEALTH + b"GET /livez HTTP/1.1\r\nx"]
+)
 async def test_a_head_that_never_ends(server: Server, sent: bytes) -> None:
     received = await server.exchange(sent)
     last = received[received.rindex(b"HTTP/1.1 ") :]
@@ -153,7 +161,11 @@ async def test_a_connection_without_a_request_is_closed(server: Server, pieces: 
 @pytest.mark.parametrize("path", ["/v1/agents", "/v1/files"])
 async def test_slow_bodies(server: Server, path: str) -> None:
     kind = b"content-type: multipart/form-data; boundary=x\r\n" if path == "/v1/files" else b""
-    head = b"POST %s HTTP/1.1\r\nhost: localhost\r\n%s%scontent-length: 1000\r\n\r\n--x\r\n" % (path.encode(), KEY, kind)
+    head = b"POST %s HTTP/1.1\r\nhost: localhost\r\n%s%scontent-length: 1000\r\n\r\n--x\r\n" % (
+        path.encode(),
+        KEY,
+        kind,
+    )
     error = _refusal(await server.exchange(head, *[b"a"] * 100, pause=0.05), 408, "FOOTPLATE_BODY_RATE")
     assert "less than 100 bytes per second" in error["message"]
     assert server.api.app.state.services.quotas.buffered_bytes == 0
