@@ -26,6 +26,8 @@ _PYTHON: Final = "/usr/bin/python3"
 class Attempts:
     tried: int
     achieved: list[str]
+    at_ports: int = 0
+    """Of those tried, the ones that a listener had to refuse; the others are on files, sockets and processes."""
 
 
 async def attack_as_other_user(dev: DevServer) -> Attempts:
@@ -54,7 +56,7 @@ async def attack_as_other_user(dev: DevServer) -> Attempts:
     require(holds=process.returncode == 0, otherwise="the other user's program failed")
     found = json.loads(said)
     require(holds=found["user"] == _UID, otherwise="the attack did not run as another user")
-    return Attempts(found["tried"], found["achieved"])
+    return Attempts(found["tried"], found["achieved"], found["at_ports"])
 
 
 @contextmanager

@@ -85,10 +85,11 @@ def main() -> None:
     attack = Attack(json.load(sys.stdin))
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(attack.attack_port, attack.given["ports"]))
+    at_ports = attack.tried
     attack.attack_files()
     for pid in attack.given["pids"]:
         attack.attack_process(pid)
-    print(json.dumps({"user": os.geteuid(), "tried": attack.tried, "achieved": attack.achieved}))
+    print(json.dumps({"user": os.geteuid(), "tried": attack.tried, "at_ports": at_ports, "achieved": attack.achieved}))
 
 
 def exchange(port: int, data: bytes) -> bytes:
