@@ -56,6 +56,8 @@ class _Run:
     plain_project_id: str = ""
     attempts: int = 0
     refused: int = 0
+    invalid: int = 0
+    """Refused with 400 whoever asks; those alone are not in the audit trail."""
     tried: int = 0
     faults: list[str] = field(default_factory=list)
 
@@ -117,7 +119,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     found = (
         f"{len(ATTEMPTS) + len(HARMLESS)} writing routes, {len(HARMLESS)} of which cannot change rules; "
         f"{run.attempts} attempts as {roles}: {run.refused} were refused with 403, none weakened the rules, "
-        f"which denied the command in {run.tried} sessions after them, and every attempt is in the audit trail; "
+        f"which denied the command in {run.tried} sessions after them, and every attempt is in the audit trail but for "
+        f"{run.invalid} that were invalid requests (400); "
         "with the role the same requests take effect"
     )
     if run.faults:
@@ -201,6 +204,7 @@ async def _try(
     response = await http.request(method, path, content=attempt.content, headers=headers)
     run.attempts += 1
     status = response.status_code
+    run.invalid += attempt.is_invalid
     if attempt.is_invalid:
         return [] if status == httpx2.codes.BAD_REQUEST else [f"answered {status}: {response.text[:200]}"]
     if status not in {httpx2.codes.OK, httpx2.codes.FORBIDDEN}:
