@@ -33,23 +33,46 @@ def list_approvals(session: str | None, *, as_json: bool, profile: str | None) -
 
 
 def approve(
-    ids: Sequence[str], *, rule: str | None, updated: str | None, ask: bool, as_json: bool, profile: str | None
+    ids: Sequence[str],
+    *,
+    rule: str | None,
+    updated: str | None,
+    edited: bool,
+    ask: bool,
+    as_json: bool,
+    profile: str | None,
 ) -> None:
     """Show each call whole and allow it; `ask`: only if whoever is at the terminal says so."""
     changed = None if updated is None else _object(updated)
     if changed is not None and len(ids) > 1:
         raise typer.BadParameter("goes with one id", param_hint="--input")
 
+    if changed is not None and edited:
+        raise typer.BadParameter("goes without --input", param_hint="--edited")
+
     async def allow(client: AsyncFootplate, approval: Approval) -> Event | None:
+        given = choose_edit(approval) if edited else changed
         if approval.status == "pending":
+            if given is None and approval.edited_input is not None and not as_json:
+                output.err().print(
+                    f"[yellow]{output.quote(approval.edited_by or 'Somebody')} wrote another input for it:[/] "
+                    f"`footplate approve --edited {approval.id}` shows and takes that one."
+                )
             if ask and prompting.can_ask():
-                if await prompting.word(approval, given=changed, question=_QUESTION) != "allow":
+                if await prompting.word(approval, given=given, question=_QUESTION) != "allow":
                     return None
             elif not as_json:
-                _show(approval, changed)
-        return await client.approvals.allow(approval, updated_input=changed, session_rule=rule)
+                _show(approval, given)
+        return await client.approvals.allow(approval, updated_input=given, session_rule=rule)
 
     _answer(ids, allow, as_json=as_json, profile=profile)
+
+
+def choose_edit(approval: Approval) -> dict[str, Any]:
+    """The input that another person wrote, which takes two people."""
+    if approval.edited_input is None:
+        raise typer.BadParameter(f"nobody wrote another input for {approval.id}", param_hint="--edited")
+    return approval.edited_input
 
 
 def deny(ids: Sequence[str], *, message: str | None, as_json: bool, profile: str | None) -> None:

@@ -30,6 +30,9 @@ def approve(
         str | None,
         typer.Option("--input", metavar="JSON", help="Make the call with this input instead of the model's."),
     ] = None,
+    edited: Annotated[
+        bool, typer.Option("--edited", help="Make it with the input that another person wrote for it.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -37,7 +40,7 @@ def approve(
     """Show calls that wait, whole, and allow them: after a question at a terminal. Each is made at most once."""
     from footplate.cli import answering
 
-    answering.approve(ids, rule=rule, updated=updated, ask=not yes, as_json=as_json, profile=profile)
+    answering.approve(ids, rule=rule, updated=updated, edited=edited, ask=not yes, as_json=as_json, profile=profile)
 
 
 def deny(

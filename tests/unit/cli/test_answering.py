@@ -1,0 +1,21 @@
+"""An input that another person wrote for a call is taken only where there is one."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import typer
+
+from footplate.cli.answering import choose_edit
+from footplate.client import Approval
+
+
+def _approval(**fields: Any) -> Approval:
+    made = {"id": "evt_1", "status": "pending", "session_id": "s", "turn_id": "t", "created_at": datetime.now(UTC)}
+    return Approval.model_validate({**made, **fields})
+
+
+def test_the_edit_of_another_person() -> None:
+    assert choose_edit(_approval(edited_input={"command": "ls"}, edited_by="ann")) == {"command": "ls"}
+    with pytest.raises(typer.BadParameter, match="nobody wrote another input for evt_1"):
+        choose_edit(_approval())
