@@ -299,7 +299,7 @@ class Settings(BaseSettings, RequestLimits):
     def _named_roots_are_absolute(self) -> "Settings":
         for root in (root for roots in self.named_roots.values() for root in roots):
             if not root.startswith("/") or ".." in root.split("/"):
-                raise ValueError(f"FOOTPLATE_NAMED_ROOTS has {root!r}, which is no absolute path.")
+                raise ValueError(f"FOOTPLATE_NAMED_ROOTS has {root!r}, which is not an absolute path without `..`.")
         return self
 
     @model_validator(mode="after")

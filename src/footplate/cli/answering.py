@@ -48,15 +48,15 @@ def approve(
         raise typer.BadParameter("goes with one id", param_hint="--input")
 
     if changed is not None and edited:
-        raise typer.BadParameter("goes without --input", param_hint="--edited")
+        raise typer.BadParameter("cannot be combined with --input", param_hint="--edited")
 
     async def allow(client: AsyncFootplate, approval: Approval) -> Event | None:
         given = choose_edit(approval) if edited else changed
         if approval.status == "pending":
             if given is None and approval.edited_input is not None and not as_json:
                 output.err().print(
-                    f"[yellow]{output.quote(approval.edited_by or 'Somebody')} wrote another input for it:[/] "
-                    f"`footplate approve --edited {approval.id}` shows and takes that one."
+                    f"[yellow]{output.quote(approval.edited_by or 'Another person')} edited the input of this call.[/] "
+                    f"To see and approve the edited input, run `footplate approve --edited {approval.id}`."
                 )
             if ask and prompting.can_ask():
                 if await prompting.word(approval, given=given, question=_QUESTION) != "allow":
@@ -71,7 +71,9 @@ def approve(
 def choose_edit(approval: Approval) -> dict[str, Any]:
     """The input that another person wrote, which takes two people."""
     if approval.edited_input is None:
-        raise typer.BadParameter(f"nobody wrote another input for {approval.id}", param_hint="--edited")
+        raise typer.BadParameter(
+            f"{approval.id} has no edited input; run the command without --edited", param_hint="--edited"
+        )
     return approval.edited_input
 
 

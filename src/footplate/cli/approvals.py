@@ -31,13 +31,13 @@ def approve(
         typer.Option("--input", metavar="JSON", help="Make the call with this input instead of the model's."),
     ] = None,
     edited: Annotated[
-        bool, typer.Option("--edited", help="Make it with the input that another person wrote for it.")
+        bool, typer.Option("--edited", help="Use the input that another person wrote for the call.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve without asking.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Show calls that wait, whole, and allow them: after a question at a terminal. Each is made at most once."""
+    """Show pending calls in full and approve them, after a question at a terminal. Each runs at most once."""
     from footplate.cli import answering
 
     answering.approve(ids, rule=rule, updated=updated, edited=edited, ask=not yes, as_json=as_json, profile=profile)

@@ -203,8 +203,9 @@ def _publish(stack: Stack, settings: Settings, base_url: str, api_pid: int, mode
     local.publish(settings.data_dir, running)
     if local.find(settings.data_dir) is None:
         output.err().print(
-            f"[yellow]Commands will not find this server by themselves:[/] other users may write to "
-            f"{quote(str(settings.data_dir))}. Run `chmod 700` on it and start again, or set FOOTPLATE_BASE_URL."
+            f"[yellow]Commands cannot find this server by themselves:[/] `dev.json` in "
+            f"{quote(str(settings.data_dir))} did not pass its ownership checks. Make the directory yours with mode "
+            "700 and start again, or set FOOTPLATE_BASE_URL."
         )
 
 

@@ -205,7 +205,10 @@ def _directory_of(request: Request) -> str | None:
     """None in the home directory or above it, unless it was named: no agent is given its dot files."""
     if request.directory is None or request.insists or not Path.home().resolve().is_relative_to(request.directory):
         return request.directory
-    output.err().print("Your home directory is here, so the session works in a directory of its own.")
+    output.err().print(
+        "The current directory is or contains your home directory, so the session uses a directory of its own. "
+        "To work on your files, run the command in a project directory."
+    )
     return None
 
 

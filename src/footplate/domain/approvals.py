@@ -76,7 +76,8 @@ class InputEdited(Forbidden):
         super().__init__(
             "This organisation requires two people, so whoever edits the input of a call cannot approve it. "
             "Your edit waits for another person.",
-            help_text="Have another person approve it with a key of their own, with the same updated_input.",
+            help_text="Another person can approve it with their own API key: `footplate approve --edited ID`, or the same "
+            "`updated_input`.",
         )
         self.session_id = session_id
         self.edits = edits
@@ -101,8 +102,9 @@ class ApprovalPolicy:
         self.check_role(principal)
         if self.two_people and asker.is_person(principal):
             raise Forbidden(
-                "Two people are wanted: whose message led to this call cannot allow or deny it.",
-                help_text="Have somebody else answer, with a key of their own.",
+                "This organisation requires two people, so the person whose message led to this call cannot approve or "
+                "deny it.",
+                help_text="Ask another person to decide, with their own API key.",
             )
 
     def check_role(self, principal: Principal) -> None:

@@ -1,4 +1,4 @@
-"""Regular expressions that come from outside: RE2 runs them, in time that grows with the text and never faster.
+"""Runs regular expressions that users write on RE2, in time linear in the length of the text.
 
 Python's own engine tries one way after the other, and a short pattern can make it try for minutes while it holds the
 interpreter. What RE2 cannot express (backreferences, looking ahead or behind, very many repetitions) is refused when
@@ -37,7 +37,7 @@ class LinearRegex:
         try:
             compiled = re2.compile(self.pattern.encode(), options)
         except UnicodeEncodeError:
-            raise UnsupportedPattern("there is half a character (a lone surrogate)") from None
+            raise UnsupportedPattern("it contains a lone surrogate") from None
         except re2.error as error:
             raise UnsupportedPattern(_reason(error)) from None
         object.__setattr__(self, "_compiled", compiled)

@@ -41,7 +41,7 @@ class NamedRoots:
         for home in self.homes:
             inside = path.parts[len(PurePosixPath(home).parts) :] if path.is_relative_to(home) else None
             if PurePosixPath(home).is_relative_to(path) or (inside and inside[0].startswith(".")):
-                raise _refused(directory, f"it has dot files of the home directory {home}")
+                raise _refused(directory, f"it is, contains, or holds dot files of the home directory {home}")
 
 
 def _refused(directory: str, why: str) -> InvalidRequest:

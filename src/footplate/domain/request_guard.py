@@ -56,7 +56,7 @@ class RequestGuard:
         host = found.get("host", "").strip().lower()
         if host and not self._is_ours(host):
             raise ForeignRequest(
-                f"This server does not answer as {host[:_SHOWN]!r}.",
+                f"The `Host` header names {host[:_SHOWN]!r}, which is not a known name of this server.",
                 help_text="If that is its name, add it to FOOTPLATE_ALLOWED_HOSTS.",
             )
         origin = found.get("origin", "").strip().lower()

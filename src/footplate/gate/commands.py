@@ -24,7 +24,7 @@ _NOTHING: Final = Decision(Outcome.ASK, "There is no command in it.")
 _TOO_DEEP: Final = Decision(Outcome.ASK, "It is nested too deeply.")
 TOO_MUCH_WORK: Final = Decision(
     Outcome.DENY,
-    "So much is named in it, and there are so many rules, that judging it would take too long. Do it in smaller steps.",
+    "Evaluating the permission rules for this call would take too long, so it was denied. Split it into smaller calls.",
 )
 _GIT_ELSEWHERE: Final = Concern("git runs in a directory that it changed to, and obeys its configuration", seen=True)
 

@@ -57,7 +57,8 @@ def judge(policy: Policy, search: Search, names: Iterable[str], place: Place) ->
     except TooMuchWork:
         return Decision(
             Outcome.DENY,
-            "There are so many files and rules that judging it would take too long: search more narrowly.",
+            "Evaluating the permission rules for so many files would take too long, so the search was denied. "
+            "Search a smaller directory, or use a narrower pattern.",
         )
 
 

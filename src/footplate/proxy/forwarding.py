@@ -124,7 +124,7 @@ class Forwarder:
 _STRANGER: Final = (
     "This token is not one of a running turn. A turn's token is good while the turn runs, and only where it runs."
 )
-_TWO_LENGTHS: Final = "The request says twice how long it is. Send Content-Length or Transfer-Encoding, once."
+_TWO_LENGTHS: Final = "The request has more than one Content-Length or Transfer-Encoding. Send exactly one of them."
 _NO_LEASE: Final = "This turn is over, or its worker has lost it: nothing is asked on its behalf any more."
 """Not 401: that would be final, and a turn whose worker was held up for a while is to be tried again."""
 _NO_ROUTE: Final = "Footplate's model proxy knows no such request. It passes on what asks a model, and nothing else."

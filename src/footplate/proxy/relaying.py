@@ -83,7 +83,7 @@ class Client:
             raise BrokenOff
         self._request = event
         if has_two_lengths(event.headers.raw_items()):
-            raise Refused(400, "The request says twice how long it is.")
+            raise Refused(400, "The request has more than one Content-Length or Transfer-Encoding. Send exactly one.")
         return parse(event.method.decode("ascii"), event.target.decode("ascii"))
 
     async def refuse(self, refused: Refused) -> None:

@@ -23,8 +23,8 @@ _HELP: Final = "The operator of this server can allow more with FOOTPLATE_GIT_BY
 class RepositoryTooLarge(Permanent):
     code = "repository_too_large"
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"The project's repository is too large: {what}.", help_text=_HELP)
+    def __init__(self, what: str, help_text: str = _HELP) -> None:
+        super().__init__(f"The project's repository is too large: {what}.", help_text=help_text)
 
 
 async def read_listing(git: Git, *argv: str, seconds: float) -> bytes:
@@ -34,7 +34,10 @@ async def read_listing(git: Git, *argv: str, seconds: float) -> bytes:
         async for piece in pieces:
             found += piece
             if len(found) > MOST_LISTED:
-                raise RepositoryTooLarge(f"the names of its branches and tags take more than {MOST_LISTED} bytes")
+                raise RepositoryTooLarge(
+                    f"the names of its branches and tags take more than {MOST_LISTED} bytes",
+                    "Remove some of them: this limit is fixed.",
+                )
     return bytes(found)
 
 
@@ -50,7 +53,10 @@ async def check_files(git: Git, commit: str, most: int) -> None:
             if size > most:
                 raise RepositoryTooLarge(f"the files of commit {commit} take more than {most} bytes")
             if files > MOST_FILES:
-                raise RepositoryTooLarge(f"commit {commit} has more than {MOST_FILES} files")
+                raise RepositoryTooLarge(
+                    f"commit {commit} has more than {MOST_FILES} files",
+                    "Use a repository with fewer files: this limit is fixed.",
+                )
 
 
 def _size(entry: bytes) -> int:

@@ -17,5 +17,5 @@ def _approval(**fields: Any) -> Approval:
 
 def test_the_edit_of_another_person() -> None:
     assert choose_edit(_approval(edited_input={"command": "ls"}, edited_by="ann")) == {"command": "ls"}
-    with pytest.raises(typer.BadParameter, match="nobody wrote another input for evt_1"):
+    with pytest.raises(typer.BadParameter, match="evt_1 has no edited input"):
         choose_edit(_approval())

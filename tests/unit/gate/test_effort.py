@@ -63,7 +63,7 @@ def test_a_search_over_very_many_files_has_an_end(monkeypatch: pytest.MonkeyPatc
     said = searching.judge(policy, search, [f"file-{number}" for number in range(1000)], PLACE)
     assert said is not None
     assert said.outcome is DENY
-    assert "more narrowly" in said.reason
+    assert "smaller directory" in said.reason
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,9 @@ class KnownCalls:
         for call_id, call in _calls_in(line):
             known = self._found.setdefault(call_id, call)
             if known is not call and digest(known) != digest(call):
-                raise Temporary(f"Claude Code wrote two different calls with the id {call_id[:100]!r}.")
+                raise Temporary(
+                    f"Claude Code wrote two different calls with the id {call_id[:100]!r}. The turn was stopped."
+                )
 
 
 def check_same(judged: Call, asked: Call, *, exact: bool) -> None:
@@ -99,9 +101,13 @@ def check_same(judged: Call, asked: Call, *, exact: bool) -> None:
     them.
     """
     if judged.name != asked.name:
-        raise Temporary(f"Claude Code would start {judged.name[:100]!r} in the place of {asked.name[:100]!r}.")
+        raise Temporary(
+            f"Claude Code tried to run {judged.name[:100]!r} instead of {asked.name[:100]!r}. The turn was stopped."
+        )
     if exact and digest(judged.input) != digest(asked.input):
-        raise Temporary(f"Claude Code would start {judged.name[:100]!r} with another input than its model gave.")
+        raise Temporary(
+            f"Claude Code tried to run {judged.name[:100]!r} with another input than the model's. The turn was stopped."
+        )
 
 
 def _calls_in(line: JsonObject) -> Iterator[tuple[str, Json]]:

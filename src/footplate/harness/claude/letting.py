@@ -87,7 +87,7 @@ class Letting:
     def _check(self, call: Call, calls: Calls) -> None:
         """Only the call that the model asked for is judged, logged and made, and it is so once."""
         if call.id in calls.uses:
-            raise Temporary(f"Claude Code would start the call {call.id[:100]!r} twice.")
+            raise Temporary(f"Claude Code tried to run the call {call.id[:100]!r} twice. The turn was stopped.")
         own = self._asking.tools.has(call.name) or self._rest.names.of(call.name) is not None
         check_same(call, calls.open[call.id], exact=own or call.name in DELEGATING)
 

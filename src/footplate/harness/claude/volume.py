@@ -9,7 +9,7 @@ from footplate.domain.json import JsonObject
 
 MOST_LINES: Final = 100_000
 MOST_BYTES: Final = 512 << 20
-FLOOD: Final = "Claude Code said more in one turn than a turn may say, and was stopped."
+FLOOD: Final = "Claude Code wrote more output than one turn may have, so the turn was stopped."
 
 
 class Volume:
