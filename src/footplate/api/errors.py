@@ -24,7 +24,6 @@ ERROR_TYPES: Final = {
     408: "timeout_error",
     409: "conflict_error",
     413: "invalid_request_error",
-    415: "invalid_request_error",
     429: "rate_limit_error",
     431: "invalid_request_error",
     500: "api_error",
@@ -40,7 +39,6 @@ TITLES: Final = {
     408: "The request took too long",
     409: "It is in a state that does not allow this",
     413: "The request is too large",
-    415: "The encoding is not supported",
     429: "Too many requests",
     431: "The headers are too large",
     500: "Something went wrong inside",
@@ -78,7 +76,6 @@ class EncodedBody(Refused):
     """A compressed body could expand to any size, so none is accepted."""
 
     code = "unsupported_encoding"
-    status = 415
 
     def __init__(self) -> None:
         super().__init__(

@@ -107,8 +107,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             return
         self._unparsed += len(data)
         super().data_received(data)
-        if self._ignores_input or self.transport.is_closing():
-            return
+        if self._ignores_input or self.transport.is_closing() or self.transport.get_protocol() is not self:
+            return  # refused, closed, or a WebSocket from now on
         if self._unparsed > self._limits.header_bytes:
             self._refuse(self._too_large())
             return

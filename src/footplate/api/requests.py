@@ -62,14 +62,18 @@ async def read_messages(request: Request, model: type[B]) -> tuple[B, bytes]:
 
 async def _read_json(request: Request, model: type[B], limit: int, setting: str) -> tuple[B, bytes]:
     raw = await read_bytes(request, limit, setting_of(setting))
+    return await validate_json(request, model, raw), raw
+
+
+async def validate_json(request: Request, model: type[B], raw: bytes) -> B:
     if len(raw) <= _LARGE:
-        return understood(request, model, raw), raw
+        return _parse_valid(request, model, raw)
     # Not on the event loop, where others would wait for it. One at a time, or threads would take turns with the loop.
     async with services_of(request).large_bodies:
-        return await asyncio.to_thread(understood, request, model, raw), raw
+        return await asyncio.to_thread(_parse_valid, request, model, raw)
 
 
-def understood(request: Request, model: type[B], raw: bytes) -> B:
+def _parse_valid(request: Request, model: type[B], raw: bytes) -> B:
     services = services_of(request)
     reservation_of(request).add(check_json(raw, services.limits) * _BYTES_PER_VALUE)
     return _validated(model, _parse_checked(raw), services)
@@ -159,7 +163,7 @@ async def read_nothing(request: Request) -> bytes:
     services = services_of(request)
     raw = await read_bytes(request, services.limits.json_bytes, setting_of("json_bytes"))
     if raw:
-        understood(request, Body, raw)
+        _parse_valid(request, Body, raw)
     return raw
 
 

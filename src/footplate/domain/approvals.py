@@ -76,8 +76,8 @@ class InputEdited(Forbidden):
         super().__init__(
             "This organisation requires two people, so whoever edits the input of a call cannot approve it. "
             "Your edit waits for another person.",
-            help_text="Another person can approve it with their own API key: `footplate approve --edited ID`, or the same "
-            "`updated_input`.",
+            help_text="Another person can approve it with their own API key: `footplate approve --edited ID`, or the "
+            "same `updated_input`.",
         )
         self.session_id = session_id
         self.edits = edits

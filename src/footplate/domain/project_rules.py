@@ -42,6 +42,30 @@ def has_rules(permissions: Mapping[str, Json]) -> bool:
     return any(permissions.get(name) for name in _RULES)
 
 
+def merge_rules(one: JsonObject, other: JsonObject) -> JsonObject:
+    """Rules of two projects that turned out to be at one place: what either denies, asks about or hooks into, and what
+    both allow.
+    """
+    if not has_rules(one) or not has_rules(other):
+        return one if has_rules(one) else other
+    merged: JsonObject = {}
+    for name in ("deny", "ask", "allow"):
+        ours, theirs = _texts(one, name), _texts(other, name)
+        merged[name] = [rule for rule in ours if rule in theirs] if name == "allow" else [*dict.fromkeys(ours + theirs)]
+    hooks: dict[str, Json] = {}
+    for rules in (one, other):
+        found = rules.get("hooks")
+        for event, groups in found.items() if isinstance(found, dict) else ():
+            known = hooks.get(event)
+            hooks[event] = [*(known if isinstance(known, list) else ()), *(groups if isinstance(groups, list) else ())]
+    return {**merged, "hooks": hooks} if hooks else merged
+
+
+def _texts(rules: JsonObject, name: str) -> list[Json]:
+    found = rules.get(name)
+    return found if isinstance(found, list) else []
+
+
 def check_creation(principal: Principal, rules: Mapping[str, Json]) -> None:
     """`rules`: of the place. Raises `Forbidden`."""
     if has_rules(rules):

@@ -82,11 +82,14 @@ class SweepSchedule:
             return "paused"
         if state.limited_actions:
             return "limited"
-        if not isinstance(action, ScheduleActionStartWorkflow) or (action.workflow, action.task_queue) != (
+        if not isinstance(action, ScheduleActionStartWorkflow) or (action.workflow, action.id, action.task_queue) != (
             SweepWorkflow.__name__,
+            self._id,
             self._queue,
         ):
             return "another workflow"
+        if any((action.args, action.execution_timeout, action.run_timeout)):
+            return "another input or time limit"
         limits = (spec.calendars, spec.cron_expressions, spec.skip, spec.start_at, spec.end_at, spec.jitter)
         if [each.every for each in spec.intervals] != [self._interval] or any(limits):
             return "another time"

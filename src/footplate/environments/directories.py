@@ -27,4 +27,15 @@ def working_directory(own: Path, organisation: str, variables: Mapping[str, str]
     named.check(organisation, wanted)
     found = Path(wanted).resolve()
     named.check(organisation, str(found))
+    if any(map(_is_repository, (found, *found.parents))):
+        raise InvalidRequest(
+            f"The session's {FIELD} {wanted!r} is inside a git repository's own files.",
+            field=FIELD,
+            help_text="Name a checkout of it instead: what is written there could run as somebody else.",
+        )
     return found
+
+
+def _is_repository(directory: Path) -> bool:
+    """A bare repository, or the git directory of a checkout under another name."""
+    return (directory / "HEAD").is_file() and (directory / "objects").is_dir() and (directory / "refs").is_dir()

@@ -14,6 +14,7 @@ import structlog
 from footplate.domain import audit
 from footplate.domain.audit import AuditEntry, AuditUnit, Verified
 from footplate.domain.errors import Temporary
+from footplate.domain.organisation_slots import OrganisationSlots
 from footplate.domain.principals import Principal
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.records import Row
@@ -24,7 +25,7 @@ _ORGANISATIONS: Final = 100
 _AT_ONCE: Final = 5000
 _BATCHES_AT_ONCE: Final = 1000
 _MOST_FAULTS: Final = 1000
-_VERIFYING: Final = asyncio.Semaphore(2)
+_VERIFYING: Final = OrganisationSlots(2, each=1)
 """Reading a whole trail is expensive: a process does it for so many callers at once, and the others wait."""
 _SEALED_WITHIN: Final = timedelta(minutes=1)
 """An entry that is older and not sealed is a fault: the sweep seals every few seconds."""
@@ -118,7 +119,7 @@ async def verify(database: Database, organisation: str, head: str | None = None)
     `head`: one that somebody saved outside. If it is in no batch, the end of the trail was cut off or rewritten.
     """
     chain = _Chain(organisation, head)
-    async with _VERIFYING:
+    async with _VERIFYING.held(organisation):
         while batches := await database.fetch("audit_batches", organisation, chain.expected, _BATCHES_AT_ONCE):
             for batch in batches:
                 rows = await database.fetch("audit_of_batch", organisation, batch["number"])

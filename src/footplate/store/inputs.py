@@ -129,7 +129,11 @@ async def _check_edits(
     new = []
     for edit in edits:
         known = waiting.get(edit.event_id)
-        if known is None or known["input"] != edit.input or Author(known["id"], known["name"]).is_person(principal):
+        if (
+            known is None
+            or audit.hashed(known["input"]) != audit.hashed(edit.input)
+            or Author(known["id"], known["name"]).is_person(principal)
+        ):
             new.append(edit)
     if new:
         raise InputEdited(session_id, new)

@@ -37,15 +37,20 @@ class Rules:
         ]
 
     def _place_of(self, organisation: str, directory: str) -> str | None:
-        """Of a named directory, with all links followed. None: it is not below the organisation's projects root."""
+        """Of a named directory, with all links followed. One that holds the organisation's projects root is around all
+        places. None: it has nothing to do with projects.
+        """
         if self._projects_root is None:
             return None
         try:
             root = os.path.realpath(root_of(self._projects_root, organisation))
         except InvalidRequest:
             return None
-        path = os.path.relpath(os.path.realpath(directory), root)
-        return None if path.split("/")[0] == ".." else place_of_path("" if path == "." else path)
+        named = os.path.realpath(directory)
+        if os.path.commonpath([named, root]) == named:
+            return place_of_path("")
+        path = os.path.relpath(named, root)
+        return None if path.split("/")[0] == ".." else place_of_path(path)
 
 
 class PolicyChanges(PolicyUnit):

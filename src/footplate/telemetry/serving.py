@@ -28,7 +28,6 @@ OFF: Final = "off"
 OPEN: Final = "open"
 """Instead of a token: none is needed."""
 _TOKEN_FILE: Final = "metrics-token"  # noqa: S105 - a file's name
-_REQUEST_SECONDS: Final = 10.0
 LOOPBACK: Final = "127.0.0.1"
 _PORTS: Final = range(65536)
 

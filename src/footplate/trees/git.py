@@ -216,8 +216,8 @@ class Git:
     def _limited(self) -> list[str]:
         limits = {"fsize": self.largest_file, "data": self.memory, "cpu": self.processor_seconds}
         given = [f"--{name}={most}" for name, most in limits.items() if most is not None]
-        program = shutil.which("prlimit", path=_PROGRAMS) or "/usr/bin/prlimit"
-        return [program, *given, "--"] if given else []
+        limiter = shutil.which("prlimit", path=_PROGRAMS)
+        return [limiter, *given, "--"] if given and limiter else []  # Linux alone has it
 
     def environment(self) -> dict[str, str]:
         """All of it: nothing is inherited from the worker, whose environment has keys."""

@@ -6,9 +6,15 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Final, Literal
 
+import structlog
+
 from footplate.config import Settings
+from footplate.domain.errors import InvalidRequest
 from footplate.domain.request_guard import RequestGuard
 from footplate.telemetry import errors, serving, traces
+from footplate.telemetry.serving import Address
+
+log = structlog.get_logger(__name__)
 
 Service = Literal["api", "worker"]
 API_METRICS_PORT: Final = 8701
@@ -21,15 +27,32 @@ async def observed(settings: Settings, service: Service) -> AsyncIterator[None]:
         traces.start(service, own)
     if settings.sentry_dsn is not None:
         errors.start_sentry(settings.sentry_dsn.get_secret_value(), service, own)
-    address = serving.parse(settings.metrics_address, default_port=API_METRICS_PORT if service == "api" else None)
-    given = settings.metrics_token.get_secret_value() if settings.metrics_token is not None else None
-    token = serving.find_token(given, settings.data_dir) if address is not None else None
+    address, token = _metrics_access(settings, service)
     try:
         with serving.served(address, token, RequestGuard.parse(settings.allowed_hosts, settings.allowed_origins)):
             yield
     finally:
         # In a thread: both wait for an answer of somebody else's server, and for no more than a few seconds.
         await asyncio.to_thread(_say_the_last)
+
+
+def _metrics_access(settings: Settings, service: Service) -> tuple[Address | None, str | None]:
+    """Where metrics are served, and the token that a request needs. Without a token that can be found, none are."""
+    address = serving.parse(settings.metrics_address, default_port=API_METRICS_PORT if service == "api" else None)
+    given = settings.metrics_token.get_secret_value() if settings.metrics_token is not None else None
+    if address is None:
+        return None, None
+    try:
+        return address, serving.find_token(given, settings.data_dir)
+    except OSError as error:
+        if address.must:
+            raise InvalidRequest(
+                f"The metrics token cannot be read or made in {settings.data_dir}: {error}.",
+                field="FOOTPLATE_METRICS_TOKEN",
+                help_text="Set FOOTPLATE_METRICS_TOKEN, or FOOTPLATE_METRICS_ADDRESS=off.",
+            ) from error
+        log.warning("metrics are not served: no token", action="metrics.not_served", reason=str(error))
+        return None, None
 
 
 def _say_the_last() -> None:

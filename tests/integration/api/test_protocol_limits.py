@@ -253,6 +253,14 @@ async def test_a_client_that_does_not_read(server: Server) -> None:
     writer.close()
 
 
+async def test_a_websocket_outlives_the_time_for_headers(server: Server) -> None:
+    server.api.tails.forever = _silence
+    url = f"ws://127.0.0.1:{server.port}/v1/sessions/{await _session(server.api)}/ws"
+    async with connect(url, proxy=None, additional_headers={"x-api-key": "secret-a"}) as socket:
+        await asyncio.sleep(3 * LIMITS.header_seconds)
+        await asyncio.wait_for(await socket.ping(), 10)
+
+
 Attack = Callable[[Any], Coroutine[Any, Any, None]]
 
 

@@ -56,3 +56,13 @@ def test_a_link_is_judged_by_where_it_leads(tmp_path: Path) -> None:
             working_directory(tmp_path / "own", "org", _variables(str(root / name)), named)
     (root / "fine").symlink_to(root / "real")
     assert working_directory(tmp_path / "own", "org", _variables(str(root / "fine")), named) == root / "real"
+
+
+@pytest.mark.parametrize("below", ["", "hooks"])
+def test_a_repository_s_own_files_are_refused_by_whatever_name(tmp_path: Path, below: str) -> None:
+    bare = tmp_path / "app.store"
+    for name in ("objects", "refs", "hooks"):
+        (bare / name).mkdir(parents=True)
+    (bare / "HEAD").write_text("ref: refs/heads/main\n")
+    with pytest.raises(InvalidRequest, match="own files"):
+        working_directory(tmp_path / "own", "org", _variables(str(bare / below)), ANYWHERE)

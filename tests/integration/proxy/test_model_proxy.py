@@ -384,7 +384,7 @@ async def test_a_request_with_two_lengths_is_refused(grant: ModelGrant, provider
     endpoint = grant.endpoints["anthropic"]
     url = httpx2.URL(endpoint.base_url or "")
     reader, writer = await asyncio.open_connection(url.host, url.port)
-    head = f"POST {url.path}{MESSAGES} HTTP/1.1\r\nhost: a\r\nx-api-key: {endpoint.api_key}\r\n"
+    head = f"POST {url.path}{MESSAGES} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {endpoint.api_key}\r\n"
     writer.write(f"{head}{lengths}connection: close\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n".encode())
     async with asyncio.timeout(20):
         heard = await reader.read()

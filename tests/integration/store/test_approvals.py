@@ -152,7 +152,7 @@ async def test_who_may_answer(cell: Cell) -> None:
     await park(cell, await cell.claim(session_id, who), asked)
     async with cell.units.unit(who, None) as unit:
         await unit.set_policy(who, None, {"two_people": True})
-    with pytest.raises(Forbidden, match="Two people"):
+    with pytest.raises(Forbidden, match="requires two people"):
         await cell.send(who, session_id, word(asked))
     async with cell.units.unit(who, None) as unit:
         await unit.set_policy(who, None, {"role": "approver"})
@@ -210,7 +210,7 @@ async def test_the_asker_may_approve_what_another_person_wrote(cell: Cell) -> No
     edited = word(asked, updated_input={"command": "ls"})
     with pytest.raises(InputEdited):
         await cell.send(editor, session_id, edited)
-    with pytest.raises(Forbidden, match="Two people"):
+    with pytest.raises(Forbidden, match="requires two people"):
         await cell.send(asker, session_id, word(asked))
     await cell.send(asker, session_id, edited)
 
@@ -224,7 +224,7 @@ async def test_two_keys_of_one_name_are_one_person(cell: Cell) -> None:
     await park(cell, await cell.claim(session_id, first), asked)
     async with cell.units.unit(first, None) as unit:
         await unit.set_policy(first, None, {"two_people": True})
-    with pytest.raises(Forbidden, match="Two people"):
+    with pytest.raises(Forbidden, match="requires two people"):
         await cell.send(second, session_id, word(asked))
 
 

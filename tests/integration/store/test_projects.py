@@ -224,4 +224,15 @@ async def test_places_inside_and_around_a_ruled_one_deny_and_ask_the_same(cell: 
         cell, admin, plain, f"/srv/{admin.organisation}/team/../team/app"
     )
     assert RULES in await in_force(cell, admin, plain, "/srv/" + admin.organisation)
-    assert await in_force(cell, admin, plain, "/srv") == []
+    assert RULES in await in_force(cell, admin, plain, "/srv")
+    assert await in_force(cell, admin, plain, "/usr") == []
+
+
+async def test_rules_for_paths_and_hooks_of_another_place_are_not_lost(cell: Cell) -> None:
+    admin = replace(somebody(), roles=frozenset({"admin"}))
+    hooks: JsonObject = {"PreToolUse": [{"matcher": "", "hooks": [{"type": "command", "command": "check"}]}]}
+    await place(cell, admin, {"deny": ["Read(/secrets/**)"], "hooks": hooks}, path="team/app")
+    (found,) = await in_force(cell, admin, await cell.session(admin), f"/srv/{admin.organisation}/team/app/secrets")
+    assert found["deny"] == ["Read(/secrets/**)"]
+    assert found["ask"] == ["Bash", "Edit", "Glob", "Grep", "Read"]
+    assert found["hooks"] == hooks

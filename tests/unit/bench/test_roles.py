@@ -2,12 +2,11 @@
 
 from bench.prove.openapi import Document
 from bench.prove.roles.attempts import ATTEMPTS, HARMLESS, unclassified
-
-from footplate.api.app import create_app
+from tests.unit.api.conftest import Api
 
 
 def test_every_writing_route_is_classified() -> None:
-    operations = [str(one) for one in Document(create_app(None).openapi()).operations()]  # type: ignore[arg-type]
+    operations = [str(one) for one in Document(Api().app.openapi()).operations()]
     assert unclassified(operations) == []
     assert unclassified([*operations, "POST /v1/rules"]) == ["POST /v1/rules"]
     assert not {*ATTEMPTS} & {*HARMLESS}

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from footplate.api.auth import Asking
 from footplate.api.changes import Changed, change
 from footplate.api.openapi import takes
-from footplate.api.requests import read_body
+from footplate.api.requests import read_messages
 from footplate.api.routes.files import check_inputs
 from footplate.api.routes.sessions import is_prepared, snapshot_of
 from footplate.api.routing import router_of
@@ -24,7 +24,7 @@ router = router_of("/v1/sessions/{session_id}/fork", "sessions")
 @router.post("", response_model=answers.Session, openapi_extra=takes(body=SessionFork))
 async def fork_session(request: Request, session_id: str, principal: Asking) -> Response:
     """The parent is not touched. What the fork begins with is shared, not copied."""
-    body, raw = await read_body(request, SessionFork)
+    body, raw = await read_messages(request, SessionFork)
     services = services_of(request)
     point = forks.point_of(body)
     inputs = inputs_of(body.initial_events)

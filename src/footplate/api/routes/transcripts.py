@@ -9,7 +9,7 @@ from starlette.responses import Response, StreamingResponse
 from footplate.api.auth import Asking
 from footplate.api.changes import Changed, change
 from footplate.api.openapi import takes
-from footplate.api.requests import read_query, understood
+from footplate.api.requests import read_query, reservation_of, validate_json
 from footplate.api.routes.sessions import snapshot_of
 from footplate.api.routing import router_of
 from footplate.api.services import ApiServices, services_of
@@ -37,7 +37,8 @@ async def import_session(request: Request, principal: Asking) -> Response:
     """A session that begins with a conversation from elsewhere. The same transcript again is the same session."""
     services = services_of(request)
     with await Spool.of(request) as spool:
-        body = understood(request, SessionImport, spool.first)
+        reservation_of(request).add(len(spool.first))
+        body = await validate_json(request, SessionImport, spool.first)
         services.named_roots.check_context(principal.organisation, body.context or {})
         agent = await snapshot_of(services, principal, body.agent)
         await services.reads.environment(principal, body.environment_id)

@@ -1,0 +1,17 @@
+"""Rules of two projects at one place are merged so that neither loses what it denies."""
+
+from footplate.domain.json import JsonObject
+from footplate.domain.project_rules import merge_rules
+
+
+def test_what_either_denies_is_denied_and_what_both_allow_is_allowed() -> None:
+    one: JsonObject = {"deny": ["Bash(curl *)"], "allow": ["Bash(ls)", "Bash(make)"], "hooks": {"Stop": [1]}}
+    other: JsonObject = {"deny": ["Read(.env)", "Bash(curl *)"], "ask": ["WebFetch"], "allow": ["Bash(ls)"]}
+    assert merge_rules(one, other) == {
+        "deny": ["Bash(curl *)", "Read(.env)"],
+        "ask": ["WebFetch"],
+        "allow": ["Bash(ls)"],
+        "hooks": {"Stop": [1]},
+    }
+    assert merge_rules({}, one) == one
+    assert merge_rules(one, {"deny": []}) == one
