@@ -134,7 +134,7 @@ def _rule_files(cases: Sequence[Case]) -> list[float]:
         if case.rule is None:
             continue
         tries: list[float] = []
-        while not tries or (tries[-1] > _EXCESS_MS and len(tries) < 3):  # noqa: PLR2004
+        while not tries or (tries[-1] > _EXCESS_MS and len(tries) < 3):
             plain = _judge_by("Read(src/**)")
             tries.append(_judge_by(case.rule) - plain)
         found.append(min(tries))
