@@ -6,6 +6,7 @@ act as another user of the machine, which takes root.
 
 import asyncio
 import json
+import os
 import shutil
 import sys
 import sysconfig
@@ -13,7 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from bench.prove.figure import Figure, NotHeld, require
+from bench.ci.fresh_clone import run
+from bench.prove.figure import Figure, require
 
 BEFORE: Final = "30a320c"
 """The last commit without the fixes."""
@@ -22,6 +24,7 @@ _ATTACKS: Final = _ROOT / "bench" / "prove" / "guard"
 _RUNNER: Final = _ATTACKS / "run_attack.py"
 _SAMPLE: Final = ("hook_matcher",)
 _LIMIT: Final = 300.0
+_RESULT: Final = '{"achieved":'
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -32,8 +35,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     try:
         await _check_out(old)
         for name in names:
-            before[name] = await _run(name, old)
-            now[name] = await _run(name, _ROOT)
+            before[name], now[name] = await asyncio.gather(_run(name, old), _run(name, _ROOT))
             print(f"  {name}: before: {before[name] or 'withstood'}; now: {now[name] or 'withstood'}", flush=True)
     finally:
         shutil.rmtree(old)
@@ -63,19 +65,11 @@ async def _check_out(place: Path) -> None:
 
 async def _run(name: str, checkout: Path) -> str | None:
     python = str(checkout / ".venv" / "bin" / "python") if checkout != _ROOT else sys.executable
-    process = await asyncio.create_subprocess_exec(
-        "env", f"PYTHONPATH={checkout}", python, str(_RUNNER), name, cwd=checkout, stdout=-1, stderr=-1
-    )
-    try:
-        async with asyncio.timeout(_LIMIT):
-            output, errors = await process.communicate()
-    except TimeoutError:
-        process.terminate()
-        await process.wait()
-        raise NotHeld(f"{name} did not end within {_LIMIT:.0f} s") from None
-    lines = output.decode().splitlines()
-    said = errors.decode()[-2000:]
-    require(holds=process.returncode == 0 and bool(lines), otherwise=f"{name} could not be run: {said}")
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    ended = await run(python, str(_RUNNER), name, directory=checkout, environment=environment, limit=_LIMIT)
+    require(holds=ended.exit_code is not None, otherwise=f"{name} did not end within {_LIMIT:.0f} s")
+    lines = [line for line in ended.output.splitlines() if line.startswith(_RESULT)]
+    require(holds=ended.exit_code == 0 and bool(lines), otherwise=f"{name} could not be run: {ended.tail}")
     achieved: str | None = json.loads(lines[-1])["achieved"]
     return achieved
 
