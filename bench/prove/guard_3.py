@@ -1,4 +1,4 @@
-"""Exhaustion attacks with and without a key: memory is bounded, others are served, and connections are freed in 10 seconds.
+"""Exhaustion attacks with and without a key: memory is bounded, others are served, and connections are freed in 10 s.
 
 Each attack of `bench/prove/guard/exhaustion_attacks.py` runs against both replicas, in processes of its own, while
 honest clients of another organisation read, list and create. Before each one they are measured without an attack.
