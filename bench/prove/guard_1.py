@@ -51,7 +51,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 def _list_attacks() -> list[str]:
-    return sorted(path.stem for path in _ATTACKS.glob("*.py") if "async def attack() -> " in path.read_text())
+    return sorted(path.stem for path in _ATTACKS.glob("*.py") if "\nasync def attack() -> " in path.read_text())
 
 
 async def _check_out(place: Path) -> None:
