@@ -7,7 +7,7 @@ from footplate.domain.json import Json
 from footplate.domain.permissions import TOOL_NAMES, Decision, Outcome
 from footplate.gate import commands
 from footplate.gate.domains import host_of
-from footplate.gate.effort import Effort, TooMuchWork
+from footplate.gate.evaluation_budget import BudgetExceeded, EvaluationBudget
 from footplate.gate.paths import protected
 from footplate.gate.places import Place, Target, target
 from footplate.gate.policy import Placed, Policy
@@ -31,15 +31,15 @@ def decide(
 ) -> Decision:
     """`tool` by the reference's name or by Claude Code's."""
     try:
-        return _decide(policy, tool, given, place.with_new_effort(), directory)
-    except TooMuchWork:
+        return _decide(policy, tool, given, place.with_new_budget(), directory)
+    except BudgetExceeded:
         return commands.TOO_MUCH_WORK
 
 
 def _decide(policy: Policy, tool: str, given: Mapping[str, Json], place: Place, directory: str | None) -> Decision:
     name = TOOL_NAMES.get(tool, AGENT if tool == "Task" else tool)
     for outcome in (Outcome.DENY, Outcome.ASK):
-        if (placed := _special(policy, name, outcome, given, place.effort)) is not None:
+        if (placed := _special(policy, name, outcome, given, place.budget)) is not None:
             decision = placed.says(f"{placed.rule.text} is for this call.")
             if outcome is Outcome.DENY or name != BASH:
                 return decision
@@ -151,13 +151,15 @@ def _plain(policy: Policy, name: str, given: Mapping[str, Json], *, otherwise: O
     return Decision(otherwise, f"No rule allows {name}.")
 
 
-def _special(policy: Policy, name: str, outcome: Outcome, given: Mapping[str, Json], effort: Effort) -> Placed | None:
+def _special(
+    policy: Policy, name: str, outcome: Outcome, given: Mapping[str, Json], budget: EvaluationBudget
+) -> Placed | None:
     """A rule for a field of the input."""
     for placed, specifier in policy.special(name, outcome):
         if isinstance(specifier, Parameter):
             value = given.get(specifier.name)
             text = str(value).lower() if isinstance(value, bool) else str(value)
-            effort.compare(1, text)
+            budget.compare(1, text)
             if isinstance(value, str | int | float) and specifier.value.matches(text):
                 return placed
     return None

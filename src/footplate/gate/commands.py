@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from footplate.domain.permissions import Decision, Outcome, stricter
-from footplate.gate.effort import TooMuchWork
+from footplate.gate.evaluation_budget import BudgetExceeded
 from footplate.gate.judging import Judging, canonical
 from footplate.gate.places import Place, target
 from footplate.gate.policy import Policy
@@ -55,7 +55,7 @@ def decide(policy: Policy, command: str, place: Place, *, directory: str | None 
         decision = _strictest(_decisions(_read(policy, command, place, directory or place.root)))
     except RecursionError:  # pragma: no cover - depth is bounded everywhere; this is the last net
         decision = _TOO_DEEP
-    except TooMuchWork:
+    except BudgetExceeded:
         decision = TOO_MUCH_WORK
     return _by_bare_rules(policy, decision)
 
@@ -66,7 +66,7 @@ def judge(policy: Policy, command: str, place: Place, *, directory: str | None =
         parts = tuple(_parts(_read(policy, command, place, directory or place.root)))
     except RecursionError:  # pragma: no cover - depth is bounded everywhere; this is the last net
         parts = (Part("unclear", command[:200], _TOO_DEEP),)
-    except TooMuchWork:
+    except BudgetExceeded:
         parts = (Part("unclear", command[:200], TOO_MUCH_WORK),)
     if not parts:
         parts = (Part("unclear", command[:200], _NOTHING),)
@@ -98,7 +98,7 @@ class _Reading(NamedTuple):
 
 
 def _read(policy: Policy, command: str, place: Place, directory: str) -> _Reading:
-    read, place = script.read(command), place.with_new_effort()
+    read, place = script.read(command), place.with_new_budget()
     reaches = [reach(simple) for simple in read.commands]
     values = tuple([each.value for each in read.assignments if each.value.known])
     files = Files(policy, place, _directories(reaches, place, directory), values)

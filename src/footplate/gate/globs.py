@@ -4,24 +4,23 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from footplate.gate.effort import PER_CELL, Effort
+from footplate.gate.evaluation_budget import PER_CELL, EvaluationBudget
 
-_SIGNS: Final = frozenset("*?[")
 _SIGN: Final = re.compile(r"[*?\[]")
 _MOST: Final = 64
 """Components, and characters of one: beyond it the answer is yes."""
 
 
-def may_meet(glob: str, other: str, effort: Effort) -> bool:
+def may_meet(glob: str, other: str, budget: EvaluationBudget) -> bool:
     """A glob of the shell, which finds no hidden files by `*`, and a pattern. Both relative to the same directory."""
     left, right = glob.strip("/").split("/"), other.strip("/").split("/")
     same = 0
-    while same < min(len(left), len(right)) - 1 and left[same] == right[same] and not _SIGNS & {*left[same]}:
+    while same < min(len(left), len(right)) - 1 and left[same] == right[same] and not _SIGN.search(left[same]):
         same += 1
     one, two = tuple(left[same:]), tuple(right[same:])
     if not _begin_alike(one[0], two[0]):
         return False
-    effort.spend(PER_CELL * sum(map(len, one)) * sum(map(len, two)))
+    budget.spend(PER_CELL * sum(map(len, one)) * sum(map(len, two)))
     if len(one) > _MOST or len(two) > _MOST:
         return True
     return _paths(one, two)

@@ -63,7 +63,7 @@ class Judging:
         if not rules:
             return ()
         words, source = canonical(simple.words), simple.source
-        self.files.place.effort.compare(len(rules), words + source)
+        self.files.place.budget.compare(len(rules), words + source)
         return [rule for rule in rules if rule[1].matches(words) or (source != "" and rule[1].matches(source))]
 
     def _forbidden(self, found: Reach, suspected: Sequence[Suspect], touched: Sequence[_Touched]) -> Decision | None:
@@ -81,7 +81,7 @@ class Judging:
     def _suspects(self, forms: Sequence[Argv], directories: Sequence[str]) -> list[Suspect]:
         found = [each for form in forms for each in suspects(self.policy, form, self.files.place, directories)]
         for each in found:
-            self.files.place.effort.compare(self.policy.count_commands(each.name), each.text)
+            self.files.place.budget.compare(self.policy.count_commands(each.name), each.text)
         return found
 
     def _doubt(self, found: Reach, suspected: Sequence[Suspect], touched: Sequence[_Touched]) -> Decision | None:

@@ -15,7 +15,7 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from footplate.domain.linear_regex import LinearRegex, UnsupportedPattern
 from footplate.domain.permissions import Outcome
-from footplate.gate.effort import PER_SEARCH
+from footplate.gate.evaluation_budget import PER_SEARCH
 from footplate.gate.globs import may_meet
 from footplate.gate.places import Place, Target, under
 
@@ -97,7 +97,7 @@ class PathPattern:
         below = _below(path, self.base(place))
         if regex is None or below is None:
             return False
-        place.effort.spend(PER_SEARCH + self.wildcards * len(below))
+        place.budget.spend(PER_SEARCH + self.wildcards * len(below))
         if regex.search(below):
             return True
         return self.outcome is not Outcome.ALLOW and regex.search(f"{below}/")
@@ -120,7 +120,7 @@ class PathPattern:
         pattern = self._relative
         anchored = "/" in pattern.rstrip("/")
         whole = f"{base}/{pattern.lstrip('/')}" if anchored else f"{base}/**/{pattern}"
-        return may_meet(glob, whole, place.effort) or may_meet(glob, f"{whole}/**", place.effort)
+        return may_meet(glob, whole, place.budget) or may_meet(glob, f"{whole}/**", place.budget)
 
     def names(self, component: str) -> bool:
         return component in self.text.split("/")
@@ -151,7 +151,7 @@ class Forbidden:
                 below = _below(path, base)
                 if below is None:
                     continue
-                place.effort.spend(PER_SEARCH * len(regexes) + wildcards * len(below))
+                place.budget.spend(PER_SEARCH * len(regexes) + wildcards * len(below))
                 if any(regex.search(below) or regex.search(f"{below}/") for regex in regexes):
                     return True
         return False

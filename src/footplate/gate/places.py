@@ -4,7 +4,7 @@ import posixpath
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol
 
-from footplate.gate.effort import Effort
+from footplate.gate.evaluation_budget import EvaluationBudget
 
 _OF_WHO_LOOKS: Final = ("/proc", "/dev/fd")
 """What these are depends on who looks."""
@@ -30,11 +30,11 @@ class Place:
     directories: tuple[str, ...] = ()
     """Further directories that belong to the workspace, absolute."""
     links: Links = field(default_factory=NoLinks)
-    effort: Effort = field(default_factory=Effort, compare=False, repr=False)
-    """What is left for judging one call."""
+    budget: EvaluationBudget = field(default_factory=EvaluationBudget, compare=False, repr=False)
+    """What is left of the computation for one call."""
 
-    def with_new_effort(self) -> "Place":
-        return replace(self, effort=Effort())
+    def with_new_budget(self) -> "Place":
+        return replace(self, budget=EvaluationBudget())
 
     def holds(self, path: str) -> bool:
         """Whether an absolute, normal path is in the workspace."""

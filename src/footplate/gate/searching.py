@@ -12,7 +12,7 @@ from typing import Final
 
 from footplate.domain.json import Json
 from footplate.domain.permissions import TOOL_NAMES, Decision, Outcome
-from footplate.gate.effort import Effort, TooMuchWork
+from footplate.gate.evaluation_budget import BudgetExceeded, EvaluationBudget
 from footplate.gate.places import Place, Target, target
 from footplate.gate.policy import Policy
 from footplate.gate.rules import READ
@@ -50,11 +50,11 @@ def search_of(
 def judge(policy: Policy, search: Search, names: Iterable[str], place: Place) -> Decision | None:
     """`names`: the files below. None: none of them is one that a rule forbids to read."""
     below = search.below
-    place = replace(place, effort=Effort(_MAX_STEPS))
+    place = replace(place, budget=EvaluationBudget(_MAX_STEPS))
     shown = [name for name in names if name.endswith(search.suffix)]
     try:
         return _judge_names(policy, below, shown, place)
-    except TooMuchWork:
+    except BudgetExceeded:
         return Decision(
             Outcome.DENY,
             "Evaluating the permission rules for so many files would take too long, so the search was denied. "

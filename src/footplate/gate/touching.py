@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from footplate.domain.permissions import Outcome
-from footplate.gate.effort import PER_SEARCH
+from footplate.gate.evaluation_budget import PER_SEARCH
 from footplate.gate.globs import names_may_meet
 from footplate.gate.paths import PROTECTED, protected
 from footplate.gate.places import Place, Target, normal, target
@@ -68,7 +68,7 @@ class Files:
             ):
                 return None  # shells differ on whether `.?` means the directory above
             text = text.rpartition("/")[0] or ("/" if text.startswith("/") else ".")
-        self.place.effort.spend(PER_SEARCH * len(self.directories or ("/",)))
+        self.place.budget.spend(PER_SEARCH * len(self.directories or ("/",)))
         if self.directories is None:
             return [target(self.place, "/", text)] if text.startswith("/") else None
         return [target(self.place, directory, text) for directory in self.directories]

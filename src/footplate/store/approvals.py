@@ -41,16 +41,16 @@ def approval(row: Row) -> Approval:
 
 
 @asynccontextmanager
-async def kept_edits(database: Database, principal: Principal) -> AsyncIterator[None]:
+async def store_edits(database: Database, principal: Principal) -> AsyncIterator[None]:
     """Edits of inputs that are refused because two people have to agree: they wait for another person from then on."""
     try:
         yield
     except InputEdited as error:
-        await _keep_edits(database, principal, error)
+        await _write_edits(database, principal, error)
         raise
 
 
-async def _keep_edits(database: Database, principal: Principal, refused: InputEdited) -> None:
+async def _write_edits(database: Database, principal: Principal, refused: InputEdited) -> None:
     """In a transaction of their own: that of the request was rolled back."""
     async with database.transaction() as connection:
         for edit in refused.edits:

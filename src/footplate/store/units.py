@@ -20,7 +20,7 @@ from footplate.domain.projects import NO_PROJECTS, Choice
 from footplate.domain.services import Accepted, Answer, Arrival, Attempt, ForkPoint, Input
 from footplate.domain.turns import Mode, Session
 from footplate.store import files, imports, policies, projects, records
-from footplate.store.approvals import kept_edits
+from footplate.store.approvals import store_edits
 from footplate.store.archives import Archives
 from footplate.store.database import SQL, Connection, Database
 from footplate.store.deleting import delete_session
@@ -40,7 +40,7 @@ class Units:
     @asynccontextmanager
     async def unit(self, principal: Principal, attempt: Attempt | None) -> AsyncIterator["Unit"]:
         db = self._database
-        async with kept_edits(db, principal), db.changes.held(principal.organisation), db.transaction() as connection:
+        async with store_edits(db, principal), db.changes.held(principal.organisation), db.transaction() as connection:
             unit = Unit(connection, self._objects, self._archives, principal, attempt)
             await unit.look_back()
             yield unit

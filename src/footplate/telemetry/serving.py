@@ -88,7 +88,7 @@ def guarded(app: "WSGIApplication", token: str | None, guard: RequestGuard) -> "
             guard.check((header, str(environ[key])) for key, header in names.items() if key in environ)
         except ForeignRequest as error:
             return _refuse(start, "403 Forbidden", error.advice)
-        if token is not None and not _brings(environ, token):
+        if token is not None and not _has_token(environ, token):
             return _refuse(
                 start,
                 "401 Unauthorized",
@@ -99,7 +99,7 @@ def guarded(app: "WSGIApplication", token: str | None, guard: RequestGuard) -> "
     return serve
 
 
-def _brings(environ: "WSGIEnvironment", token: str) -> bool:
+def _has_token(environ: "WSGIEnvironment", token: str) -> bool:
     scheme, _, given = str(environ.get("HTTP_AUTHORIZATION", "")).partition(" ")
     return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
 

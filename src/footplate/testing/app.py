@@ -41,7 +41,7 @@ class ModelApp:
         except Gone:
             return
         exchange = Exchange(receive, send, record)
-        if self._key is not None and not _brings(record, self._key):
+        if self._key is not None and not _has_key(record, self._key):
             await exchange.fail(s.http_error(401, message="This scripted model has a key; send it as x-api-key."))
             return
         self._open.add(exchange)
@@ -138,7 +138,7 @@ def _record(scope: Scope, raw: bytes) -> Record:
     )
 
 
-def _brings(record: Record, key: str) -> bool:
+def _has_key(record: Record, key: str) -> bool:
     scheme, _, bearer = record.headers.get("authorization", "").partition(" ")
     given = record.headers.get("x-api-key", "") or (bearer.strip() if scheme.lower() == "bearer" else "")
     return hmac.compare_digest(given.encode(), key.encode())

@@ -170,7 +170,7 @@ class Mirrors:
         return _Offered(refs, head, branch)
 
     async def _fetch(self, git: Git, source: Source, what: list[str]) -> None:
-        room = await size_limits.room_in(git.git_dir, self._most_bytes)
+        room = await size_limits.remaining_fetch_bytes(git.git_dir, self._most_bytes)
         limited = replace(git, largest_file=room, configuration={**git.configuration, **_ONE_PACK})
         try:
             await limited.run(

@@ -65,7 +65,7 @@ def _size(entry: bytes) -> int:
     return int(size) if size.isdigit() else 0
 
 
-async def room_in(mirror: Path, most: int) -> int:
+async def remaining_fetch_bytes(mirror: Path, most: int) -> int:
     """Bytes that a fetch may still add to a mirror."""
     left = most - await asyncio.to_thread(_bytes_below, mirror / "objects")
     if left <= 0:

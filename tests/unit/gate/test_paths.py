@@ -4,7 +4,7 @@ import pytest
 from tests.unit.gate.sayings import PLACE
 
 from footplate.domain.permissions import Outcome
-from footplate.gate.effort import Effort
+from footplate.gate.evaluation_budget import EvaluationBudget
 from footplate.gate.globs import may_meet
 from footplate.gate.paths import PathPattern
 from footplate.gate.places import Place, Target, normal, target
@@ -75,4 +75,4 @@ def test_what_cannot_be_resolved_is_never_permitted() -> None:
     ],
 )
 def test_globs_that_may_find_a_covered_file(glob: str, pattern: str, meets: bool) -> None:  # noqa: FBT001
-    assert may_meet(glob, pattern, Effort()) is meets
+    assert may_meet(glob, pattern, EvaluationBudget()) is meets

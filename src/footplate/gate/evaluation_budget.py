@@ -1,4 +1,4 @@
-"""How much one decision may compute: rules and commands both come from outside, so their product has a limit."""
+"""Limits the computation for one decision: rules and commands both come from users, and its cost is their product."""
 
 from typing import Final
 
@@ -13,20 +13,20 @@ PER_CELL: Final = 10
 _CHARACTERS_PER_STEP: Final = 10
 
 
-class TooMuchWork(Exception):
-    """Judging it would take too long."""
+class BudgetExceeded(Exception):
+    """Evaluating the rules for this call would take too long."""
 
 
-class Effort:
+class EvaluationBudget:
     def __init__(self, steps: int = MAX_STEPS) -> None:
         self._left = steps
 
     def spend(self, steps: int) -> None:
-        """Raises `TooMuchWork` when there is nothing left."""
+        """Raises `BudgetExceeded` when there is nothing left."""
         self._left -= steps
         if self._left < 0:
-            raise TooMuchWork
+            raise BudgetExceeded
 
     def compare(self, rules: int, text: str) -> None:
-        """Spend what it takes to hold so many rules against a text."""
+        """Spend what it takes to compare so many rules with a text."""
         self.spend(rules * (PER_COMPARISON + len(text) // _CHARACTERS_PER_STEP))
