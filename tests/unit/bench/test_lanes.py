@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bench.ci.__main__ import problems_of
 from bench.ci.lane_process import LaneResult
-from bench.ci.lanes import ROOT, Lane, load_lanes
+from bench.ci.lanes import ROOT, Lane, load_lanes, machine_slowness
 from bench.prove import registry
 
 
@@ -53,6 +53,26 @@ def test_what_fails_a_lane(result: LaneResult, problem: str | None) -> None:
     found = problems_of(result, Lane("x", (), 100))
     assert len(found) == (problem is not None)
     assert all(str(problem) in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("used", "slowness", "fails"),
+    [
+        ([100] * 9, 1.0, False),
+        ([50] * 9, 1.0, False),
+        ([150] * 8 + [190], 1.5, False),
+        ([150] * 8 + [200], 1.5, True),
+        ([100] * 5 + [300] * 4, 1.0, True),
+        ([900] * 9, 2.0, True),
+        ([140] * 4, 1.0, True),
+    ],
+)
+def test_a_slower_machine_raises_every_budget_and_one_lane_that_grew_raises_none(
+    used: list[float], slowness: float, *, fails: bool
+) -> None:
+    lanes = {str(number): Lane(str(number), (), 100) for number in range(len(used))}
+    assert machine_slowness(dict(zip(lanes, used, strict=True)), lanes) == slowness
+    assert (problems_of(LaneResult("x", 0, 9, used[-1]), Lane("x", (), 100), slowness) != []) == fails
 
 
 def test_an_unknown_key_in_the_lanes_file_is_an_error(tmp_path: Path) -> None:
