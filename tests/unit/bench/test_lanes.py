@@ -9,6 +9,7 @@ from bench.ci.__main__ import problems_of
 from bench.ci.lane_process import LaneResult
 from bench.ci.lanes import ROOT, Lane, load_lanes, machine_slowness
 from bench.prove import registry
+from bench.prove.ci_3 import Mutation, mutations
 
 
 def test_every_test_file_is_in_exactly_one_lane() -> None:
@@ -38,6 +39,15 @@ def test_samples_are_claims_that_exist() -> None:
     named = words[words.index("bench.prove") + 1 :]
     assert named
     assert [name for name in named if not registry.select(name)] == []
+
+
+@pytest.mark.parametrize("mutation", mutations(), ids=lambda mutation: mutation.name)
+def test_every_mutation_is_of_code_that_is_there_and_of_a_test_that_is_there(mutation: Mutation) -> None:
+    assert (ROOT / mutation.file).read_text().count(mutation.before) == 1
+    if mutation.is_test:
+        path, _, name = mutation.caught_by.partition("[")[0].partition("::")
+        text = (ROOT / path).read_text()
+        assert all(each in text for each in name.split("::"))
 
 
 @pytest.mark.parametrize(
