@@ -55,7 +55,7 @@ async def _starts(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple
     """Of a command in a sandbox of its own, beside the guardian that a turn has anyway; and of bubblewrap alone."""
     first, ours, bare = [], [], []
     for number in range(rounds):
-        async with _opened(sandboxed, proxy, f"start-{number}") as environment:
+        async with opened(sandboxed, proxy, f"start-{number}") as environment:
             async with environment._starting:
                 environment._guardian = await environment._leased_guardian()
             began = time.monotonic()
@@ -90,7 +90,7 @@ def _bare(environment: SandboxEnvironment) -> float:
 
 async def _shells(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple[float, float]:
     ours, plain = [], []
-    async with _opened(sandboxed, proxy, "shell") as environment:
+    async with opened(sandboxed, proxy, "shell") as environment:
         await environment.shell("true", timeout=60)
         for _ in range(rounds):
             began = time.monotonic()
@@ -104,7 +104,7 @@ async def _shells(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple
 
 
 @asynccontextmanager
-async def _opened(sandboxed: Sandboxed, proxy: ModelProxy, session: str) -> AsyncIterator[SandboxEnvironment]:
+async def opened(sandboxed: Sandboxed, proxy: ModelProxy, session: str) -> AsyncIterator[SandboxEnvironment]:
     deadline = clock() + LEASE
     models = proxy.grant(deadline=deadline)
     environment = await sandboxed.open(

@@ -291,12 +291,21 @@ class Trees(Protocol):
         """
 
     async def keep(
-        self, tree: "KeptTree", last: KeptSnapshot | None, collected: Collected | None = None
+        self,
+        tree: "KeptTree",
+        last: KeptSnapshot | None,
+        collected: Collected | None = None,
+        *,
+        touched_only: bool = False,
     ) -> KeptSnapshot | None:
         """A snapshot of the tree, in the object store when this returns; the `last` one, if nothing has changed since.
         With the agent's own commits; `collected` None: as they were. None is returned if it is empty, and always was.
+        `touched_only`: from the second time on, only what was touched since is looked at, until `stop_following`.
         Raises `Temporary` when the store does not answer.
         """
+
+    async def stop_following(self, tree: "KeptTree") -> None:
+        """The turn is over."""
 
     async def commits(
         self, tree: "KeptTree", environment: Environment, seen: str, last: KeptSnapshot | None

@@ -170,6 +170,8 @@ class _Turn:
             return result
         finally:
             await self._leave()
+            if self._log.files is not None:
+                await self._log.files.close()
 
     async def _run(self) -> Ended | TryAgain:
         claim = self._claim

@@ -60,7 +60,8 @@ def under(workspace: Beneath, top: bytes) -> Iterator[bytes]:
         if found is None:
             return
         if not found.is_directory:
-            yield top
+            if not _passing(top, top.rpartition(b"/")[2]):
+                yield top
             return
     waiting = [top]
     while waiting:

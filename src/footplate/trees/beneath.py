@@ -20,7 +20,7 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOOK: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 # A file under a lease would keep whoever opens it waiting.
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-_GONE: Final = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
+GONE: Final = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ class Beneath:
         """None if there is nothing, or only by way of a link. Raises PermissionError."""
         directory, _, name = path.rpartition(b"/")
         try:
-            fd = os.open(name, _LOOK, dir_fd=self._directory(directory))
+            fd = os.open(name, _LOOK, dir_fd=self.directory(directory))
         except OSError as error:
-            if error.errno not in _GONE:
+            if error.errno not in GONE:
                 raise
             yield None
             return
@@ -99,14 +99,14 @@ class Beneath:
     def names(self, path: bytes) -> list[tuple[bytes, bool]]:
         """What is in a directory, in order, and whether each is one itself. A link is as good as an empty directory."""
         try:
-            with os.scandir(self._directory(path)) as entries:
+            with os.scandir(self.directory(path)) as entries:
                 return sorted((os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries)
         except OSError as error:
-            if error.errno not in _GONE:
+            if error.errno not in GONE:
                 raise
             return []
 
-    def _directory(self, path: bytes) -> int:
+    def directory(self, path: bytes) -> int:
         """Its descriptor, good until the next call. Those on the way stay open, because paths come in order."""
         names = path.split(b"/") if path else []
         same = 0

@@ -4,6 +4,7 @@ Sessions of a project share what their base has: it is written once, and each of
 worker that dies in between leaves a pack that nobody refers to; the next one finds it, or writes another.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from typing import Final
 from footplate.domain.errors import Permanent
 from footplate.domain.snapshots import Collected, KeptSnapshot, LeftOut, Snapshot
 from footplate.trees import packs, restoring, snapshots
+from footplate.trees.following import FollowedTree
 from footplate.trees.git import Git, GitFailed
 from footplate.trees.mirrors import has, tree_of
 from footplate.trees.packs import Shelf, Step
@@ -51,17 +53,27 @@ class Keeper:
         self._bases: dict[tuple[str, str], KeptSnapshot] = {}
         """By session: its base is in the log before it is looked for here, and from then on it stays in the store."""
 
+    def follow(self, place: TreePlace) -> FollowedTree:
+        """The tree for the time of a turn."""
+        return FollowedTree(place.git_dir, place.tree, self._limits or Limits())
+
     async def keep(
-        self, place: TreePlace, last: KeptSnapshot | None, collected: Collected | None = None
+        self,
+        place: TreePlace,
+        last: KeptSnapshot | None,
+        collected: Collected | None = None,
+        followed: FollowedTree | None = None,
     ) -> KeptSnapshot:
         """`last` is what the log refers to by now. Whatever is returned is in the object store to stay. `collected`: of
-        the agent's own commits; None: as they were.
+        the agent's own commits; None: as they were. `followed`: only what was touched is looked at.
         """
         base = await self._base(place)
         last = last or base
-        taken = await snapshots.take(
-            place.git_dir, place.tree, base=None if base is None else base.snapshot.tree, limits=self._limits
-        )
+        tree = None if base is None else base.snapshot.tree
+        if followed is None:
+            taken = await snapshots.take(place.git_dir, place.tree, base=tree, limits=self._limits)
+        else:
+            taken = await followed.take(tree)
         left_out = _told(taken.left_out)
         if collected is None:
             collected = Collected() if last is None else Collected(last.snapshot.commits, last.snapshot.bundles)
@@ -70,7 +82,11 @@ class Keeper:
             return last if last.left_out == left_out else replace(last, left_out=left_out)
         number, before = (0, None) if last is None else (last.number + 1, last.snapshot)
         step = Step(number, snapshot, before)
-        await packs.upload(self._shelf, place.prefix, place.git_dir, step)
+        pack = None if followed is None else await asyncio.to_thread(followed.pack, before, snapshot)
+        if pack is None:
+            await packs.upload(self._shelf, place.prefix, place.git_dir, step)
+        else:
+            await self._shelf.create(f"{place.prefix}/{step.name(0, 1)}", pack)
         return KeptSnapshot(step.number, step.snapshot, None if base is None else base.snapshot.tree, left_out)
 
     async def bring_back(self, place: TreePlace, kept: KeptSnapshot, *, user: tuple[int, int] | None = None) -> None:

@@ -58,7 +58,7 @@ async def look(git: Git, work_tree: Path, base: str | None) -> Seen:
     repositories = {path[:-1] for path in (*nested, *inner) if path.endswith(b"/")}
     paths = frozenset((*split(changed), *files))
     ignored = await _ignored(git, base) if any(path.endswith(b".gitignore") for path in paths) else frozenset()
-    return Seen(before, paths - ignored, _parents(files) | repositories, ignored.union(placeholders))
+    return Seen(before, paths - ignored, parents_of(files) | repositories, ignored.union(placeholders))
 
 
 async def _ignored(git: Git, base: str | None) -> frozenset[bytes]:
@@ -111,7 +111,7 @@ def _repositories(work_tree: Path, paths: Sequence[bytes]) -> list[bytes]:
     return found
 
 
-def _parents(paths: Iterable[bytes]) -> frozenset[bytes]:
+def parents_of(paths: Iterable[bytes]) -> frozenset[bytes]:
     found: set[bytes] = set()
     for path in paths:
         directory = path.rpartition(b"/")[0]
@@ -130,7 +130,7 @@ def _would_wait(culprit: bytes) -> Permanent:
 
 def check_attributes(workspace: Beneath, paths: Iterable[bytes]) -> None:
     """Raises when git would wait for a pipe if it had to compare one of these files."""
-    for directory in (b"", *_parents(paths)):
+    for directory in (b"", *parents_of(paths)):
         path = directory + b"/.gitattributes" if directory else b".gitattributes"
         with workspace.look(path) as found:
             if found is not None and not (found.is_file or found.is_link or found.is_directory):

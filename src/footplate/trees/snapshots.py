@@ -45,6 +45,13 @@ async def take(git_dir: Path, work_tree: Path, *, base: str | None = None, limit
 
     While the agent changes files, each file is as it was at some moment during the call.
     """
+    return (await take_and_remember(git_dir, work_tree, base=base, limits=limits))[0]
+
+
+async def take_and_remember(
+    git_dir: Path, work_tree: Path, *, base: str | None = None, limits: Limits | None = None
+) -> tuple[Taken, Remembered]:
+    """With what the next snapshot may go on from."""
     limits = limits or Limits()
     with scratch(git_dir) as place:
         index = place / "index"
@@ -64,7 +71,7 @@ async def take(git_dir: Path, work_tree: Path, *, base: str | None = None, limit
             ) from None
 
 
-async def _take(git: Git, work_tree: Path, base: str | None, staging: Staging) -> Taken:
+async def _take(git: Git, work_tree: Path, base: str | None, staging: Staging) -> tuple[Taken, Remembered]:
     seen = await look(git, work_tree, base)
     before = seen.before
     found = await asyncio.to_thread(_read, work_tree, seen, staging)
@@ -91,7 +98,7 @@ async def _take(git: Git, work_tree: Path, base: str | None, staging: Staging) -
         index = git.index
         assert index is not None
         remembered.save(Path(git.git_dir), index, after, scratch=staging.directory)
-    return Taken(Snapshot(after.tree, after.apart), tuple(staging.left_out))
+    return Taken(Snapshot(after.tree, after.apart), tuple(staging.left_out)), after
 
 
 @dataclass(frozen=True, slots=True)

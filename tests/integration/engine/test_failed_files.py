@@ -29,9 +29,14 @@ class Full(SessionTrees):
     """Takes nothing."""
 
     async def keep(
-        self, tree: KeptTree, last: KeptSnapshot | None, collected: Collected | None = None
+        self,
+        tree: KeptTree,
+        last: KeptSnapshot | None,
+        collected: Collected | None = None,
+        *,
+        touched_only: bool = False,
     ) -> KeptSnapshot | None:
-        del tree, last, collected
+        del tree, last, collected, touched_only
         raise OSError("No space left on device")
 
 

@@ -87,7 +87,9 @@ def git(directory: Path, *argv: str, check: bool = True) -> str:
         "HOME": "/nonexistent",
         **{f"GIT_{name}": "agent@example.com" for name in names},
     }
-    done = subprocess.run(["git", *argv], cwd=directory, env=environment, check=False, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", *argv], cwd=directory, env=environment, check=False, capture_output=True, text=True, errors="replace"
+    )
     if check and done.returncode != 0:
         raise AssertionError(done.stderr)
     return done.stdout

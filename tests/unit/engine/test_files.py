@@ -39,6 +39,7 @@ class TwinTrees:
     asked: int = 0
     broken: Exception | None = None
     stuck: bool = False
+    touched_only: list[bool] = field(default_factory=list)
 
     async def commits(self, *_: object) -> Collected:
         self.asked += 1
@@ -47,9 +48,15 @@ class TwinTrees:
         raise self.broken or Permanent("There are none here.")
 
     async def keep(
-        self, tree: KeptTree, last: KeptSnapshot | None, collected: Collected | None = None
+        self,
+        tree: KeptTree,
+        last: KeptSnapshot | None,
+        collected: Collected | None = None,
+        *,
+        touched_only: bool = False,
     ) -> KeptSnapshot | None:
         assert collected is None
+        self.touched_only.append(touched_only)
         if self.failures:
             self.failures -= 1
             raise Unavailable("The object store does not answer.")

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_ai.tools import ToolDefinition
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ class Bash(ToolInput):
     timeout_ms: int | None = Field(
         None, ge=0, le=3_600_000, description="Ends the command and its shell after this time; 120000 by default."
     )
+    description: SkipJsonSchema[str | None] = None
+    """Models that know Claude Code send one. It is not asked for, and not used."""
 
 
 class Read(ToolInput):

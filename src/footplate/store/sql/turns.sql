@@ -35,12 +35,10 @@ select s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as 
        e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode,
        se.context as session_context, se.project_ids, se.bases, se.resources,
        case when se.fork is not null then se.created_at end as forked_at
-from steps s
-join events e on e.session_id = s.session_id and e.seq = s.position
+-- The step first and its event by position: a plan without statistics would otherwise read every event of the session.
+from (select * from steps where session_id = $1 and state = 'queued' order by position limit 1) s
 join sessions se on se.id = s.session_id
-where s.session_id = $1 and s.state = 'queued'
-order by s.position
-limit 1
+cross join lateral (select * from events where session_id = s.session_id and seq = s.position limit 1) e
 
 -- name: outlook
 -- Of a session that rests and has nothing to do. What one with projects begins with is decided by its first turn.

@@ -1,0 +1,330 @@
+"""Snapshots that look only at what was touched have the same ids as those that look at every file."""
+
+import asyncio
+import os
+import random
+import shutil
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.trees.worlds import World, git, make_host, make_world
+
+from footplate.domain.snapshots import Taken
+from footplate.trees import following, snapshots, watches
+from footplate.trees.following import FollowedTree
+from footplate.trees.remembered import Remembered
+from footplate.trees.staging import Limits
+
+LIMITS = Limits()
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> World:
+    return await make_world(tmp_path)
+
+
+@pytest.fixture
+async def followed(world: World) -> AsyncIterator[FollowedTree]:
+    tree = FollowedTree(world.git_dir, world.files, LIMITS)
+    yield tree
+    await tree.close()
+
+
+@pytest.fixture
+def full_looks(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Every snapshot that looked at all files."""
+    looks: list[Path] = []
+    take = snapshots.take_and_remember
+
+    async def counted(git_dir: Path, work_tree: Path, **options: Any) -> tuple[Taken, Remembered]:
+        looks.append(git_dir)
+        return await take(git_dir, work_tree, **options)
+
+    monkeypatch.setattr(snapshots, "take_and_remember", counted)
+    return looks
+
+
+async def test_a_change_is_seen_without_looking_at_all(
+    world: World, followed: FollowedTree, full_looks: list[Path]
+) -> None:
+    (world.files / "deep" / "er").mkdir(parents=True)
+    (world.files / "deep" / "er" / "file").write_text("one")
+    (world.files / "stays").write_text("as it is")
+    first = await followed.take(None)
+    assert len(full_looks) == 1
+    assert await followed.take(None) == first
+    for change in (write_same_size, add_files, rename_directory, remove_directory, make_executable, replace_by_link):
+        change(world.files)
+        assert await followed.take(None) == await from_nothing(world), change
+        full_looks.remove(world.root / "other.git")
+    assert len(full_looks) == 1
+
+
+async def test_an_ignored_file_is_not_in_it_and_a_new_rule_is_obeyed(world: World, followed: FollowedTree) -> None:
+    (world.files / ".gitignore").write_text("*.log\n/build\n")
+    first = await followed.take(None)
+    (world.files / "new.log").write_text("noise")
+    (world.files / "build").mkdir()
+    (world.files / "build" / "made").write_text("noise")
+    assert await followed.take(None) == first
+    (world.files / ".gitignore").write_text("*.txt\n")
+    assert await followed.take(None) == await from_nothing(world)
+
+
+async def test_the_agents_own_repository_is_followed(
+    world: World, followed: FollowedTree, full_looks: list[Path]
+) -> None:
+    (world.files / "file").write_text("one")
+    git(world.files, "init", "--quiet")
+    await followed.take(None)
+    full_looks.clear()
+    (world.files / "file").write_text("two")
+    git(world.files, "add", ".")
+    git(world.files, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "one")
+    (world.files / ".git" / "index.lock").touch()
+    taken = await followed.take(None)
+    assert full_looks == []
+    assert taken == await from_nothing(world)
+    (world.files / ".git" / "index.lock").unlink()
+    git(world.files, "gc", "--quiet")
+    assert await followed.take(None) == await from_nothing(world)
+
+
+async def test_a_tree_that_begins_empty(world: World, followed: FollowedTree, full_looks: list[Path]) -> None:
+    await followed.begin_empty()
+    (world.files / "new").write_text("one")
+    taken = await followed.take(None)
+    assert full_looks == []
+    assert taken == await from_nothing(world)
+
+
+async def test_a_tree_that_does_not_begin_empty_is_looked_at(
+    world: World, followed: FollowedTree, full_looks: list[Path]
+) -> None:
+    (world.files / "old").write_text("one")
+    await followed.begin_empty()
+    assert await followed.take(None) == await from_nothing(world)
+    assert world.git_dir in full_looks
+
+
+async def test_what_is_too_large_is_left_out_until_it_is_small(world: World, followed: FollowedTree) -> None:
+    followed.limits = Limits(file_bytes=2 << 20)
+    await followed.take(None)
+    (world.files / "large").write_bytes(b"x" * (3 << 20))
+    (world.files / "small").write_bytes(b"x")
+    taken = await followed.take(None)
+    assert [each.path for each in taken.left_out] == [b"large"]
+    (world.files / "small").write_bytes(b"y")
+    assert [each.path for each in (await followed.take(None)).left_out] == [b"large"]
+    (world.files / "large").write_bytes(b"x")
+    assert (await followed.take(None)).left_out == ()
+
+
+async def test_too_many_directories_are_looked_at_one_and_all(
+    world: World, followed: FollowedTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watches, "MAX_DIRECTORIES", 5)
+    for number in range(9):
+        (world.files / str(number)).mkdir()
+        (world.files / str(number) / "file").write_text("one")
+    assert await followed.take(None) == await from_nothing(world)
+    (world.files / "3" / "file").write_text("two")
+    assert await followed.take(None) == await from_nothing(world)
+
+
+async def test_many_ignored_directories_do_not_count(
+    world: World, followed: FollowedTree, full_looks: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watches, "MAX_DIRECTORIES", 5)
+    (world.files / ".gitignore").write_text("packages/\n")
+    for number in range(9):
+        (world.files / "packages" / str(number)).mkdir(parents=True)
+        (world.files / "packages" / str(number) / "file").write_text("one")
+    await followed.take(None)
+    full_looks.clear()
+    (world.files / "mine").write_text("two")
+    taken = await followed.take(None)
+    assert full_looks == []
+    assert taken == await from_nothing(world)
+
+
+async def test_events_that_the_kernel_dropped_cost_a_look_at_all(
+    world: World, followed: FollowedTree, full_looks: list[Path]
+) -> None:
+    await followed.take(None)
+    await asyncio.to_thread(write_too_often, world.files)
+    taken = await followed.take(None)
+    assert full_looks.count(world.git_dir) == 2
+    assert taken == await from_nothing(world)
+
+
+async def test_a_snapshot_that_failed_forgets_nothing(
+    world: World, followed: FollowedTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await followed.take(None)
+    (world.files / "new").write_text("one")
+    with monkeypatch.context() as broken:
+        broken.setattr(following, "Staging", None)
+        with pytest.raises(TypeError):
+            await followed.take(None)
+    assert await followed.take(None) == await from_nothing(world)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_whatever_happens_the_ids_are_the_same(world: World, followed: FollowedTree, seed: int) -> None:
+    chance = random.Random(seed)
+    git(world.files, "init", "--quiet")
+    await followed.take(None)
+    other = await make_host(world.root / "other.git")
+    for number in range(15):
+        changes = [chance.choice(CHANGES) for _ in range(chance.randint(1, 4))]
+        for change in changes:
+            change(world.files, chance)
+        assert await followed.take(None) == await snapshots.take(other, world.files), (seed, number, changes)
+
+
+async def from_nothing(world: World) -> object:
+    """By a host that has never seen the tree."""
+    other = world.root / "other.git"
+    await asyncio.to_thread(shutil.rmtree, other, ignore_errors=True)
+    return await snapshots.take(await make_host(other), world.files, limits=LIMITS)
+
+
+def write_too_often(files: Path) -> None:
+    """More often than the kernel remembers."""
+    limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    for number in range(limit // 2):
+        (files / f"{number % 2}").write_text(str(number))
+    (files / "last").write_text("one")
+
+
+def write_same_size(files: Path) -> None:
+    (files / "deep" / "er" / "file").write_text("two")
+
+
+def add_files(files: Path) -> None:
+    (files / "new" / "directory").mkdir(parents=True)
+    (files / "new" / "directory" / "a").write_text("a")
+    (files / "new" / "directory" / "b").write_text("b")
+
+
+def rename_directory(files: Path) -> None:
+    (files / "new").rename(files / "deep" / "new")
+
+
+def remove_directory(files: Path) -> None:
+    shutil.rmtree(files / "deep" / "new")
+
+
+def make_executable(files: Path) -> None:
+    (files / "stays").chmod(0o755)
+
+
+def replace_by_link(files: Path) -> None:
+    (files / "stays").unlink()
+    (files / "stays").symlink_to("deep")
+
+
+NAMES = ("a", "b", "c.log", "ü", "d\udcff", "e f")
+
+
+def _some_path(files: Path, chance: random.Random) -> Path:
+    path = files
+    for _ in range(chance.randint(1, 3)):
+        path /= chance.choice(NAMES)
+    return path
+
+
+def _clear(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _make_parent(files: Path, path: Path) -> None:
+    for parent in reversed(path.relative_to(files).parents):
+        if not (files / parent).is_dir() or (files / parent).is_symlink():
+            _clear(files / parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def _write(files: Path, chance: random.Random) -> None:
+    path = _some_path(files, chance)
+    _make_parent(files, path)
+    if path.is_dir() or path.is_symlink():
+        _clear(path)
+    path.write_text(str(chance.randint(0, 9)))
+
+
+def _delete(files: Path, chance: random.Random) -> None:
+    path = _some_path(files, chance)
+    if path.parent.is_dir():
+        _clear(path)
+
+
+def _rename(files: Path, chance: random.Random) -> None:
+    source, target = _some_path(files, chance), _some_path(files, chance)
+    if os.path.lexists(source) and not target.is_relative_to(source) and not source.is_relative_to(target):
+        _make_parent(files, target)
+        if os.path.lexists(source):
+            _clear(target)
+            source.rename(target)
+
+
+def _link(files: Path, chance: random.Random) -> None:
+    path = _some_path(files, chance)
+    _make_parent(files, path)
+    _clear(path)
+    path.symlink_to(chance.choice(NAMES))
+
+
+def _mkdir(files: Path, chance: random.Random) -> None:
+    path = _some_path(files, chance)
+    _make_parent(files, path)
+    if not path.is_dir() or path.is_symlink():
+        _clear(path)
+        path.mkdir()
+
+
+def _chmod(files: Path, chance: random.Random) -> None:
+    path = _some_path(files, chance)
+    if path.is_file() and not path.is_symlink():
+        path.chmod(chance.choice((0o644, 0o755)))
+
+
+def _ignore(files: Path, chance: random.Random) -> None:
+    (files / ".gitignore").write_text(chance.choice(("*.log\n", "a/b\n", "")))
+
+
+def _commit(files: Path, chance: random.Random) -> None:
+    del chance
+    git(files, "add", "--all", "--force", check=False)
+    git(
+        files,
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "-m",
+        "one",
+        check=False,
+    )
+
+
+def _nest(files: Path, chance: random.Random) -> None:
+    path = files / chance.choice(("a", "ü"))
+    if path.is_dir() and not path.is_symlink():
+        git(path, "init", "--quiet")
+
+
+CHANGES: Sequence[Callable[[Path, random.Random], None]] = (
+    *(_write, _write, _write, _write, _write, _write),
+    *(_delete, _delete, _delete, _rename, _rename, _rename),
+    *(_link, _mkdir, _mkdir, _chmod, _ignore, _commit, _nest),
+)
