@@ -17,6 +17,7 @@ from footplate.domain.snapshots import EMPTY, LeftOut, Snapshot, Taken
 from footplate.trees import apart, snapshots
 from footplate.trees.beneath import Beneath, Found
 from footplate.trees.git import Git, GitFailed
+from footplate.trees.ignores import AskGit, Ignores
 from footplate.trees.indexing import split
 from footplate.trees.looking import parents_of
 from footplate.trees.object_database import ObjectDatabase, TreeEntry
@@ -43,6 +44,8 @@ class _Change:
     known: list[bytes] = field(default_factory=list)
     """Files that it has."""
     new: list[bytes] = field(default_factory=list)
+    """That it has not."""
+    unclear: list[bytes] = field(default_factory=list)
     """That it has not, and that may be ignored."""
     gone: list[bytes] = field(default_factory=list)
     """Directories that it has and that are no more."""
@@ -146,14 +149,15 @@ class FollowedTree:
 
     async def _follow(self, touched: Touched) -> None:
         change = await asyncio.to_thread(self._sort, touched)
-        if change.new:
-            change.new = await self._not_ignored(change.new)
+        if change.unclear:
+            change.new += await self._ask_git(change.unclear)
         await asyncio.to_thread(self._apply, change)
         self._left_out = {path: each for path, each in self._left_out.items() if path not in touched.paths}
 
     def _sort(self, touched: Touched) -> _Change:
         change = _Change()
         with Beneath(self.work_tree) as workspace:
+            ignores = Ignores(workspace)
             for path in sorted(touched.paths):
                 if path.startswith(apart.GIT + b"/"):
                     change.apart.append(path)
@@ -162,8 +166,15 @@ class FollowedTree:
                 else:
                     with workspace.look(path) as found:
                         self._sort_one(change, path, found, renamed=path in touched.moved_away)
-        if len(change.new) > _MAX_NEW or apart.places(self.work_tree, parents_of(change.new)) - {apart.GIT}:
-            raise _LookAtAll
+            new, change.new = change.new, []
+            if len(new) > _MAX_NEW or apart.places(self.work_tree, parents_of(new)) - {apart.GIT}:
+                raise _LookAtAll
+            for path in new:
+                try:
+                    if not ignores.is_ignored(path):
+                        change.new.append(path)
+                except AskGit:
+                    change.unclear.append(path)
         return change
 
     def _sort_one(self, change: _Change, path: bytes, found: Found | None, *, renamed: bool) -> None:
@@ -180,8 +191,8 @@ class FollowedTree:
         elif renamed or not found.is_directory:
             raise _LookAtAll
 
-    async def _not_ignored(self, paths: Sequence[bytes]) -> list[bytes]:
-        """By an index that has nothing: the one on disk is of the last look at all."""
+    async def _ask_git(self, paths: Sequence[bytes]) -> list[bytes]:
+        """Those that are not ignored, by an index that has nothing: the one on disk is of the last look at all."""
         index = self.git_dir / "no-index"
         git = Git(git_dir=self.git_dir, work_tree=self.work_tree, inside=True, index=index)
         names = [path.decode("utf-8", "surrogateescape") for path in paths]

@@ -1,0 +1,119 @@
+"""Decides whether a new file is ignored, by the `.gitignore` files above it, without starting git.
+
+Only plain patterns are read here: names, `*`, `?`, and `**` between slashes. For anything else git is asked.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from footplate.domain.linear_regex import LinearRegex, UnsupportedPattern
+from footplate.trees.beneath import Beneath
+
+_NAME: Final = b".gitignore"
+_MAX_BYTES: Final = 64 << 10
+_MAX_PATTERNS: Final = 500
+_PLAIN: Final = re.compile(rb"[^\[\]\\]*")
+_MARK: Final = b"\xef\xbb\xbf"
+
+
+class AskGit(Exception):
+    """A rule is not plain."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    regex: LinearRegex
+    is_negated: bool
+    directories_only: bool
+    by_name: bool
+    """Compared with the last name of a path, wherever that is; else with the path from the rule's directory on."""
+
+    def matches(self, path: bytes, *, is_directory: bool) -> bool:
+        if self.directories_only and not is_directory:
+            return False
+        text = path.rpartition(b"/")[2] if self.by_name else path
+        return self.regex.fullmatch(text.decode("latin-1"))
+
+
+class Ignores:
+    """For one snapshot: each `.gitignore` is read once. Blocking."""
+
+    def __init__(self, workspace: Beneath) -> None:
+        self._workspace = workspace
+        self._rules: dict[bytes, tuple[_Rule, ...]] = {}
+        self._directories: dict[bytes, bool] = {b"": False}
+
+    def is_ignored(self, path: bytes) -> bool:
+        """Whether a file is. Raises `AskGit`."""
+        return self._is_directory_ignored(path.rpartition(b"/")[0]) or self._decide(path, is_directory=False)
+
+    def _is_directory_ignored(self, path: bytes) -> bool:
+        """What is in an ignored directory is ignored, whatever else is said of it."""
+        if path not in self._directories:
+            above = self._is_directory_ignored(path.rpartition(b"/")[0])
+            self._directories[path] = above or self._decide(path, is_directory=True)
+        return self._directories[path]
+
+    def _decide(self, path: bytes, *, is_directory: bool) -> bool:
+        """By the last rule that matches, in the nearest file that has one."""
+        directory = path
+        while directory:
+            directory = directory.rpartition(b"/")[0]
+            below = path[len(directory) + 1 :] if directory else path
+            for rule in reversed(self._rules_in(directory)):
+                if rule.matches(below, is_directory=is_directory):
+                    return not rule.is_negated
+        return False
+
+    def _rules_in(self, directory: bytes) -> tuple[_Rule, ...]:
+        if directory not in self._rules:
+            self._rules[directory] = _parse(self._read(directory + b"/" + _NAME if directory else _NAME))
+        return self._rules[directory]
+
+    def _read(self, path: bytes) -> bytes:
+        with self._workspace.look(path) as found:
+            if found is None:
+                return b""
+            if not found.is_file or found.status.st_size > _MAX_BYTES:
+                raise AskGit
+            with found.open() as descriptor:
+                return os.read(descriptor, _MAX_BYTES)
+
+
+@lru_cache(maxsize=256)
+def _parse(content: bytes) -> tuple[_Rule, ...]:
+    lines = content.removeprefix(_MARK).split(b"\n")
+    patterns = [line.removesuffix(b"\r").rstrip(b" ") for line in lines if not line.startswith(b"#")]
+    patterns = [pattern for pattern in patterns if pattern not in {b"", b"/", b"!", b"!/"}]
+    if len(patterns) > _MAX_PATTERNS or any(not _PLAIN.fullmatch(pattern) for pattern in patterns):
+        raise AskGit
+    return tuple(map(_rule, patterns))
+
+
+def _rule(pattern: bytes) -> _Rule:
+    is_negated, pattern = pattern.startswith(b"!"), pattern.removeprefix(b"!")
+    directories_only, pattern = pattern.endswith(b"/"), pattern.removesuffix(b"/")
+    by_name = b"/" not in pattern
+    try:
+        regex = LinearRegex(_regex(pattern.removeprefix(b"/").decode("latin-1")))
+    except UnsupportedPattern:
+        raise AskGit from None
+    return _Rule(regex, is_negated, directories_only, by_name)
+
+
+def _regex(pattern: str) -> str:
+    names = pattern.split("/")
+    parts: list[str] = []
+    for number, name in enumerate(names):
+        last = number == len(names) - 1
+        if name == "**" and len(names) > 1:
+            parts.append(".+" if last else "(?:.*/)?")
+        elif "**" in name or not name:
+            raise AskGit
+        else:
+            text = "".join({"*": "[^/]*", "?": "[^/]"}.get(char) or re.escape(char) for char in name)
+            parts.append(text if last else f"{text}/")
+    return "".join(parts)
