@@ -179,6 +179,8 @@ class FollowedTree:
 
     def _sort_one(self, change: _Change, path: bytes, found: Found | None, *, renamed: bool) -> None:
         entry = self._opened().find(self._state.tree, path)
+        if found is not None and found.is_file and found.status.st_nlink > 1:
+            raise _LookAtAll  # it changed under its other names too
         if entry is None:
             if found is not None and not found.is_directory:
                 change.new.append(path)

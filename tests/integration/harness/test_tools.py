@@ -33,7 +33,7 @@ def said(output: ToolOutput) -> str:
 async def test_bash_shows_output_and_exit_code(environment: LocalEnvironment) -> None:
     output = await run(environment, "bash", command="echo out; echo err >&2; exit 3")
     assert (said(output), output.is_error) == ("out\nerr\n[exit code 3]", True)
-    assert not (await run(environment, "bash", command="true")).is_error
+    assert not (await run(environment, "bash", command="true", description="Does nothing")).is_error
 
 
 async def test_bash_timeout_and_restart(environment: LocalEnvironment) -> None:

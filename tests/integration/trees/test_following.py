@@ -122,6 +122,14 @@ async def test_what_is_too_large_is_left_out_until_it_is_small(world: World, fol
     assert (await followed.take(None)).left_out == ()
 
 
+async def test_a_file_with_two_names_changes_under_both(world: World, followed: FollowedTree) -> None:
+    (world.files / "one").write_text("one")
+    os.link(world.files / "one", world.files / "two")
+    await followed.take(None)
+    (world.files / "one").write_text("other")
+    assert await followed.take(None) == await from_nothing(world)
+
+
 async def test_too_many_directories_are_looked_at_one_and_all(
     world: World, followed: FollowedTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,7 @@ async def world(tmp_path: Path) -> World:
 @pytest.mark.parametrize("seed", range(12))
 def test_as_git_does(world: World, seed: int) -> None:
     chance = random.Random(seed)
-    paths = set()
+    paths: set[Path] = set()
     for _ in range(12):
         path = Path(*(chance.choice(NAMES) for _ in range(chance.randint(1, 4))))
         if not any(path.is_relative_to(other) or other.is_relative_to(path) for other in paths):
