@@ -4,6 +4,7 @@ import zlib
 from typing import Final
 
 SHARDS: Final = 64
+NUDGES: Final = "footplate:nudges"
 
 
 def shard_of(session_id: str) -> int:
@@ -16,7 +17,3 @@ def stream(shard: int) -> str:
 
 def open_preview(organisation: str, session_id: str) -> str:
     return f"footplate:open:{{{shard_of(session_id):02}}}:{organisation}:{session_id}"
-
-
-def nudges(session_id: str) -> str:
-    return f"footplate:nudge:{session_id}"

@@ -1,8 +1,8 @@
 """Nudges: tell the worker that runs a session to look at its inputs now.
 
 Only an accelerator. A nudge that is lost costs the wait until the turn's next look at the log, nothing else; so
-sending never fails and listening never holds up a turn. Each session has a channel of its own, because the api
-does not know which worker runs it.
+sending never fails and listening never holds up a turn. All nudges go through one channel that every worker hears,
+because the api does not know which worker runs a session; a turn then costs no subscription.
 """
 
 import asyncio
@@ -12,17 +12,15 @@ from types import TracebackType
 from typing import Final, Self
 
 import structlog
-from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
-from footplate.domain import ids
 from footplate.stream import connections, keys
 
 log = structlog.get_logger(__name__)
 
 Callback = Callable[[], None]
 
-_POLL_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 1.0
 
 
@@ -34,7 +32,7 @@ class Nudger:
 
     async def nudge(self, session_id: str) -> None:
         try:
-            await self._redis.publish(keys.nudges(session_id), b"")
+            await self._redis.publish(keys.NUDGES, session_id)
         except (RedisError, OSError) as error:
             log.warning("nudge lost; the turn looks by itself", action="nudge.lost", reason=repr(error))
 
@@ -43,12 +41,11 @@ class Nudger:
 
 
 class NudgeListener:
-    """The worker's side: one connection, however many turns it runs."""
+    """The worker's side: one connection and one subscription, however many turns it runs."""
 
     def __init__(self, url: str) -> None:
         self._redis = connections.patient(url)
         self._callbacks: dict[str, list[Callback]] = {}
-        self._subscribed: set[str] = set()
         self._leaving = False
         """Said beside the cancellation: one that comes while redis-py gives up a read may be lost there."""
         self._task: asyncio.Task[None] | None = None
@@ -67,15 +64,15 @@ class NudgeListener:
 
     @contextmanager
     def watch(self, session_id: str, callback: Callback) -> Iterator[None]:
-        """Call `callback` (quick, not raising) for each nudge. Takes effect within a tenth of a second."""
-        callbacks = self._callbacks.setdefault(keys.nudges(session_id), [])
+        """Call `callback` (quick, not raising) for each nudge."""
+        callbacks = self._callbacks.setdefault(session_id, [])
         callbacks.append(callback)
         try:
             yield
         finally:
             callbacks.remove(callback)
             if not callbacks:
-                self._callbacks.pop(keys.nudges(session_id), None)
+                self._callbacks.pop(session_id, None)
 
     async def _run(self) -> None:
         """redis-py reconnects and subscribes again by itself; what else may go wrong must not end the listener."""
@@ -87,25 +84,13 @@ class NudgeListener:
                 await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _listen(self) -> None:
-        self._subscribed.clear()
         async with self._redis.pubsub() as pubsub:
-            # A connection without any subscription cannot be read; this one nobody ever publishes to.
-            await pubsub.subscribe(keys.nudges(ids.new_id(ids.WORKER)))
+            await pubsub.subscribe(keys.NUDGES)
             while not self._leaving:
-                await self._subscribe(pubsub)
                 message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=_POLL_SECONDS)
                 if message is not None:
-                    self._call(message["channel"].decode())
+                    self._call(message["data"].decode())
 
-    async def _subscribe(self, pubsub: PubSub) -> None:
-        """Only the task that reads may do it: redis-py's reconnecting is not made for two."""
-        wanted = set(self._callbacks)
-        if fresh := wanted - self._subscribed:
-            await pubsub.subscribe(*fresh)
-        if stale := self._subscribed - wanted:
-            await pubsub.unsubscribe(*stale)
-        self._subscribed = wanted
-
-    def _call(self, channel: str) -> None:
-        for callback in tuple(self._callbacks.get(channel, ())):
+    def _call(self, session_id: str) -> None:
+        for callback in tuple(self._callbacks.get(session_id, ())):
             callback()
