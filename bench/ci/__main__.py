@@ -17,7 +17,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from bench.ci.lane_process import LaneResult
-from bench.ci.lanes import ROOT, TOLERANCE, Lane, load_lanes, machine_slowness
+from bench.ci.lanes import ROOT, TOLERANCE, Lane, load_lanes, machine_slowdown
 
 _SIDE_BY_SIDE: Final = int(os.environ.get("FOOTPLATE_CI_LANES", "3"))
 _SLOWEST: Final = 5
@@ -32,10 +32,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="footplate-ci-") as directory:
         results = run_lanes(selected, Path(directory))
         print("\n".join(["", *summary(results), "", *slowest_tests(Path(directory))]), flush=True)
-    slowness = machine_slowness({result.lane: result.cpu_seconds for result in results}, lanes)
-    if slowness > 1:
-        print(f"\nThis machine needs {slowness:.2f} times the CPU time of the budgets; they are raised by as much.")
-    problems = [problem for result in results for problem in problems_of(result, lanes[result.lane], slowness)]
+    slowdown = machine_slowdown({result.lane: result.cpu_seconds for result in results}, lanes)
+    if slowdown > 1:
+        print(f"\nThis machine needs {slowdown:.2f} times the CPU time of the budgets; they are raised by as much.")
+    problems = [problem for result in results for problem in problems_of(result, lanes[result.lane], slowdown)]
     print("\n".join(["", *problems] if problems else ["", "Every lane passed within its budget."]), flush=True)
     sys.exit(1 if problems else 0)
 
@@ -72,14 +72,14 @@ def _run_lane(lane: Lane, directory: Path) -> tuple[LaneResult, str]:
     return result, log.read_text(errors="replace")
 
 
-def problems_of(result: LaneResult, lane: Lane, slowness: float = 1) -> list[str]:
+def problems_of(result: LaneResult, lane: Lane, slowdown: float = 1) -> list[str]:
     """Why the lane fails; nothing when it passed."""
     found = [] if result.exit_code == 0 else [f"FAILED {lane.name}: exit code {result.exit_code}"]
     found += [f"FAILED {lane.name}: left a process behind: {command}" for command in result.leftovers]
-    if result.cpu_seconds > lane.limit(slowness):
+    if result.cpu_seconds > lane.limit(slowdown):
         found.append(
             f"FAILED {lane.name}: used {result.cpu_seconds:.0f} CPU seconds, more than {TOLERANCE} times its budget of "
-            f"{lane.cpu_seconds * slowness:.0f}. Make room, or raise cpu_seconds in bench/ci/lanes.toml."
+            f"{lane.cpu_seconds * slowdown:.0f}. Make room, or raise cpu_seconds in bench/ci/lanes.toml."
         )
     return found
 

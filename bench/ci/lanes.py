@@ -13,8 +13,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 LANES: Final = Path(__file__).with_name("lanes.toml")
 TOLERANCE: Final = float(os.environ.get("FOOTPLATE_CI_TOLERANCE", "1.3"))
 """A lane fails when it uses more than this many times its budget, after allowing for a slower machine."""
-_LANES_TO_COMPARE: Final = 5
-_SLOWEST_MACHINE: Final = 2.0
+_MIN_LANES: Final = 5
+_MAX_SLOWDOWN: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Lane:
     cpu_seconds: float
     """The budget, in seconds of user and system time on the two-core machine where it was measured."""
 
-    def limit(self, slowness: float) -> float:
-        return self.cpu_seconds * TOLERANCE * slowness
+    def limit(self, slowdown: float) -> float:
+        return self.cpu_seconds * TOLERANCE * slowdown
 
     @property
     def test_paths(self) -> Sequence[str]:
@@ -39,15 +39,15 @@ def load_lanes(path: Path = LANES) -> Mapping[str, Lane]:
     return {name: _lane(name, **table) for name, table in tables.items()}
 
 
-def machine_slowness(used: Mapping[str, float], lanes: Mapping[str, Lane]) -> float:
+def machine_slowdown(used: Mapping[str, float], lanes: Mapping[str, Lane]) -> float:
     """How many times the budgeted CPU time this machine needs: the median of the lanes.
 
-    A lane that grew alone does not change the median. A few lanes cannot tell a slow machine from more work: then 1.
+    A lane that grew alone hardly changes the median. Returns 1 for fewer than five lanes, which show too little.
     """
-    if len(used) < _LANES_TO_COMPARE:
+    if len(used) < _MIN_LANES:
         return 1.0
     median = statistics.median(seconds / lanes[name].cpu_seconds for name, seconds in used.items())
-    return min(max(1.0, median), _SLOWEST_MACHINE)
+    return min(max(1.0, median), _MAX_SLOWDOWN)
 
 
 def _lane(name: str, *, command: str, cpu_seconds: float) -> Lane:

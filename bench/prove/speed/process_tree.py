@@ -1,4 +1,4 @@
-"""The CPU seconds of a process and of all that it started, those that ended included."""
+"""Measures the CPU time of a process and its descendants."""
 
 import os
 from collections import defaultdict
@@ -8,8 +8,8 @@ from typing import Final
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
-def tree_seconds(pid: int) -> float:
-    """What ended is counted with whoever waited for it."""
+def process_tree_cpu_seconds(pid: int) -> float:
+    """Returns CPU seconds. A process that has ended is counted once its parent has waited for it."""
     children: dict[int, list[int]] = defaultdict(list)
     ticks: dict[int, int] = {}
     for entry in Path("/proc").iterdir():

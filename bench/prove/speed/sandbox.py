@@ -10,8 +10,9 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from bench.prove.escape.backends import LEASE, SANDBOX, UID
@@ -64,14 +65,20 @@ async def _starts(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple
             began = time.monotonic()
             await environment.run(["true"], timeout=60)
             ours.append(time.monotonic() - began)
-            bare.append(await asyncio.to_thread(_bare, environment))
+            bare.append((await asyncio.to_thread(spawn_bare, environment, ["true"])).seconds)
     return median(first), median(ours), median(bare)
 
 
-def _bare(environment: SandboxEnvironment) -> float:
-    """The same bubblewrap, with `true` in the place of our first process, as a program that starts it would."""
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    seconds: float
+    cpu_seconds: float
+
+
+def spawn_bare(environment: SandboxEnvironment, command: Sequence[str]) -> Spawned:
+    """The same bubblewrap, with a command in the place of our first process, as a program that starts it would."""
     argv = list(environment._argv)
-    argv = [*argv[: argv.index("--") + 1], "true"]
+    argv = [*argv[: argv.index("--") + 1], *command]
     if environment._plan.staged:
         for number, source in enumerate(environment._plan.sources):
             argv = [source if part == f"/tmp/{number}" else part for part in argv]
@@ -80,12 +87,13 @@ def _bare(environment: SandboxEnvironment) -> float:
     actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in aside]
     began = time.monotonic()
     child = os.posix_spawn(argv[0], argv, {"PATH": os.defpath}, file_actions=actions)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    _, status, usage = os.wait4(child, 0)
     took = time.monotonic() - began
     for _, fd in (*opened, *aside):
         os.close(fd)
+    code = os.waitstatus_to_exitcode(status)
     require(holds=code == 0, otherwise=f"bare bubblewrap ended with {code}")
-    return took
+    return Spawned(took, usage.ru_utime + usage.ru_stime)
 
 
 async def _shells(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple[float, float]:

@@ -20,7 +20,8 @@ from footplate.domain.errors import FootplateError
 from footplate.stack.temporal_connection import connect_temporal
 
 State = Literal["ok", "warning", "failed"]
-_TIMEOUT: Final = 5.0
+_TIMEOUT: Final = 15.0
+"""Seconds: a busy machine answers late, and one that does not answer at all is rare."""
 _OLDEST_POSTGRES: Final = 150_000
 _OLDEST_REDIS: Final = (6, 2)
 _START: Final = "Start everything with `footplate dev`, or"

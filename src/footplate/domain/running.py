@@ -296,16 +296,16 @@ class Trees(Protocol):
         last: KeptSnapshot | None,
         collected: Collected | None = None,
         *,
-        touched_only: bool = False,
+        incremental: bool = False,
     ) -> KeptSnapshot | None:
         """A snapshot of the tree, in the object store when this returns; the `last` one, if nothing has changed since.
         With the agent's own commits; `collected` None: as they were. None is returned if it is empty, and always was.
-        `touched_only`: from the second time on, only what was touched since is looked at, until `stop_following`.
+        `incremental`: reads only what was touched since the last call, until `stop_watching`. The first call reads all.
         Raises `Temporary` when the store does not answer.
         """
 
-    async def stop_following(self, tree: "KeptTree") -> None:
-        """The turn is over."""
+    async def stop_watching(self, tree: "KeptTree") -> None:
+        """Stops watching the tree. Called when the turn is over."""
 
     async def commits(
         self, tree: "KeptTree", environment: Environment, seen: str, last: KeptSnapshot | None

@@ -107,13 +107,13 @@ class TurnFiles:
         """The turn itself has written a file of its input: what tells of it comes into the log with the file."""
         self._course.given = True
 
-    async def look(self, *, at_all: bool = False) -> list[TreeSnapshot]:
-        """What changed since the last time. Under the lock. `at_all`: not only at what was touched since then."""
+    async def look(self, *, full_scan: bool = False) -> list[TreeSnapshot]:
+        """Returns snapshots of the trees that changed. The caller holds the lock. `full_scan`: read every file."""
         begins, self._course.looked = self._course.begins, True
         found = []
         for name, tree in self._kept.items():
-            touched_only = self._each_call and not at_all
-            kept = await self._keep(tree, self._last.get(name), self._collected.get(name), touched_only=touched_only)
+            incremental = self._each_call and not full_scan
+            kept = await self._keep(tree, self._last.get(name), self._collected.get(name), incremental=incremental)
             if kept is not None and kept != self._last.get(name):
                 found.append(TreeSnapshot(name, kept, begins))
         return found
@@ -145,12 +145,11 @@ class TurnFiles:
             return []
         self._course.first = False
         async with self.lock:
-            return await self.look(at_all=True)
+            return await self.look(full_scan=True)
 
     async def close(self) -> None:
-        for tree in self._kept.values():
-            assert self._trees is not None
-            await self._trees.stop_following(tree)
+        if self._trees is not None:
+            await asyncio.gather(*map(self._trees.stop_watching, self._kept.values()))
 
     async def rescue(self, turns: TurnStore, claim: Claim) -> None:
         """What changed since the last result, for a turn that is handed over or fails, if it can be had soon. Else its
@@ -165,10 +164,10 @@ class TurnFiles:
             log.warning("files not kept", action="turn.files_not_kept", reason=str(error) or type(error).__name__)
 
     async def _keep(
-        self, tree: KeptTree, last: KeptSnapshot | None, collected: Collected | None, *, touched_only: bool
+        self, tree: KeptTree, last: KeptSnapshot | None, collected: Collected | None, *, incremental: bool
     ) -> KeptSnapshot | None:
         assert self._trees is not None
         async for attempt in stamina.retry_context(on=Unavailable, timeout=_PATIENCE, attempts=None, wait_max=1.0):
             with attempt:
-                return await self._trees.keep(tree, last, collected, touched_only=touched_only)
+                return await self._trees.keep(tree, last, collected, incremental=incremental)
         raise AssertionError  # the loop above returns or raises

@@ -169,9 +169,11 @@ class _Turn:
                 self._parts.kept.put(self._claim, self._log.entries, lodging)
             return result
         finally:
-            await self._leave()
-            if self._log.files is not None:
-                await self._log.files.close()
+            try:
+                await self._leave()
+            finally:
+                if self._log.files is not None:
+                    await self._log.files.close()
 
     async def _run(self) -> Ended | TryAgain:
         claim = self._claim

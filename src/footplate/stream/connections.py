@@ -11,6 +11,8 @@ COMMAND_SECONDS: Final = 0.5
 BLOCK_MILLISECONDS: Final = 1000
 _READ_SECONDS: Final = BLOCK_MILLISECONDS / 1000 + 2
 _FOREVER: Final = -1
+_HEALTH_SECONDS: Final = 30
+"""A connection that died without a word is noticed by then."""
 _HEARD_SECONDS: Final = 0.5
 
 
@@ -30,6 +32,7 @@ def patient(url: str) -> Redis:
         url,
         socket_timeout=_READ_SECONDS,
         socket_connect_timeout=COMMAND_SECONDS,
+        health_check_interval=_HEALTH_SECONDS,
         retry=Retry(ExponentialWithJitterBackoff(cap=1.0, base=0.02), _FOREVER),
     )
 

@@ -89,7 +89,7 @@ class NudgeListener:
             while not self._leaving:
                 message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=_POLL_SECONDS)
                 if message is not None:
-                    self._call(message["data"].decode())
+                    self._call(message["data"].decode(errors="replace"))
 
     def _call(self, session_id: str) -> None:
         for callback in tuple(self._callbacks.get(session_id, ())):

@@ -4,7 +4,6 @@ Sessions of a project share what their base has: it is written once, and each of
 worker that dies in between leaves a pack that nobody refers to; the next one finds it, or writes another.
 """
 
-import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +13,8 @@ from typing import Final
 from footplate.domain.errors import Permanent
 from footplate.domain.snapshots import Collected, KeptSnapshot, LeftOut, Snapshot
 from footplate.trees import packs, restoring, snapshots
-from footplate.trees.following import FollowedTree
 from footplate.trees.git import Git, GitFailed
+from footplate.trees.incremental_snapshots import IncrementalSnapshots
 from footplate.trees.mirrors import has, tree_of
 from footplate.trees.packs import Shelf, Step
 from footplate.trees.staging import Limits
@@ -53,19 +52,19 @@ class Keeper:
         self._bases: dict[tuple[str, str], KeptSnapshot] = {}
         """By session: its base is in the log before it is looked for here, and from then on it stays in the store."""
 
-    def follow(self, place: TreePlace) -> FollowedTree:
-        """The tree for the time of a turn."""
-        return FollowedTree(place.git_dir, place.tree, self._limits or Limits())
+    def follow(self, place: TreePlace) -> IncrementalSnapshots:
+        """Returns what takes incremental snapshots of the tree during one turn."""
+        return IncrementalSnapshots(place.git_dir, place.tree, self._limits or Limits())
 
     async def keep(
         self,
         place: TreePlace,
         last: KeptSnapshot | None,
         collected: Collected | None = None,
-        followed: FollowedTree | None = None,
+        followed: IncrementalSnapshots | None = None,
     ) -> KeptSnapshot:
         """`last` is what the log refers to by now. Whatever is returned is in the object store to stay. `collected`: of
-        the agent's own commits; None: as they were. `followed`: only what was touched is looked at.
+        the agent's own commits; None: as they were. `followed`: takes the snapshot incrementally.
         """
         base = await self._base(place)
         last = last or base
@@ -82,7 +81,7 @@ class Keeper:
             return last if last.left_out == left_out else replace(last, left_out=left_out)
         number, before = (0, None) if last is None else (last.number + 1, last.snapshot)
         step = Step(number, snapshot, before)
-        pack = None if followed is None else await asyncio.to_thread(followed.pack, before, snapshot)
+        pack = None if followed is None else await followed.pack(before, snapshot)
         if pack is None:
             await packs.upload(self._shelf, place.prefix, place.git_dir, step)
         else:

@@ -4,11 +4,14 @@ Only a directory of objects is opened: no configuration, reference or work tree 
 """
 
 import io
+import os
 import stat
+import tempfile
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from types import TracebackType
+from typing import Final, NamedTuple, Self
 
 from dulwich.object_store import DiskObjectStore
 from dulwich.objects import S_ISGITLINK, Blob, ObjectID, ShaFile, Tree
@@ -16,7 +19,13 @@ from dulwich.pack import write_pack_objects
 
 from footplate.domain.snapshots import EMPTY
 
+MAX_BYTES: Final = 1 << 20
+MAX_FILES: Final = 200
+"""What is read and compressed in this process. Git stores more than this."""
 _DIRECTORY: Final = 0o40000
+_FILE: Final = 0o100644
+_PROGRAM: Final = 0o100755
+_MAX_PARSED: Final = 256
 
 
 class TreeEntry(NamedTuple):
@@ -33,10 +42,20 @@ class TreeEntry(NamedTuple):
 
 
 class ObjectDatabase:
-    """Those of one git directory, and of the directories that it shares objects with."""
+    """The objects of one git directory and of its alternates."""
 
     def __init__(self, git_dir: Path) -> None:
-        self._store = DiskObjectStore(git_dir / "objects", loose_compression_level=1)
+        self._directory = git_dir / "objects"
+        self._store = DiskObjectStore(self._directory)
+        self._parsed: dict[str, Tree] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def close(self) -> None:
         self._store.close()
@@ -45,12 +64,12 @@ class ObjectDatabase:
         return self._write(Blob.from_string(content))
 
     def find(self, tree: str, path: bytes) -> TreeEntry | None:
-        """What a tree has at a path; the submodule, if it is in one."""
+        """Returns the entry at a path, the submodule that contains the path, or None."""
         found = TreeEntry(_DIRECTORY, tree)
         for name in path.split(b"/"):
             if found.is_submodule:
                 return found
-            entries = self._tree(found.id) if found.is_directory else Tree()
+            entries = self._parse(found.id) if found.is_directory else Tree()
             if name not in entries:
                 return None
             mode, object_id = entries[name]
@@ -59,13 +78,13 @@ class ObjectDatabase:
 
     def change_tree(self, tree: str, changes: Mapping[bytes, TreeEntry | None]) -> str:
         """The tree with these paths changed; None removes what is at a path."""
-        return self._change(tree, {tuple(path.split(b"/")): entry for path, entry in changes.items()}) or self._write(
-            Tree()
-        )
+        by_names = {tuple(path.split(b"/")): entry for path, entry in changes.items()}
+        return self._change(tree, by_names) or self._write(Tree())
 
     def _change(self, tree: str, changes: Mapping[tuple[bytes, ...], TreeEntry | None]) -> str | None:
-        """None if nothing is left."""
+        """Returns the id of the changed tree, or None if it is empty."""
         entries = self._tree(tree)
+        _normalise_modes(entries)
         below: dict[bytes, dict[tuple[bytes, ...], TreeEntry | None]] = defaultdict(dict)
         for (name, *rest), entry in changes.items():
             if rest:
@@ -84,12 +103,12 @@ class ObjectDatabase:
         return self._write(entries) if len(entries) else None
 
     def added(self, before: str, after: str) -> Iterator[tuple[str, bool]]:
-        """The objects that the second tree has and the first has not at the same path; and whether each is a tree."""
+        """Yields each object of `after` that the same directory of `before` lacks, and whether it is a tree."""
         if before == after:
             return
         yield after, True
         old = {entry.path: entry for entry in self._tree(before).items()}
-        known = {entry.sha for entry in old.values()}
+        known = {entry.sha for entry in old.values() if not S_ISGITLINK(entry.mode)}
         for name, mode, object_id in self._tree(after).items():
             if object_id in known or S_ISGITLINK(mode):
                 continue
@@ -107,6 +126,14 @@ class ObjectDatabase:
         write_pack_objects(written, objects, object_format=self._store.object_format)
         return written.getvalue()
 
+    def _parse(self, object_id: str) -> Tree:
+        """For reading alone."""
+        if object_id not in self._parsed:
+            if len(self._parsed) >= _MAX_PARSED:
+                self._parsed.clear()
+            self._parsed[object_id] = self._tree(object_id)
+        return self._parsed[object_id]
+
     def _tree(self, object_id: str) -> Tree:
         if object_id == EMPTY:
             return Tree()
@@ -115,5 +142,26 @@ class ObjectDatabase:
         return found
 
     def _write(self, written: ShaFile) -> str:
-        self._store.add_object(written)
-        return written.id.decode()
+        """As git does: under another name first, so that a process that is killed leaves nothing in anybody's way."""
+        name = written.id.decode()
+        path = self._directory / name[:2] / name[2:]
+        if path.exists():
+            return name
+        path.parent.mkdir(exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix="tmp_obj_", dir=path.parent)
+        try:
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor has no path
+                file.write(written.as_legacy_object(compression_level=1))
+                os.fchmod(file.fileno(), 0o444)
+            Path(temporary).rename(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        return name
+
+
+def _normalise_modes(entries: Tree) -> None:
+    """As git does with a directory that it writes anew: old repositories have files of mode 664."""
+    for name, mode, object_id in entries.items():
+        if stat.S_ISREG(mode) and mode not in {_FILE, _PROGRAM}:
+            entries[name] = (_PROGRAM if mode & stat.S_IXUSR else _FILE, object_id)

@@ -14,8 +14,8 @@ from footplate.domain.running import KeptTree, PlacedTree, TreeGround, Trees
 from footplate.domain.snapshots import NO_FILES, SCRATCH, Collected, Files, KeptSnapshot, bases_of, prefix_of
 from footplate.trees import bringing
 from footplate.trees.commits import collect
-from footplate.trees.following import FollowedTree
 from footplate.trees.git import Git
+from footplate.trees.incremental_snapshots import IncrementalSnapshots
 from footplate.trees.keeping import Keeper, TreePlace
 from footplate.trees.locks import locked
 from footplate.trees.mirrors import Mirrors
@@ -42,8 +42,8 @@ class SessionTrees(Trees):
         self._mirrors = mirrors
         self._keeper = keeper
         self._seconds = seconds
-        self._followed: dict[Path, FollowedTree] = {}
-        """Those of turns that run, by the host's git directory."""
+        self._followed: dict[Path, IncrementalSnapshots] = {}
+        """Incremental snapshots of running turns, by the host's git directory."""
         self._brought: dict[tuple[str, str, str, Trust], Brought] = {}
         """A commit does not change: what was read last is not read again for every turn."""
 
@@ -117,13 +117,13 @@ class SessionTrees(Trees):
         last: KeptSnapshot | None,
         collected: Collected | None = None,
         *,
-        touched_only: bool = False,
+        incremental: bool = False,
     ) -> KeptSnapshot | None:
         place = self._tree_place(tree)
-        followed = self._followed.setdefault(place.git_dir, self._keeper.follow(place)) if touched_only else None
+        followed = self._followed.setdefault(place.git_dir, self._keeper.follow(place)) if incremental else None
         if not place.git_dir.is_dir():
             if followed is not None:
-                await followed.begin_empty()
+                await followed.watch_empty_tree()
             if last is None and not await asyncio.to_thread(_has_any, tree.files):
                 return None
             await _make_host(place.git_dir)
@@ -132,7 +132,7 @@ class SessionTrees(Trees):
             go_on_from(place.git_dir, [last, kept])
         return kept
 
-    async def stop_following(self, tree: KeptTree) -> None:
+    async def stop_watching(self, tree: KeptTree) -> None:
         if (followed := self._followed.pop(self._host(tree), None)) is not None:
             await followed.close()
 

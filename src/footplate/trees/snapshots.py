@@ -23,6 +23,7 @@ from footplate.trees.beneath import Beneath
 from footplate.trees.git import Git, GitFailed
 from footplate.trees.indexing import entry, removal, store, update, write_tree
 from footplate.trees.looking import Seen, check_attributes, look
+from footplate.trees.object_database import MAX_BYTES, MAX_FILES, ObjectDatabase
 from footplate.trees.remembered import Kept, Remembered
 from footplate.trees.scratch import scratch
 from footplate.trees.staging import LINK, Copy, Limits, Staging
@@ -51,7 +52,7 @@ async def take(git_dir: Path, work_tree: Path, *, base: str | None = None, limit
 async def take_and_remember(
     git_dir: Path, work_tree: Path, *, base: str | None = None, limits: Limits | None = None
 ) -> tuple[Taken, Remembered]:
-    """With what the next snapshot may go on from."""
+    """Takes a snapshot, and also returns the state that speeds up the next one."""
     limits = limits or Limits()
     with scratch(git_dir) as place:
         index = place / "index"
@@ -79,9 +80,7 @@ async def _take(git: Git, work_tree: Path, base: str | None, staging: Staging) -
     if gone:
         await update(git, gone)
     # git takes note of the files beside, by itself and as they look, while ours are stored.
-    noted, blobs = await asyncio.gather(
-        _note(git, found.files), store(git, [copy.file for copy in (*found.files, *found.apart)])
-    )
+    noted, blobs = await asyncio.gather(_note(git, found.files), _store(git, [*found.files, *found.apart]))
     entries = [entry(copy.mode, blob, copy.path) for copy, blob in zip(found.files, blobs, strict=False)]
     kept = dict(found.same)
     for copy, blob in zip(found.apart, blobs[len(entries) :], strict=True):
@@ -127,6 +126,18 @@ def _read(work_tree: Path, seen: Seen, staging: Staging) -> _Found:
         same = apart.take(workspace, sorted(paths), staging, before.kept)
         check_attributes(workspace, (copy.path for copy in files))
     return _Found(files, gone, staging.copies, same, no_submodules)
+
+
+async def _store(git: Git, copies: Sequence[Copy]) -> list[str]:
+    """As blobs: a little in this process, much by git, which streams large files."""
+    if len(copies) <= MAX_FILES and sum(copy.file.stat().st_size for copy in copies) <= MAX_BYTES:
+        return await asyncio.to_thread(_write_blobs, git.git_dir, copies)
+    return await store(git, [copy.file for copy in copies])
+
+
+def _write_blobs(git_dir: Path, copies: Sequence[Copy]) -> list[str]:
+    with ObjectDatabase(git_dir) as objects:
+        return [objects.write_blob(copy.file.read_bytes()) for copy in copies]
 
 
 async def _note(git: Git, files: Sequence[Copy]) -> bool:

@@ -1,7 +1,8 @@
-"""Watches the directories of a work tree, so that a snapshot looks only at what was touched since the one before.
+"""Watches the directories of a work tree, so that a snapshot reads only what was touched since the one before.
 
-What is reported are hints: each path is looked at again before it is read. Writes by a memory map that is still open,
-or by a name outside of the tree, are not reported. So the first and the last snapshot of a turn look at every file.
+Reported paths are hints: each one is checked again before it is read. Writes through a file that is still
+memory-mapped, or through a hard link that is gone or in no watched directory, are not reported. So the last snapshot of
+a turn scans every file.
 """
 
 import os
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from inotify_simple import INotify, flags
+from inotify_simple import Event, INotify, flags
 
 from footplate.trees.beneath import GONE, Beneath
 
@@ -26,90 +27,122 @@ _MASK: Final = (
 )
 _LOST: Final = flags.Q_OVERFLOW | flags.UNMOUNT
 MAX_DIRECTORIES: Final = 2_000
-_MAX_TOUCHED: Final = 5_000
+_MAX_ENTRIES: Final = 100_000
+"""Names that are read to find the directories."""
+_MAX_TOUCHED: Final = 2_000
 
 
-class CannotWatch(Exception):
-    """There are too many directories, or the host has no watches left."""
+class WatchFailed(Exception):
+    """The watch cannot be created, or can no longer report every change."""
 
 
 @dataclass(slots=True)
 class Touched:
     paths: set[bytes] = field(default_factory=set)
-    """Files and directories that were made, written, removed or renamed. Of a new directory, all files in it too."""
-    moved_away: set[bytes] = field(default_factory=set)
-    """Directories that were renamed, with all that was in them."""
+    """Files and directories created, written, removed, renamed or with a new mode; and the files of a new directory."""
+    directories: set[bytes] = field(default_factory=set)
+    """Those among them that were created or renamed: what was below such a name may be gone without a report."""
 
 
 class TreeWatch:
-    """Blocking. Raises `CannotWatch`; it is of no use from then on."""
+    """Reports touched paths through inotify. Blocking. Unusable once it has raised `WatchFailed`."""
 
     def __init__(self, root: Path, *, skipped: Collection[bytes] = ()) -> None:
-        """`skipped`: directories of no interest."""
-        self._skipped = frozenset(skipped)
+        """`skipped`: directories that are not watched."""
+        self.skipped = frozenset(skipped)
+        self._root = root
         self._directories: dict[int, bytes] = {}
         try:
-            self._inotify = INotify()
+            self._inotify = INotify(nonblocking=True)
         except (OSError, AttributeError) as error:  # only Linux has it
-            raise CannotWatch from error
-        self._root = root
+            raise WatchFailed from error
         try:
-            for _ in self._add(b""):
+            self._identity = self._identify()
+            for _ in self._add(b"", _MAX_ENTRIES):
                 pass
-        except CannotWatch:
+        except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         self._inotify.close()
 
-    def changed(self) -> Touched:
-        """What was touched since the last time."""
+    def read_touched(self) -> Touched:
+        """Returns the paths touched since the last call."""
         touched = Touched()
-        created = []
-        for event in self._inotify.read(timeout=0):
+        created: list[bytes] = []
+        for event in self._read_events():
             if event.mask & _LOST or len(touched.paths) > _MAX_TOUCHED:
-                raise CannotWatch
-            directory = self._directories.get(event.wd)
+                raise WatchFailed
             if event.mask & flags.IGNORED:
                 self._directories.pop(event.wd, None)
-            elif directory is not None and event.name:
-                path = _join(directory, os.fsencode(event.name))
+            elif event.name and event.wd in self._directories:
+                path = _join(self._directories[event.wd], os.fsencode(event.name))
                 touched.paths.add(path)
                 if event.mask & flags.ISDIR:
-                    if event.mask & (flags.CREATE | flags.MOVED_TO):
-                        created.append(path)
-                    elif event.mask & flags.MOVED_FROM:
-                        touched.moved_away.add(path)
-                    elif event.mask & flags.ATTRIB:  # what is in it may be readable now, or not any more
-                        raise CannotWatch
-        for path in (path for path in created if path not in self._skipped):
-            touched.paths.update(self._add(path))
+                    self._note_directory(touched, created, path, event.mask)
+        for path in created:
+            touched.paths.update(self._add(path, _MAX_TOUCHED))
+        if self._identify() != self._identity:
+            raise WatchFailed
         return touched
 
-    def _add(self, top: bytes) -> Iterator[bytes]:
+    def _note_directory(self, touched: Touched, created: list[bytes], path: bytes, mask: int) -> None:
+        if mask & flags.ATTRIB:  # what is in it may be readable now, or not any more
+            raise WatchFailed
+        if mask & (flags.CREATE | flags.MOVED_FROM | flags.MOVED_TO):
+            touched.directories.add(path)
+        if mask & (flags.CREATE | flags.MOVED_TO) and path not in self.skipped:
+            created.append(path)
+
+    def _read_events(self) -> list[Event]:
+        try:
+            return list(self._inotify.read(timeout=0))
+        except OSError as error:
+            raise WatchFailed from error
+
+    def _identify(self) -> tuple[int, int]:
+        """Of the root: nobody reports that another directory took its place."""
+        try:
+            status = self._root.stat()
+        except OSError as error:
+            raise WatchFailed from error
+        return status.st_dev, status.st_ino
+
+    def _add(self, top: bytes, most: int) -> Iterator[bytes]:
         """Watches a directory and those below it; yields their files. What is gone by now is reported next time."""
-        with Beneath(self._root) as workspace:
-            waiting = [top]
-            while waiting:
-                directory = waiting.pop()
-                if len(self._directories) >= MAX_DIRECTORIES:
-                    raise CannotWatch
-                try:
-                    descriptor = workspace.directory(directory)
-                    watch = self._inotify.add_watch(f"/proc/self/fd/{descriptor}", _MASK)
-                    names = workspace.names(directory)
-                except OSError as error:
-                    if error.errno in GONE:
-                        continue
-                    raise CannotWatch from error
-                self._directories[watch] = directory
-                for name, is_directory in names:
-                    path = _join(directory, name)
-                    if not is_directory:
-                        yield path
-                    elif path not in self._skipped:
-                        waiting.append(path)
+        waiting, entries = [top], 0
+        try:
+            with Beneath(self._root) as workspace:
+                while waiting:
+                    directory = waiting.pop()
+                    if len(self._directories) >= MAX_DIRECTORIES:
+                        raise WatchFailed
+                    for name, is_directory in self._watch(workspace, directory):
+                        entries += 1
+                        if entries > most:
+                            raise WatchFailed
+                        path = _join(directory, name)
+                        if not is_directory:
+                            yield path
+                        elif path not in self.skipped:
+                            waiting.append(path)
+        except OSError as error:
+            raise WatchFailed from error
+
+    def _watch(self, workspace: Beneath, directory: bytes) -> Iterator[tuple[bytes, bool]]:
+        try:
+            descriptor = workspace.directory(directory)
+            watch = self._inotify.add_watch(f"/proc/self/fd/{descriptor}", _MASK)
+            entries = os.scandir(descriptor)
+        except OSError as error:
+            if error.errno in GONE:
+                return
+            raise
+        self._directories[watch] = directory
+        with entries:
+            for entry in entries:
+                yield os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)
 
 
 def _join(directory: bytes, name: bytes) -> bytes:

@@ -34,9 +34,9 @@ class Full(SessionTrees):
         last: KeptSnapshot | None,
         collected: Collected | None = None,
         *,
-        touched_only: bool = False,
+        incremental: bool = False,
     ) -> KeptSnapshot | None:
-        del tree, last, collected, touched_only
+        del tree, last, collected, incremental
         raise OSError("No space left on device")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bench.ci.__main__ import problems_of
 from bench.ci.lane_process import LaneResult
-from bench.ci.lanes import ROOT, Lane, load_lanes, machine_slowness
+from bench.ci.lanes import ROOT, Lane, load_lanes, machine_slowdown
 from bench.prove import registry
 from bench.prove.ci_3 import Mutation, mutations
 
@@ -66,7 +66,7 @@ def test_what_fails_a_lane(result: LaneResult, problem: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("used", "slowness", "fails"),
+    ("used", "slowdown", "fails"),
     [
         ([100] * 9, 1.0, False),
         ([50] * 9, 1.0, False),
@@ -78,11 +78,11 @@ def test_what_fails_a_lane(result: LaneResult, problem: str | None) -> None:
     ],
 )
 def test_a_slower_machine_raises_every_budget_and_one_lane_that_grew_raises_none(
-    used: list[float], slowness: float, *, fails: bool
+    used: list[float], slowdown: float, *, fails: bool
 ) -> None:
     lanes = {str(number): Lane(str(number), (), 100) for number in range(len(used))}
-    assert machine_slowness(dict(zip(lanes, used, strict=True)), lanes) == slowness
-    assert (problems_of(LaneResult("x", 0, 9, used[-1]), Lane("x", (), 100), slowness) != []) == fails
+    assert machine_slowdown(dict(zip(lanes, used, strict=True)), lanes) == slowdown
+    assert (problems_of(LaneResult("x", 0, 9, used[-1]), Lane("x", (), 100), slowdown) != []) == fails
 
 
 def test_an_unknown_key_in_the_lanes_file_is_an_error(tmp_path: Path) -> None:

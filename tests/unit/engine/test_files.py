@@ -39,7 +39,7 @@ class TwinTrees:
     asked: int = 0
     broken: Exception | None = None
     stuck: bool = False
-    touched_only: list[bool] = field(default_factory=list)
+    incremental: list[bool] = field(default_factory=list)
 
     async def commits(self, *_: object) -> Collected:
         self.asked += 1
@@ -53,10 +53,10 @@ class TwinTrees:
         last: KeptSnapshot | None,
         collected: Collected | None = None,
         *,
-        touched_only: bool = False,
+        incremental: bool = False,
     ) -> KeptSnapshot | None:
         assert collected is None
-        self.touched_only.append(touched_only)
+        self.incremental.append(incremental)
         if self.failures:
             self.failures -= 1
             raise Unavailable("The object store does not answer.")

@@ -35,7 +35,7 @@ class Models:
     def warm(self) -> None:
         """Import and connect the usual provider before the first turn has to wait for it."""
         if _ANTHROPIC in self._endpoints:
-            self._provider(_ANTHROPIC)
+            infer_model(f"{_ANTHROPIC}:claude", self._provider)  # any name will do: it is the import that takes long
 
     def resolve(self, name: str) -> AnyModel:
         if name not in self._models:

@@ -7,7 +7,7 @@ import pytest
 from tests.integration.trees.worlds import World, git, make_world
 
 from footplate.trees.beneath import Beneath
-from footplate.trees.ignores import AskGit, Ignores
+from footplate.trees.gitignore import GitignoreMatcher, UnsupportedRule
 
 NAMES = ("a", "b", "ab", "a.log", "build", "a b", "ü")
 PATTERNS = (
@@ -58,7 +58,7 @@ async def world(tmp_path: Path) -> World:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_as_git_does(world: World, seed: int) -> None:
+def test_ignores_the_same_files_as_git(world: World, seed: int) -> None:
     chance = random.Random(seed)
     paths: set[Path] = set()
     for _ in range(12):
@@ -72,22 +72,22 @@ def test_as_git_does(world: World, seed: int) -> None:
         (world.files / directory / ".gitignore").write_text("\n".join(lines))
     listed = {Path(line) for line in git(world.files, "ls-files", "-z", "--others", "--exclude-standard").split("\0")}
     with Beneath(world.files) as workspace:
-        ignores = Ignores(workspace)
+        ignores = GitignoreMatcher(workspace)
         for path in paths:
             try:
                 assert ignores.is_ignored(str(path).encode()) == (path not in listed), (path, seed)
-            except AskGit:
+            except UnsupportedRule:
                 continue
 
 
 @pytest.mark.parametrize("pattern", ["[ab]", "a\\*", "a**", "x/**y/z", "*" * 2 + "a"])
 def test_git_is_asked_about_what_is_not_plain(world: World, pattern: str) -> None:
     (world.files / ".gitignore").write_text(pattern)
-    with Beneath(world.files) as workspace, pytest.raises(AskGit):
-        Ignores(workspace).is_ignored(b"some")
+    with Beneath(world.files) as workspace, pytest.raises(UnsupportedRule):
+        GitignoreMatcher(workspace).is_ignored(b"some")
 
 
-def test_git_is_asked_where_the_file_is_none(world: World) -> None:
+def test_git_is_asked_if_gitignore_is_a_symlink(world: World) -> None:
     (world.files / ".gitignore").symlink_to("/etc/passwd")
-    with Beneath(world.files) as workspace, pytest.raises(AskGit):
-        Ignores(workspace).is_ignored(b"some")
+    with Beneath(world.files) as workspace, pytest.raises(UnsupportedRule):
+        GitignoreMatcher(workspace).is_ignored(b"some")

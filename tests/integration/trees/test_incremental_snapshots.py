@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import shutil
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,14 @@ import pytest
 from tests.integration.trees.worlds import World, git, make_host, make_world
 
 from footplate.domain.snapshots import Taken
-from footplate.trees import following, snapshots, watches
-from footplate.trees.following import FollowedTree
+from footplate.trees import incremental_snapshots, snapshots, watches
+from footplate.trees.incremental_snapshots import IncrementalSnapshots
+from footplate.trees.object_database import ObjectDatabase
 from footplate.trees.remembered import Remembered
 from footplate.trees.staging import Limits
+from footplate.trees.watches import TreeWatch
+
+pytestmark = pytest.mark.timing
 
 LIMITS = Limits()
 
@@ -26,14 +31,14 @@ async def world(tmp_path: Path) -> World:
 
 
 @pytest.fixture
-async def followed(world: World) -> AsyncIterator[FollowedTree]:
-    tree = FollowedTree(world.git_dir, world.files, LIMITS)
+async def followed(world: World) -> AsyncIterator[IncrementalSnapshots]:
+    tree = IncrementalSnapshots(world.git_dir, world.files, LIMITS)
     yield tree
     await tree.close()
 
 
 @pytest.fixture
-def full_looks(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def full_scans(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Every snapshot that looked at all files."""
     looks: list[Path] = []
     take = snapshots.take_and_remember
@@ -46,23 +51,25 @@ def full_looks(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return looks
 
 
-async def test_a_change_is_seen_without_looking_at_all(
-    world: World, followed: FollowedTree, full_looks: list[Path]
+async def test_a_change_is_found_without_a_full_scan(
+    world: World, followed: IncrementalSnapshots, full_scans: list[Path]
 ) -> None:
     (world.files / "deep" / "er").mkdir(parents=True)
     (world.files / "deep" / "er" / "file").write_text("one")
     (world.files / "stays").write_text("as it is")
     first = await followed.take(None)
-    assert len(full_looks) == 1
+    assert len(full_scans) == 1
     assert await followed.take(None) == first
     for change in (write_same_size, add_files, rename_directory, remove_directory, make_executable, replace_by_link):
         change(world.files)
-        assert await followed.take(None) == await from_nothing(world), change
-        full_looks.remove(world.root / "other.git")
-    assert len(full_looks) == 1
+        assert await followed.take(None) == await full_snapshot(world), change
+        full_scans.remove(world.root / "other.git")
+    assert len(full_scans) == 1
 
 
-async def test_an_ignored_file_is_not_in_it_and_a_new_rule_is_obeyed(world: World, followed: FollowedTree) -> None:
+async def test_ignored_files_are_left_out_and_a_changed_gitignore_applies(
+    world: World, followed: IncrementalSnapshots
+) -> None:
     (world.files / ".gitignore").write_text("*.log\n/build\n")
     first = await followed.take(None)
     (world.files / "new.log").write_text("noise")
@@ -70,46 +77,46 @@ async def test_an_ignored_file_is_not_in_it_and_a_new_rule_is_obeyed(world: Worl
     (world.files / "build" / "made").write_text("noise")
     assert await followed.take(None) == first
     (world.files / ".gitignore").write_text("*.txt\n")
-    assert await followed.take(None) == await from_nothing(world)
+    assert await followed.take(None) == await full_snapshot(world)
 
 
 async def test_the_agents_own_repository_is_followed(
-    world: World, followed: FollowedTree, full_looks: list[Path]
+    world: World, followed: IncrementalSnapshots, full_scans: list[Path]
 ) -> None:
     (world.files / "file").write_text("one")
     git(world.files, "init", "--quiet")
     await followed.take(None)
-    full_looks.clear()
+    full_scans.clear()
     (world.files / "file").write_text("two")
     git(world.files, "add", ".")
     git(world.files, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "one")
     (world.files / ".git" / "index.lock").touch()
     taken = await followed.take(None)
-    assert full_looks == []
-    assert taken == await from_nothing(world)
+    assert full_scans == []
+    assert taken == await full_snapshot(world)
     (world.files / ".git" / "index.lock").unlink()
     git(world.files, "gc", "--quiet")
-    assert await followed.take(None) == await from_nothing(world)
+    assert await followed.take(None) == await full_snapshot(world)
 
 
-async def test_a_tree_that_begins_empty(world: World, followed: FollowedTree, full_looks: list[Path]) -> None:
-    await followed.begin_empty()
+async def test_a_tree_that_begins_empty(world: World, followed: IncrementalSnapshots, full_scans: list[Path]) -> None:
+    await followed.watch_empty_tree()
     (world.files / "new").write_text("one")
     taken = await followed.take(None)
-    assert full_looks == []
-    assert taken == await from_nothing(world)
+    assert full_scans == []
+    assert taken == await full_snapshot(world)
 
 
 async def test_a_tree_that_does_not_begin_empty_is_looked_at(
-    world: World, followed: FollowedTree, full_looks: list[Path]
+    world: World, followed: IncrementalSnapshots, full_scans: list[Path]
 ) -> None:
     (world.files / "old").write_text("one")
-    await followed.begin_empty()
-    assert await followed.take(None) == await from_nothing(world)
-    assert world.git_dir in full_looks
+    await followed.watch_empty_tree()
+    assert await followed.take(None) == await full_snapshot(world)
+    assert world.git_dir in full_scans
 
 
-async def test_what_is_too_large_is_left_out_until_it_is_small(world: World, followed: FollowedTree) -> None:
+async def test_what_is_too_large_is_left_out_until_it_is_small(world: World, followed: IncrementalSnapshots) -> None:
     followed.limits = Limits(file_bytes=2 << 20)
     await followed.take(None)
     (world.files / "large").write_bytes(b"x" * (3 << 20))
@@ -122,28 +129,28 @@ async def test_what_is_too_large_is_left_out_until_it_is_small(world: World, fol
     assert (await followed.take(None)).left_out == ()
 
 
-async def test_a_file_with_two_names_changes_under_both(world: World, followed: FollowedTree) -> None:
+async def test_a_file_with_two_names_changes_under_both(world: World, followed: IncrementalSnapshots) -> None:
     (world.files / "one").write_text("one")
     os.link(world.files / "one", world.files / "two")
     await followed.take(None)
     (world.files / "one").write_text("other")
-    assert await followed.take(None) == await from_nothing(world)
+    assert await followed.take(None) == await full_snapshot(world)
 
 
-async def test_too_many_directories_are_looked_at_one_and_all(
-    world: World, followed: FollowedTree, monkeypatch: pytest.MonkeyPatch
+async def test_too_many_directories_cause_full_scans(
+    world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watches, "MAX_DIRECTORIES", 5)
     for number in range(9):
         (world.files / str(number)).mkdir()
         (world.files / str(number) / "file").write_text("one")
-    assert await followed.take(None) == await from_nothing(world)
+    assert await followed.take(None) == await full_snapshot(world)
     (world.files / "3" / "file").write_text("two")
-    assert await followed.take(None) == await from_nothing(world)
+    assert await followed.take(None) == await full_snapshot(world)
 
 
 async def test_many_ignored_directories_do_not_count(
-    world: World, followed: FollowedTree, full_looks: list[Path], monkeypatch: pytest.MonkeyPatch
+    world: World, followed: IncrementalSnapshots, full_scans: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watches, "MAX_DIRECTORIES", 5)
     (world.files / ".gitignore").write_text("packages/\n")
@@ -151,37 +158,127 @@ async def test_many_ignored_directories_do_not_count(
         (world.files / "packages" / str(number)).mkdir(parents=True)
         (world.files / "packages" / str(number) / "file").write_text("one")
     await followed.take(None)
-    full_looks.clear()
+    full_scans.clear()
     (world.files / "mine").write_text("two")
     taken = await followed.take(None)
-    assert full_looks == []
-    assert taken == await from_nothing(world)
+    assert full_scans == []
+    assert taken == await full_snapshot(world)
 
 
-async def test_events_that_the_kernel_dropped_cost_a_look_at_all(
-    world: World, followed: FollowedTree, full_looks: list[Path]
+async def test_dropped_events_cause_a_full_scan(
+    world: World, followed: IncrementalSnapshots, full_scans: list[Path]
 ) -> None:
     await followed.take(None)
     await asyncio.to_thread(write_too_often, world.files)
     taken = await followed.take(None)
-    assert full_looks.count(world.git_dir) == 2
-    assert taken == await from_nothing(world)
+    assert full_scans.count(world.git_dir) == 2
+    assert taken == await full_snapshot(world)
 
 
-async def test_a_snapshot_that_failed_forgets_nothing(
-    world: World, followed: FollowedTree, monkeypatch: pytest.MonkeyPatch
+async def test_changes_are_found_after_a_failed_snapshot(
+    world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await followed.take(None)
     (world.files / "new").write_text("one")
     with monkeypatch.context() as broken:
-        broken.setattr(following, "Staging", None)
-        with pytest.raises(TypeError):
-            await followed.take(None)
-    assert await followed.take(None) == await from_nothing(world)
+        broken.setattr(incremental_snapshots, "Staging", None)
+        assert await followed.take(None) == await full_snapshot(world)
+    (world.files / "new").write_text("two")
+    assert await followed.take(None) == await full_snapshot(world)
+
+
+@pytest.mark.parametrize("where", ["read_touched", "_classify", "_apply"])
+async def test_changes_are_found_after_a_cancelled_snapshot(
+    world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """The thread goes on when nobody waits for it any more, and changes nothing that a later snapshot uses."""
+    (world.files / "a").write_text("one")
+    await followed.take(None)
+    (world.files / "b").write_text("one")
+    began, end = threading.Event(), threading.Event()
+    owner: Any = {"read_touched": TreeWatch, "_classify": incremental_snapshots, "_apply": IncrementalSnapshots}[where]
+    original = getattr(owner, where)
+
+    def slow(*arguments: Any) -> Any:
+        result = original(*arguments)
+        began.set()
+        end.wait(30)
+        return result
+
+    with monkeypatch.context() as slowed:
+        slowed.setattr(owner, where, slow)
+        task = asyncio.create_task(followed.take(None))
+        await asyncio.to_thread(began.wait, 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    (world.files / "c").write_text("one")
+    expected = await full_snapshot(world)
+    assert await followed.take(None) == expected
+    end.set()
+    await asyncio.sleep(0.05)
+    assert await followed.take(None) == expected
+
+
+async def test_what_a_scan_found_in_a_directory_that_is_not_watched_yet(
+    world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan = snapshots.take_and_remember
+
+    async def late(git_dir: Path, work_tree: Path, **options: Any) -> tuple[Taken, Remembered]:
+        if git_dir == world.git_dir:
+            await asyncio.to_thread(add_files, world.files)
+        return await scan(git_dir, work_tree, **options)
+
+    (world.files / "old").write_text("one")
+    with monkeypatch.context() as raced:
+        raced.setattr(snapshots, "take_and_remember", late)
+        await followed.take(None)
+    (world.files / "new" / "directory" / "a").unlink()
+    assert await followed.take(None) == await full_snapshot(world)
+
+
+async def test_a_directory_that_is_ignored_no_longer_is_watched(
+    world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watches, "MAX_DIRECTORIES", 5)
+    (world.files / ".gitignore").write_text("packages/\n")
+    for number in range(9):
+        (world.files / "packages" / str(number)).mkdir(parents=True)
+    (world.files / "packages" / "file").write_text("one")
+    await followed.take(None)
+    monkeypatch.setattr(watches, "MAX_DIRECTORIES", 50)
+    (world.files / ".gitignore").write_text("")
+    assert await followed.take(None) == await full_snapshot(world)
+    (world.files / "packages" / "file").write_text("two")
+    assert await followed.take(None) == await full_snapshot(world)
+
+
+async def test_another_directory_in_the_place_of_the_root(world: World, followed: IncrementalSnapshots) -> None:
+    (world.files / "a").write_text("one")
+    await followed.take(None)
+    world.files.rename(world.root / "away")
+    world.files.mkdir()
+    (world.files / "b").write_text("one")
+    assert await followed.take(None) == await full_snapshot(world)
+
+
+async def test_git_builds_a_pack_that_is_too_deep_for_this_process(
+    world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_deep(*_: object) -> None:
+        raise RecursionError
+
+    first = await followed.take(None)
+    (world.files / "a").write_text("one")
+    taken = await followed.take(None)
+    assert await followed.pack(first.snapshot, taken.snapshot) is not None
+    monkeypatch.setattr(ObjectDatabase, "added", too_deep)
+    assert await followed.pack(first.snapshot, taken.snapshot) is None
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_whatever_happens_the_ids_are_the_same(world: World, followed: FollowedTree, seed: int) -> None:
+async def test_whatever_happens_the_ids_are_the_same(world: World, followed: IncrementalSnapshots, seed: int) -> None:
     chance = random.Random(seed)
     git(world.files, "init", "--quiet")
     await followed.take(None)
@@ -193,7 +290,7 @@ async def test_whatever_happens_the_ids_are_the_same(world: World, followed: Fol
         assert await followed.take(None) == await snapshots.take(other, world.files), (seed, number, changes)
 
 
-async def from_nothing(world: World) -> object:
+async def full_snapshot(world: World) -> object:
     """By a host that has never seen the tree."""
     other = world.root / "other.git"
     await asyncio.to_thread(shutil.rmtree, other, ignore_errors=True)

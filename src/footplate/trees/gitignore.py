@@ -1,6 +1,7 @@
 """Decides whether a new file is ignored, by the `.gitignore` files above it, without starting git.
 
-Only plain patterns are read here: names, `*`, `?`, and `**` between slashes. For anything else git is asked.
+Supports names, `*`, `?`, and `**` as a whole path component. Raises `UnsupportedRule` for any other pattern, and for
+more or larger rules than projects have.
 """
 
 import os
@@ -13,14 +14,17 @@ from footplate.domain.linear_regex import LinearRegex, UnsupportedPattern
 from footplate.trees.beneath import Beneath
 
 _NAME: Final = b".gitignore"
-_MAX_BYTES: Final = 64 << 10
-_MAX_PATTERNS: Final = 500
-_PLAIN: Final = re.compile(rb"[^\[\]\\]*")
-_MARK: Final = b"\xef\xbb\xbf"
+_MAX_FILE_BYTES: Final = 16 << 10
+_MAX_RULES: Final = 300
+"""In all files that one snapshot reads."""
+_MAX_DEPTH: Final = 50
+_REGEX_BYTES: Final = 16 << 10
+_SUPPORTED: Final = re.compile(rb"[^\[\]\\\x00]{1,200}")
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
-class AskGit(Exception):
-    """A rule is not plain."""
+class UnsupportedRule(Exception):
+    """A `.gitignore` has a rule that only git can evaluate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +32,29 @@ class _Rule:
     regex: LinearRegex
     is_negated: bool
     directories_only: bool
-    by_name: bool
+    matches_basename: bool
     """Compared with the last name of a path, wherever that is; else with the path from the rule's directory on."""
 
     def matches(self, path: bytes, *, is_directory: bool) -> bool:
         if self.directories_only and not is_directory:
             return False
-        text = path.rpartition(b"/")[2] if self.by_name else path
+        text = path.rpartition(b"/")[2] if self.matches_basename else path
         return self.regex.fullmatch(text.decode("latin-1"))
 
 
-class Ignores:
-    """For one snapshot: each `.gitignore` is read once. Blocking."""
+class GitignoreMatcher:
+    """Matches paths against `.gitignore` files, each read once; made anew for each snapshot. Blocking."""
 
     def __init__(self, workspace: Beneath) -> None:
         self._workspace = workspace
         self._rules: dict[bytes, tuple[_Rule, ...]] = {}
+        self._count = 0
         self._directories: dict[bytes, bool] = {b"": False}
 
     def is_ignored(self, path: bytes) -> bool:
-        """Whether a file is. Raises `AskGit`."""
+        """Whether git ignores this file. Raises `UnsupportedRule`."""
+        if path.count(b"/") > _MAX_DEPTH:
+            raise UnsupportedRule
         return self._is_directory_ignored(path.rpartition(b"/")[0]) or self._decide(path, is_directory=False)
 
     def _is_directory_ignored(self, path: bytes) -> bool:
@@ -70,38 +77,45 @@ class Ignores:
 
     def _rules_in(self, directory: bytes) -> tuple[_Rule, ...]:
         if directory not in self._rules:
-            self._rules[directory] = _parse(self._read(directory + b"/" + _NAME if directory else _NAME))
+            found = _parse(self._read(directory + b"/" + _NAME if directory else _NAME))
+            self._count += len(found)
+            if self._count > _MAX_RULES:
+                raise UnsupportedRule
+            self._rules[directory] = found
         return self._rules[directory]
 
     def _read(self, path: bytes) -> bytes:
-        with self._workspace.look(path) as found:
-            if found is None:
-                return b""
-            if not found.is_file or found.status.st_size > _MAX_BYTES:
-                raise AskGit
-            with found.open() as descriptor:
-                return os.read(descriptor, _MAX_BYTES)
+        try:
+            with self._workspace.look(path) as found:
+                if found is None:
+                    return b""
+                if not found.is_file or found.status.st_size > _MAX_FILE_BYTES:
+                    raise UnsupportedRule
+                with found.open() as descriptor:
+                    return os.read(descriptor, _MAX_FILE_BYTES)
+        except OSError:
+            raise UnsupportedRule from None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def _parse(content: bytes) -> tuple[_Rule, ...]:
-    lines = content.removeprefix(_MARK).split(b"\n")
+    lines = content.removeprefix(_BYTE_ORDER_MARK).split(b"\n")
     patterns = [line.removesuffix(b"\r").rstrip(b" ") for line in lines if not line.startswith(b"#")]
     patterns = [pattern for pattern in patterns if pattern not in {b"", b"/", b"!", b"!/"}]
-    if len(patterns) > _MAX_PATTERNS or any(not _PLAIN.fullmatch(pattern) for pattern in patterns):
-        raise AskGit
-    return tuple(map(_rule, patterns))
+    if len(patterns) > _MAX_RULES or any(not _SUPPORTED.fullmatch(pattern) for pattern in patterns):
+        raise UnsupportedRule
+    return tuple(map(_parse_rule, patterns))
 
 
-def _rule(pattern: bytes) -> _Rule:
+def _parse_rule(pattern: bytes) -> _Rule:
     is_negated, pattern = pattern.startswith(b"!"), pattern.removeprefix(b"!")
     directories_only, pattern = pattern.endswith(b"/"), pattern.removesuffix(b"/")
-    by_name = b"/" not in pattern
+    matches_basename = b"/" not in pattern
     try:
-        regex = LinearRegex(_regex(pattern.removeprefix(b"/").decode("latin-1")))
+        regex = LinearRegex(_regex(pattern.removeprefix(b"/").decode("latin-1")), _REGEX_BYTES)
     except UnsupportedPattern:
-        raise AskGit from None
-    return _Rule(regex, is_negated, directories_only, by_name)
+        raise UnsupportedRule from None
+    return _Rule(regex, is_negated, directories_only, matches_basename)
 
 
 def _regex(pattern: str) -> str:
@@ -112,7 +126,7 @@ def _regex(pattern: str) -> str:
         if name == "**" and len(names) > 1:
             parts.append(".+" if last else "(?:.*/)?")
         elif "**" in name or not name:
-            raise AskGit
+            raise UnsupportedRule
         else:
             text = "".join({"*": "[^/]*", "?": "[^/]"}.get(char) or re.escape(char) for char in name)
             parts.append(text if last else f"{text}/")

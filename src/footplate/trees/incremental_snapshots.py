@@ -1,0 +1,304 @@
+"""Takes the snapshots of one tree during a turn: each reads only what was touched since the one before.
+
+The first one scans every file, and so does any later one for which the touched paths are not enough: changed ignore
+rules, nested repositories, submodules, hard links, many or large files. Both ways give the same ids.
+"""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from footplate.domain.errors import FootplateError
+from footplate.domain.snapshots import EMPTY, LeftOut, Snapshot, Taken
+from footplate.trees import apart, snapshots
+from footplate.trees.beneath import Beneath, Found
+from footplate.trees.git import Git
+from footplate.trees.gitignore import GitignoreMatcher, UnsupportedRule
+from footplate.trees.indexing import split
+from footplate.trees.looking import parents_of
+from footplate.trees.object_database import MAX_BYTES, MAX_FILES, ObjectDatabase, TreeEntry
+from footplate.trees.remembered import Kept, Remembered
+from footplate.trees.scratch import scratch
+from footplate.trees.staging import LINK, Limits, Staging
+from footplate.trees.watches import Touched, TreeWatch, WatchFailed
+
+log = structlog.get_logger(__name__)
+
+_GIT_SETTINGS: Final = {b".gitignore", b".gitattributes", b".gitmodules"}
+"""Files that change how git treats other files."""
+_MAX_NEW: Final = 100
+_SECONDS: Final = 10.0
+"""For the touched paths alone. A scan of every file has its own limit."""
+_LISTING_SECONDS: Final = 3.0
+
+
+class _FullScanNeeded(Exception):
+    """The touched paths alone do not decide what the snapshot has."""
+
+
+@dataclass(slots=True)
+class _Change:
+    """Paths that were touched, by what they mean for the tree of the last snapshot."""
+
+    known: list[bytes] = field(default_factory=list)
+    """Files that the snapshot has."""
+    new: list[bytes] = field(default_factory=list)
+    """Files that it does not have."""
+    unclear: list[bytes] = field(default_factory=list)
+    """New files for which git has to decide whether they are ignored."""
+    gone: list[bytes] = field(default_factory=list)
+    """Directories of the snapshot that no longer exist."""
+    apart: list[bytes] = field(default_factory=list)
+    """In the agent's own git directory."""
+
+
+@dataclass(slots=True)
+class _State:
+    """What the last snapshot found."""
+
+    remembered: Remembered
+    left_out: Mapping[bytes, LeftOut] = field(default_factory=dict)
+    small: frozenset[str] = frozenset()
+    """Blobs of this turn that may be read into memory."""
+
+
+@dataclass(slots=True)
+class IncrementalSnapshots:
+    """Takes incremental snapshots of one tree. Not safe for concurrent use."""
+
+    git_dir: Path
+    work_tree: Path
+    limits: Limits
+    _watch: TreeWatch | None = None
+    _watchable: bool = True
+    """False after a watch could not be created, even without the ignored directories."""
+    _objects: ObjectDatabase | None = None
+    _state: _State = field(default_factory=lambda: _State(Remembered(tree=EMPTY)))
+
+    async def take(self, base: str | None) -> Taken:
+        """Takes a snapshot: of touched paths, or of every file the first time. `base`: the id of the project's tree."""
+        if self._watch is None:
+            return await self._begin(base)
+        try:
+            touched = await asyncio.to_thread(self._watch.read_touched)
+            if touched.paths:
+                async with asyncio.timeout(_SECONDS):
+                    self._state = await self._follow(touched)
+            remembered, left_out = self._state.remembered, self._state.left_out
+            return Taken(Snapshot(remembered.tree, remembered.apart), tuple(left_out.values()))
+        except WatchFailed:
+            return await self._begin(base)
+        except _FullScanNeeded:
+            return await (self._begin(base) if self._watch.skipped else self._scan_all(base))
+        except Exception:  # a scan of every file decides whether there is something wrong
+            log.warning("incremental snapshot failed", action="snapshot.incremental_failed", exc_info=True)
+            return await self._begin(base)
+        except BaseException:  # the touched paths were consumed, so the next snapshot has to scan every file
+            await self.close()
+            raise
+
+    async def watch_empty_tree(self) -> None:
+        """Starts watching a tree that has no files yet. If it has some, `take` scans them first."""
+        if self._watch is not None:
+            return
+        with contextlib.suppress(WatchFailed):
+            watch = await asyncio.to_thread(TreeWatch, self.work_tree)
+            try:
+                if not await asyncio.to_thread(os.listdir, self.work_tree):
+                    self._watch = watch
+            finally:
+                if self._watch is None:
+                    await asyncio.to_thread(watch.close)
+
+    async def close(self) -> None:
+        watch, objects, self._watch, self._objects = self._watch, self._objects, None, None
+        self._state = _State(Remembered(tree=EMPTY))
+        if objects is not None:
+            objects.close()
+        if watch is not None:
+            await asyncio.to_thread(watch.close)  # the kernel takes its time for many watches
+
+    async def pack(self, before: Snapshot | None, after: Snapshot) -> bytes | None:
+        """Returns a pack of the objects that `after` adds to `before`, or None if git has to build it."""
+        if self._watch is None:
+            return None
+        try:
+            return await asyncio.to_thread(_pack, self._open_objects(), self._state.small, before, after)
+        except (KeyError, RecursionError, OSError):
+            return None
+
+    async def _begin(self, base: str | None) -> Taken:
+        await self.close()
+        if self._watchable:
+            try:
+                self._watch = await asyncio.to_thread(TreeWatch, self.work_tree)
+            except WatchFailed:
+                await self._watch_without_ignored()
+        return await self._scan_all(base)
+
+    async def _watch_without_ignored(self) -> None:
+        """Watches again without ignored directories: most of a large tree is often installed packages."""
+        try:
+            async with asyncio.timeout(_LISTING_SECONDS):
+                git = Git(git_dir=self.git_dir, work_tree=self.work_tree, inside=True)
+                listed = await git.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+            self._watch = await asyncio.to_thread(_watch_all_but, self.work_tree, split(listed))
+        except (WatchFailed, FootplateError, TimeoutError):
+            self._watchable = False
+
+    async def _scan_all(self, base: str | None) -> Taken:
+        try:
+            taken, remembered = await snapshots.take_and_remember(
+                self.git_dir, self.work_tree, base=base, limits=self.limits
+            )
+        except BaseException:
+            await self.close()
+            raise
+        self._state = _State(remembered, {each.path: each for each in taken.left_out}, self._state.small)
+        return taken
+
+    async def _follow(self, touched: Touched) -> _State:
+        objects, state = self._open_objects(), self._state
+        change = await asyncio.to_thread(_classify, self.work_tree, objects, state.remembered.tree, touched)
+        if change.unclear:
+            change.new += await self._ask_git(change.unclear)
+        return await asyncio.to_thread(self._apply, objects, state, change, touched)
+
+    async def _ask_git(self, paths: Sequence[bytes]) -> list[bytes]:
+        """Returns the paths that git does not ignore, by an empty index: the one on disk is from the last full scan."""
+        index = self.git_dir / "no-index"
+        git = Git(git_dir=self.git_dir, work_tree=self.work_tree, inside=True, index=index)
+        names = [path.decode("utf-8", "surrogateescape") for path in paths]
+        async with asyncio.timeout(_LISTING_SECONDS):
+            listed = split(await git.run("ls-files", "-z", "--others", "--exclude-standard", "--", *names))
+        if any(path.endswith(b"/") for path in listed):
+            raise _FullScanNeeded
+        return listed
+
+    def _apply(self, objects: ObjectDatabase, state: _State, change: _Change, touched: Touched) -> _State:
+        """Blocking. Changes nothing but the object database: it may go on after nobody waits for it any more."""
+        before, tops = state.remembered, frozenset(change.apart)
+        limits = replace(self.limits, new_bytes=min(self.limits.new_bytes, MAX_BYTES))
+        with scratch(self.git_dir) as place, Beneath(self.work_tree) as workspace:
+            staging = Staging(place, limits, time.monotonic() + _SECONDS)
+            staging.take(workspace, sorted((*change.known, *change.new)))
+            files, staging.copies = staging.copies, []
+            removed = [*staging.gone, *change.gone]
+            paths = {path for top in tops for path in apart.under(workspace, top)}
+            same = apart.take(workspace, sorted(paths), staging, before.kept)
+            copies = [*files, *staging.copies]
+            if staging.left_out or len(copies) > MAX_FILES:
+                raise _FullScanNeeded
+            if any(apart.belongs(copy.path, is_link=copy.mode == LINK) for copy in files):
+                raise _FullScanNeeded
+            blobs = {copy.path: objects.write_blob(copy.file.read_bytes()) for copy in copies}
+        changes: dict[bytes, TreeEntry | None] = dict.fromkeys(removed)
+        changes |= {copy.path: TreeEntry(int(copy.mode, 8), blobs[copy.path]) for copy in files}
+        kept = {path: each for path, each in before.kept.items() if not _is_at_or_below(path, tops)}
+        kept |= same | {copy.path: apart.remember(copy, blobs[copy.path]) for copy in staging.copies}
+        tree = objects.change_tree(before.tree, changes)
+        left_out = {path: each for path, each in state.left_out.items() if not _is_at_or_below(path, touched.paths)}
+        return _State(
+            Remembered(tree=tree, apart=_change_apart(objects, before, kept), kept=kept),
+            left_out,
+            state.small.union(blobs.values()),
+        )
+
+    def _open_objects(self) -> ObjectDatabase:
+        if self._objects is None:
+            self._objects = ObjectDatabase(self.git_dir)
+        return self._objects
+
+
+def _classify(work_tree: Path, objects: ObjectDatabase, tree: str, touched: Touched) -> _Change:
+    change = _Change()
+    with Beneath(work_tree) as workspace:
+        for path in sorted(touched.paths):
+            if path.startswith(apart.GIT + b"/"):
+                change.apart.append(path)
+            elif path.rpartition(b"/")[2] in _GIT_SETTINGS or apart.belongs(path, is_link=False):
+                raise _FullScanNeeded
+            else:
+                with workspace.look(path) as found:
+                    _classify_path(change, path, objects.find(tree, path), found, touched)
+        if apart.places(work_tree, parents_of(change.new)) - {apart.GIT}:
+            raise _FullScanNeeded
+        matcher = GitignoreMatcher(workspace)
+        new, change.new = change.new, []
+        for path in new:
+            try:
+                if not matcher.is_ignored(path):
+                    change.new.append(path)
+            except UnsupportedRule:
+                change.unclear.append(path)
+    return change
+
+
+def _classify_path(
+    change: _Change, path: bytes, entry: TreeEntry | None, found: Found | None, touched: Touched
+) -> None:
+    if found is not None and found.is_file and found.status.st_nlink > 1:
+        raise _FullScanNeeded  # it changed under its other names too
+    if entry is None:
+        if found is not None and not found.is_directory:
+            change.new.append(path)
+    elif entry.is_submodule:
+        raise _FullScanNeeded
+    elif not entry.is_directory:
+        change.known.append(path)
+    elif found is None:
+        change.gone.append(path)
+    elif path in touched.directories or not found.is_directory:
+        raise _FullScanNeeded
+    if len(change.new) > _MAX_NEW or len(change.known) > MAX_FILES:
+        raise _FullScanNeeded
+
+
+def _watch_all_but(work_tree: Path, ignored: Sequence[bytes]) -> TreeWatch:
+    """A directory that ignores itself is watched: its rules may change."""
+    directories = [path.rstrip(b"/") for path in ignored if path.endswith(b"/")]
+    root = os.fsencode(work_tree) + b"/"
+    skipped = [path for path in directories if not os.path.lexists(root + path + b"/.gitignore")]
+    return TreeWatch(work_tree, skipped=skipped)
+
+
+def _pack(objects: ObjectDatabase, small: Collection[str], before: Snapshot | None, after: Snapshot) -> bytes | None:
+    ids: dict[str, None] = {}
+    for old, new in zip(_trees(before), _trees(after), strict=True):
+        for object_id, is_tree in objects.added(old, new):
+            if not is_tree and object_id not in small:
+                return None
+            ids[object_id] = None
+    return objects.pack(ids) if ids else None
+
+
+def _change_apart(objects: ObjectDatabase, before: Remembered, kept: Mapping[bytes, Kept]) -> str | None:
+    changes: dict[bytes, TreeEntry | None] = {apart.escape(path): None for path in before.kept.keys() - kept.keys()}
+    for path, now in kept.items():
+        was = before.kept.get(path)
+        if was is None or (was.mode, was.blob) != (now.mode, now.blob):
+            changes[apart.escape(path)] = TreeEntry(int(now.mode, 8), now.blob)
+    if not kept:
+        return None
+    return objects.change_tree(before.apart or EMPTY, changes) if changes else before.apart
+
+
+def _is_at_or_below(path: bytes, tops: Collection[bytes]) -> bool:
+    while path:
+        if path in tops:
+            return True
+        path = path.rpartition(b"/")[0]
+    return False
+
+
+def _trees(snapshot: Snapshot | None) -> Sequence[str]:
+    if snapshot is None:
+        return (EMPTY, EMPTY, EMPTY)
+    return (snapshot.tree, snapshot.apart or EMPTY, snapshot.bundles or EMPTY)
