@@ -45,6 +45,7 @@ _COMMANDS: Final = {
     "write": ("date +%N > file-{n}", "date +%N > new-$(date +%s%N)"),
     "read": ("cat README.md", "ls"),
 }
+_IN_TMP: Final = "cd /tmp; echo > README.md; "
 _FILES: Final = {"small": 20, "large": 10_000}
 _TOOLS: Final[JsonObject] = {"type": "agent_toolset_20260401"}
 _NO_BASH: Final[JsonObject] = {**_TOOLS, "configs": [{"name": "bash", "enabled": False}]}
@@ -159,7 +160,9 @@ async def _measure_bare(root: Path, commands: Sequence[str], sessions: int, turn
 
         await asyncio.gather(*map(run, environments))
         spawned = [
-            await asyncio.to_thread(spawn_bare, environments[0], ["bash", "-c", commands[call % 2].format(n=call)])
+            await asyncio.to_thread(
+                spawn_bare, environments[0], ["bash", "-c", _IN_TMP + commands[call % 2].format(n=call)]
+            )
             for call in range(turns * _CALLS)
         ]
     return _Cost(median(took), sum(each.cpu_seconds for each in spawned) / len(spawned))

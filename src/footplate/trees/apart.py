@@ -14,7 +14,7 @@ from typing import Final
 
 from footplate.trees.beneath import Beneath
 from footplate.trees.remembered import Kept
-from footplate.trees.staging import Copy, Staging, signature
+from footplate.trees.staging import Staging, signature
 
 GIT: Final = b".git"
 _MODULES: Final = b".gitmodules"
@@ -96,8 +96,8 @@ def take(
     return same
 
 
-def remember(copy: Copy, blob: str) -> Kept:
+def remember(mode: str, status: os.stat_result, blob: str) -> Kept:
     """One that changed a moment ago is remembered without a signature: it is read again next time."""
-    changed = max(copy.status.st_ctime_ns, copy.status.st_mtime_ns)
+    changed = max(status.st_ctime_ns, status.st_mtime_ns)
     unsure = time.time_ns() - changed < _UNSURE
-    return Kept(copy.mode, blob, () if unsure else signature(copy.status))
+    return Kept(mode, blob, () if unsure else signature(status))

@@ -7,11 +7,10 @@ rules, nested repositories, submodules, hard links, many or large files. Both wa
 import asyncio
 import contextlib
 import os
-import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -25,8 +24,7 @@ from footplate.trees.indexing import split
 from footplate.trees.looking import parents_of
 from footplate.trees.object_database import MAX_BYTES, MAX_FILES, ObjectDatabase, TreeEntry
 from footplate.trees.remembered import Kept, Remembered
-from footplate.trees.scratch import scratch
-from footplate.trees.staging import LINK, Limits, Staging
+from footplate.trees.staging import FILE, LINK, PROGRAM, Limits
 from footplate.trees.watches import Touched, TreeWatch, WatchFailed
 
 log = structlog.get_logger(__name__)
@@ -169,7 +167,7 @@ class IncrementalSnapshots:
         change = await asyncio.to_thread(_classify, self.work_tree, objects, state.remembered.tree, touched)
         if change.unclear:
             change.new += await self._ask_git(change.unclear)
-        return await asyncio.to_thread(self._apply, objects, state, change, touched)
+        return await asyncio.to_thread(_apply, self.work_tree, objects, state, change, touched)
 
     async def _ask_git(self, paths: Sequence[bytes]) -> list[bytes]:
         """Returns the paths that git does not ignore, by an empty index: the one on disk is from the last full scan."""
@@ -181,35 +179,6 @@ class IncrementalSnapshots:
         if any(path.endswith(b"/") for path in listed):
             raise _FullScanNeeded
         return listed
-
-    def _apply(self, objects: ObjectDatabase, state: _State, change: _Change, touched: Touched) -> _State:
-        """Blocking. Changes nothing but the object database: it may go on after nobody waits for it any more."""
-        before, tops = state.remembered, frozenset(change.apart)
-        limits = replace(self.limits, new_bytes=min(self.limits.new_bytes, MAX_BYTES))
-        with scratch(self.git_dir) as place, Beneath(self.work_tree) as workspace:
-            staging = Staging(place, limits, time.monotonic() + _SECONDS)
-            staging.take(workspace, sorted((*change.known, *change.new)))
-            files, staging.copies = staging.copies, []
-            removed = [*staging.gone, *change.gone]
-            paths = {path for top in tops for path in apart.under(workspace, top)}
-            same = apart.take(workspace, sorted(paths), staging, before.kept)
-            copies = [*files, *staging.copies]
-            if staging.left_out or len(copies) > MAX_FILES:
-                raise _FullScanNeeded
-            if any(apart.belongs(copy.path, is_link=copy.mode == LINK) for copy in files):
-                raise _FullScanNeeded
-            blobs = {copy.path: objects.write_blob(copy.file.read_bytes()) for copy in copies}
-        changes: dict[bytes, TreeEntry | None] = dict.fromkeys(removed)
-        changes |= {copy.path: TreeEntry(int(copy.mode, 8), blobs[copy.path]) for copy in files}
-        kept = {path: each for path, each in before.kept.items() if not _is_at_or_below(path, tops)}
-        kept |= same | {copy.path: apart.remember(copy, blobs[copy.path]) for copy in staging.copies}
-        tree = objects.change_tree(before.tree, changes)
-        left_out = {path: each for path, each in state.left_out.items() if not _is_at_or_below(path, touched.paths)}
-        return _State(
-            Remembered(tree=tree, apart=_change_apart(objects, before, kept), kept=kept),
-            left_out,
-            state.small.union(blobs.values()),
-        )
 
     def _open_objects(self) -> ObjectDatabase:
         if self._objects is None:
@@ -259,6 +228,76 @@ def _classify_path(
         raise _FullScanNeeded
     if len(change.new) > _MAX_NEW or len(change.known) > MAX_FILES:
         raise _FullScanNeeded
+
+
+def _apply(work_tree: Path, objects: ObjectDatabase, state: _State, change: _Change, touched: Touched) -> _State:
+    """Changes nothing but the object database: it may go on after nobody waits for it any more."""
+    before, tops = state.remembered, frozenset(change.apart)
+    reader = _Reader(objects)
+    changes: dict[bytes, TreeEntry | None] = dict.fromkeys(change.gone)
+    kept = {path: each for path, each in before.kept.items() if not _is_at_or_below(path, tops)}
+    with Beneath(work_tree) as workspace:
+        for path in sorted((*change.known, *change.new)):
+            with workspace.look(path) as found:
+                stored = reader.store(found)
+                if stored is not None and apart.belongs(path, is_link=stored.mode == LINK):
+                    raise _FullScanNeeded
+                changes[path] = None if stored is None else TreeEntry(int(stored.mode, 8), stored.blob)
+        for path in sorted({path for top in tops for path in apart.under(workspace, top)}):
+            with workspace.look(path) as found:
+                if (stored := reader.store(found)) is not None:
+                    kept[path] = apart.remember(stored.mode, stored.status, stored.blob)
+    left_out = {path: each for path, each in state.left_out.items() if not _is_at_or_below(path, touched.paths)}
+    return _State(
+        Remembered(
+            tree=objects.change_tree(before.tree, changes), apart=_change_apart(objects, before, kept), kept=kept
+        ),
+        left_out,
+        state.small | reader.blobs,
+    )
+
+
+class _Stored(NamedTuple):
+    mode: str
+    blob: str
+    status: os.stat_result
+
+
+class _Reader:
+    """Stores files as blobs, as long as they are few and small."""
+
+    def __init__(self, objects: ObjectDatabase) -> None:
+        self._objects = objects
+        self._bytes = 0
+        self._files = 0
+        self.blobs: set[str] = set()
+
+    def store(self, found: Found | None) -> _Stored | None:
+        """None if there is no file any more."""
+        if found is None or found.is_directory:
+            return None
+        if found.is_link:
+            mode, content = LINK, found.target()
+        elif found.is_file:
+            mode, content = (PROGRAM if found.is_executable else FILE), self._read(found)
+        else:
+            raise _FullScanNeeded
+        self._files += 1
+        self._bytes += len(content)
+        if self._files > MAX_FILES or self._bytes > MAX_BYTES:
+            raise _FullScanNeeded
+        blob = self._objects.write_blob(content)
+        self.blobs.add(blob)
+        return _Stored(mode, blob, found.status)
+
+    @staticmethod
+    def _read(found: Found) -> bytes:
+        pieces, size = [], 0
+        with found.open() as descriptor:
+            while size <= MAX_BYTES and (piece := os.read(descriptor, MAX_BYTES)):
+                pieces.append(piece)
+                size += len(piece)
+        return b"".join(pieces)
 
 
 def _watch_all_but(work_tree: Path, ignored: Sequence[bytes]) -> TreeWatch:

@@ -26,6 +26,7 @@ _DIRECTORY: Final = 0o40000
 _FILE: Final = 0o100644
 _PROGRAM: Final = 0o100755
 _MAX_PARSED: Final = 256
+_MAX_KEPT_BYTES: Final = 64 << 10
 
 
 class TreeEntry(NamedTuple):
@@ -48,6 +49,8 @@ class ObjectDatabase:
         self._directory = git_dir / "objects"
         self._store = DiskObjectStore(self._directory)
         self._parsed: dict[str, Tree] = {}
+        self._written: dict[str, ShaFile] = {}
+        """Those that were written since the last pack and are small."""
 
     def __enter__(self) -> Self:
         return self
@@ -107,9 +110,9 @@ class ObjectDatabase:
         if before == after:
             return
         yield after, True
-        old = {entry.path: entry for entry in self._tree(before).items()}
+        old = {entry.path: entry for entry in self._parse(before).items()}
         known = {entry.sha for entry in old.values() if not S_ISGITLINK(entry.mode)}
-        for name, mode, object_id in self._tree(after).items():
+        for name, mode, object_id in self._parse(after).items():
             if object_id in known or S_ISGITLINK(mode):
                 continue
             if stat.S_ISDIR(mode):
@@ -122,8 +125,9 @@ class ObjectDatabase:
     def pack(self, ids: Collection[str]) -> bytes:
         """A pack of these objects. All of it is in memory."""
         written = io.BytesIO()
-        objects = [(self._store[ObjectID(one.encode())], None) for one in ids]
+        objects = [(self._written.get(one) or self._store[ObjectID(one.encode())], None) for one in ids]
         write_pack_objects(written, objects, object_format=self._store.object_format)
+        self._written.clear()
         return written.getvalue()
 
     def _parse(self, object_id: str) -> Tree:
@@ -144,6 +148,8 @@ class ObjectDatabase:
     def _write(self, written: ShaFile) -> str:
         """As git does: under another name first, so that a process that is killed leaves nothing in anybody's way."""
         name = written.id.decode()
+        if len(self._written) < _MAX_PARSED and written.raw_length() <= _MAX_KEPT_BYTES:
+            self._written[name] = written
         path = self._directory / name[:2] / name[2:]
         if path.exists():
             return name

@@ -84,7 +84,7 @@ async def _take(git: Git, work_tree: Path, base: str | None, staging: Staging) -
     entries = [entry(copy.mode, blob, copy.path) for copy, blob in zip(found.files, blobs, strict=False)]
     kept = dict(found.same)
     for copy, blob in zip(found.apart, blobs[len(entries) :], strict=True):
-        kept[copy.path] = apart.remember(copy, blob)
+        kept[copy.path] = apart.remember(copy.mode, copy.status, blob)
     changed = bool(gone or entries)
     after = Remembered(
         tree=await _tree(git, entries, noted=noted) if changed else before.tree,

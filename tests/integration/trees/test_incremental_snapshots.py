@@ -181,7 +181,7 @@ async def test_changes_are_found_after_a_failed_snapshot(
     await followed.take(None)
     (world.files / "new").write_text("one")
     with monkeypatch.context() as broken:
-        broken.setattr(incremental_snapshots, "Staging", None)
+        broken.setattr(incremental_snapshots, "_Reader", None)
         assert await followed.take(None) == await full_snapshot(world)
     (world.files / "new").write_text("two")
     assert await followed.take(None) == await full_snapshot(world)
@@ -196,7 +196,7 @@ async def test_changes_are_found_after_a_cancelled_snapshot(
     await followed.take(None)
     (world.files / "b").write_text("one")
     began, end = threading.Event(), threading.Event()
-    owner: Any = {"read_touched": TreeWatch, "_classify": incremental_snapshots, "_apply": IncrementalSnapshots}[where]
+    owner: Any = TreeWatch if where == "read_touched" else incremental_snapshots
     original = getattr(owner, where)
 
     def slow(*arguments: Any) -> Any:
