@@ -22,7 +22,7 @@ from footplate.trees.git import Git
 from footplate.trees.gitignore import GitignoreMatcher, UnsupportedRule
 from footplate.trees.indexing import split
 from footplate.trees.looking import parents_of
-from footplate.trees.object_database import MAX_BYTES, MAX_FILES, ObjectDatabase, TreeEntry
+from footplate.trees.object_database import MAX_BYTES, MAX_FILES, MAX_PACKS, ObjectDatabase, TreeEntry, count_packs
 from footplate.trees.remembered import Kept, Remembered
 from footplate.trees.staging import FILE, LINK, PROGRAM, Limits
 from footplate.trees.watches import Touched, TreeWatch, WatchFailed
@@ -76,7 +76,7 @@ class IncrementalSnapshots:
     limits: Limits
     _watch: TreeWatch | None = None
     _watchable: bool = True
-    """False after a watch could not be created, even without the ignored directories."""
+    """False: a watch could not be created, even without the ignored directories, or there are too many packs."""
     _objects: ObjectDatabase | None = None
     _state: _State = field(default_factory=lambda: _State(Remembered(tree=EMPTY)))
 
@@ -134,6 +134,7 @@ class IncrementalSnapshots:
 
     async def _begin(self, base: str | None) -> Taken:
         await self.close()
+        self._watchable = self._watchable and await asyncio.to_thread(count_packs, self.git_dir) <= MAX_PACKS
         if self._watchable:
             try:
                 self._watch = await asyncio.to_thread(TreeWatch, self.work_tree)

@@ -25,6 +25,7 @@ MAX_FILES: Final = 200
 _DIRECTORY: Final = 0o40000
 _FILE: Final = 0o100644
 _PROGRAM: Final = 0o100755
+MAX_PACKS: Final = 100
 _MAX_PARSED: Final = 256
 _MAX_KEPT_BYTES: Final = 64 << 10
 
@@ -164,6 +165,14 @@ class ObjectDatabase:
             Path(temporary).unlink(missing_ok=True)
             raise
         return name
+
+
+def count_packs(git_dir: Path) -> int:
+    """How many files it takes to open all of its objects: each stays open until the database is closed."""
+    objects = git_dir / "objects"
+    alternates = objects / "info" / "alternates"
+    others = alternates.read_text().splitlines() if alternates.is_file() else []
+    return sum(1 for place in (objects, *map(Path, others)) for _ in (place / "pack").glob("*.pack"))
 
 
 def _normalise_modes(entries: Tree) -> None:

@@ -149,6 +149,20 @@ async def test_too_many_directories_cause_full_scans(
     assert await followed.take(None) == await full_snapshot(world)
 
 
+async def test_very_many_packs_are_left_to_git(
+    world: World, followed: IncrementalSnapshots, full_scans: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(incremental_snapshots, "MAX_PACKS", 1)
+    mirror = await make_host(world.root / "mirror.git")
+    (world.git_dir / "objects" / "info" / "alternates").write_text(f"{mirror / 'objects'}\n")
+    for number in range(2):
+        (mirror / "objects" / "pack" / f"pack-{number}.pack").touch()
+    for number in range(2):
+        (world.files / "file").write_text(str(number))
+        assert await followed.take(None) == await full_snapshot(world)
+    assert full_scans.count(world.git_dir) == 2
+
+
 async def test_many_ignored_directories_do_not_count(
     world: World, followed: IncrementalSnapshots, full_scans: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
