@@ -40,6 +40,10 @@ class TwinTrees:
     broken: Exception | None = None
     stuck: bool = False
     incremental: list[bool] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+
+    async def stop_watching(self, tree: KeptTree) -> None:
+        self.stopped.append(SCRATCH if tree.project is None else tree.project.id)
 
     async def commits(self, *_: object) -> Collected:
         self.asked += 1
@@ -164,6 +168,19 @@ async def test_what_was_not_committed_is_told_again(trees: TwinTrees) -> None:
     assert files.concerned([BASH])
     assert [found.kept for found in await files.look()] == [kept(1)]
     assert [found.kept for found in await files.look()] == [kept(1)]
+
+
+@pytest.mark.parametrize(("each_call", "expected"), [(True, [True, True, False]), (False, [False, False])])
+async def test_the_last_snapshot_of_a_turn_scans_every_file_and_nothing_is_watched_afterwards(
+    trees: TwinTrees, expected: list[bool], *, each_call: bool
+) -> None:
+    files = files_of(trees, each_call=each_call)
+    await looked(files, BASH)
+    await looked(files, result(BASH))
+    await files.at_the_end()
+    assert trees.incremental == expected
+    await files.close()
+    assert trees.stopped == [SCRATCH]
 
 
 async def test_by_turns_only_its_beginning_and_its_end_count(trees: TwinTrees) -> None:
