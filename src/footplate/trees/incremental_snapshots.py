@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,7 +22,15 @@ from footplate.trees.git import Git
 from footplate.trees.gitignore import GitignoreMatcher, UnsupportedRule
 from footplate.trees.indexing import split
 from footplate.trees.looking import parents_of
-from footplate.trees.object_database import MAX_BYTES, MAX_FILES, MAX_PACKS, ObjectDatabase, TreeEntry, count_packs
+from footplate.trees.object_database import (
+    MAX_BYTES,
+    MAX_FILES,
+    MAX_PACKS,
+    ObjectDatabase,
+    TreeEntry,
+    TreeTooLarge,
+    count_packs,
+)
 from footplate.trees.remembered import Kept, Remembered
 from footplate.trees.staging import FILE, LINK, PROGRAM, Limits
 from footplate.trees.watches import Touched, TreeWatch, WatchFailed
@@ -93,7 +101,7 @@ class IncrementalSnapshots:
             return Taken(Snapshot(remembered.tree, remembered.apart), tuple(left_out.values()))
         except WatchFailed:
             return await self._begin(base)
-        except _FullScanNeeded:
+        except (_FullScanNeeded, TreeTooLarge):
             return await (self._begin(base) if self._watch.skipped else self._scan_all(base))
         except Exception:  # a scan of every file decides whether there is something wrong
             log.warning("incremental snapshot failed", action="snapshot.incremental_failed", exc_info=True)
@@ -119,7 +127,8 @@ class IncrementalSnapshots:
         watch, objects, self._watch, self._objects = self._watch, self._objects, None, None
         self._state = _State(Remembered(tree=EMPTY))
         if objects is not None:
-            objects.close()
+            with contextlib.suppress(BufferError):  # a thread that nobody waits for may be reading: it is freed later
+                objects.close()
         if watch is not None:
             await asyncio.to_thread(watch.close)  # the kernel takes its time for many watches
 
@@ -129,7 +138,7 @@ class IncrementalSnapshots:
             return None
         try:
             return await asyncio.to_thread(_pack, self._open_objects(), self._state.small, before, after)
-        except (KeyError, RecursionError, OSError):
+        except (KeyError, RecursionError, OSError, TreeTooLarge):
             return None
 
     async def _begin(self, base: str | None) -> Taken:
@@ -148,7 +157,12 @@ class IncrementalSnapshots:
             async with asyncio.timeout(_LISTING_SECONDS):
                 git = Git(git_dir=self.git_dir, work_tree=self.work_tree, inside=True)
                 listed = await git.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-            self._watch = await asyncio.to_thread(_watch_all_but, self.work_tree, split(listed))
+                # Among them are directories that a rule ignores only for what is in them now.
+                named = [path for path in split(listed) if path.endswith(b"/") and not path.startswith(b":")]
+                asked = b"".join(path.rstrip(b"/") + b"\0" for path in named)
+                git = replace(git, variables={"GIT_LITERAL_PATHSPECS": "0"})  # this command refuses the option
+                _, ignored = await git.ask("check-ignore", "-z", "--stdin", "--no-index", stdin=asked)
+            self._watch = await asyncio.to_thread(TreeWatch, self.work_tree, skipped=split(ignored))
         except (WatchFailed, FootplateError, TimeoutError):
             self._watchable = False
 
@@ -234,6 +248,8 @@ def _classify_path(
 def _apply(work_tree: Path, objects: ObjectDatabase, state: _State, change: _Change, touched: Touched) -> _State:
     """Changes nothing but the object database: it may go on after nobody waits for it any more."""
     before, tops = state.remembered, frozenset(change.apart)
+    if any(_is_at_or_below(path, touched.paths) for path in before.kept if not path.startswith(apart.GIT + b"/")):
+        raise _FullScanNeeded  # a nested repository, or what is in a submodule
     reader = _Reader(objects)
     changes: dict[bytes, TreeEntry | None] = dict.fromkeys(change.gone)
     kept = {path: each for path, each in before.kept.items() if not _is_at_or_below(path, tops)}
@@ -299,14 +315,6 @@ class _Reader:
                 pieces.append(piece)
                 size += len(piece)
         return b"".join(pieces)
-
-
-def _watch_all_but(work_tree: Path, ignored: Sequence[bytes]) -> TreeWatch:
-    """A directory that ignores itself is watched: its rules may change."""
-    directories = [path.rstrip(b"/") for path in ignored if path.endswith(b"/")]
-    root = os.fsencode(work_tree) + b"/"
-    skipped = [path for path in directories if not os.path.lexists(root + path + b"/.gitignore")]
-    return TreeWatch(work_tree, skipped=skipped)
 
 
 def _pack(objects: ObjectDatabase, small: Collection[str], before: Snapshot | None, after: Snapshot) -> bytes | None:

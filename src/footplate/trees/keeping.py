@@ -82,7 +82,7 @@ class Keeper:
         number, before = (0, None) if last is None else (last.number + 1, last.snapshot)
         step = Step(number, snapshot, before)
         pack = None if followed is None else await followed.pack(before, snapshot)
-        if pack is None:
+        if pack is None or len(pack) > packs.PART:
             await packs.upload(self._shelf, place.prefix, place.git_dir, step)
         else:
             await self._shelf.create(f"{place.prefix}/{step.name(0, 1)}", pack)

@@ -26,8 +26,13 @@ _DIRECTORY: Final = 0o40000
 _FILE: Final = 0o100644
 _PROGRAM: Final = 0o100755
 MAX_PACKS: Final = 100
-_MAX_PARSED: Final = 256
+_MAX_TREE_BYTES: Final = 2 << 20
+_MAX_WRITTEN: Final = 256
 _MAX_KEPT_BYTES: Final = 64 << 10
+
+
+class TreeTooLarge(Exception):
+    """A directory has so many files that git is to read it."""
 
 
 class TreeEntry(NamedTuple):
@@ -50,6 +55,7 @@ class ObjectDatabase:
         self._directory = git_dir / "objects"
         self._store = DiskObjectStore(self._directory)
         self._parsed: dict[str, Tree] = {}
+        self._parsed_bytes = 0
         self._written: dict[str, ShaFile] = {}
         """Those that were written since the last pack and are small."""
 
@@ -134,9 +140,12 @@ class ObjectDatabase:
     def _parse(self, object_id: str) -> Tree:
         """For reading alone."""
         if object_id not in self._parsed:
-            if len(self._parsed) >= _MAX_PARSED:
+            tree = self._tree(object_id)
+            self._parsed_bytes += tree.raw_length()
+            if self._parsed_bytes > _MAX_TREE_BYTES:
                 self._parsed.clear()
-            self._parsed[object_id] = self._tree(object_id)
+                self._parsed_bytes = tree.raw_length()
+            self._parsed[object_id] = tree
         return self._parsed[object_id]
 
     def _tree(self, object_id: str) -> Tree:
@@ -144,15 +153,17 @@ class ObjectDatabase:
             return Tree()
         found = self._store[ObjectID(object_id.encode())]
         assert isinstance(found, Tree)
+        if found.raw_length() > _MAX_TREE_BYTES:
+            raise TreeTooLarge
         return found
 
     def _write(self, written: ShaFile) -> str:
         """As git does: under another name first, so that a process that is killed leaves nothing in anybody's way."""
         name = written.id.decode()
-        if len(self._written) < _MAX_PARSED and written.raw_length() <= _MAX_KEPT_BYTES:
+        if len(self._written) < _MAX_WRITTEN and written.raw_length() <= _MAX_KEPT_BYTES:
             self._written[name] = written
         path = self._directory / name[:2] / name[2:]
-        if path.exists():
+        if path.exists() and path.stat().st_size:  # a machine that lost its power may leave an empty one
             return name
         path.parent.mkdir(exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix="tmp_obj_", dir=path.parent)

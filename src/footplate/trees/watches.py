@@ -30,6 +30,7 @@ MAX_DIRECTORIES: Final = 2_000
 _MAX_ENTRIES: Final = 100_000
 """Names that are read to find the directories."""
 _MAX_TOUCHED: Final = 2_000
+_MAX_DEPTH: Final = 100
 
 
 class WatchFailed(Exception):
@@ -70,7 +71,7 @@ class TreeWatch:
     def read_touched(self) -> Touched:
         """Returns the paths touched since the last call."""
         touched = Touched()
-        created: list[bytes] = []
+        created: dict[bytes, None] = {}
         for event in self._read_events():
             if event.mask & _LOST or len(touched.paths) > _MAX_TOUCHED:
                 raise WatchFailed
@@ -82,18 +83,18 @@ class TreeWatch:
                 if event.mask & flags.ISDIR:
                     self._note_directory(touched, created, path, event.mask)
         for path in created:
-            touched.paths.update(self._add(path, _MAX_TOUCHED))
+            touched.paths.update(self._add(path, _MAX_TOUCHED - len(touched.paths)))
         if self._identify() != self._identity:
             raise WatchFailed
         return touched
 
-    def _note_directory(self, touched: Touched, created: list[bytes], path: bytes, mask: int) -> None:
+    def _note_directory(self, touched: Touched, created: dict[bytes, None], path: bytes, mask: int) -> None:
         if mask & flags.ATTRIB:  # what is in it may be readable now, or not any more
             raise WatchFailed
         if mask & (flags.CREATE | flags.MOVED_FROM | flags.MOVED_TO):
             touched.directories.add(path)
         if mask & (flags.CREATE | flags.MOVED_TO) and path not in self.skipped:
-            created.append(path)
+            created[path] = None
 
     def _read_events(self) -> list[Event]:
         try:
@@ -116,7 +117,7 @@ class TreeWatch:
             with Beneath(self._root) as workspace:
                 while waiting:
                     directory = waiting.pop()
-                    if len(self._directories) >= MAX_DIRECTORIES:
+                    if len(self._directories) >= MAX_DIRECTORIES or directory.count(b"/") >= _MAX_DEPTH:
                         raise WatchFailed
                     for name, is_directory in self._watch(workspace, directory):
                         entries += 1

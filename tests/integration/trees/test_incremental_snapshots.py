@@ -268,6 +268,49 @@ async def test_a_directory_that_is_ignored_no_longer_is_watched(
     assert await followed.take(None) == await full_snapshot(world)
 
 
+async def test_a_directory_whose_files_happen_to_be_ignored_is_watched(
+    world: World, followed: IncrementalSnapshots, full_scans: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watches, "MAX_DIRECTORIES", 5)
+    (world.files / ".gitignore").write_text("packages/\n*.log\n")
+    for number in range(9):
+        (world.files / "packages" / str(number)).mkdir(parents=True)
+    (world.files / "packages" / "file").write_text("one")
+    (world.files / "out").mkdir()
+    (world.files / "out" / "a.log").write_text("one")
+    await followed.take(None)
+    full_scans.clear()
+    (world.files / "out" / "result").write_text("one")
+    taken = await followed.take(None)
+    assert full_scans == []
+    assert taken == await full_snapshot(world)
+
+
+async def test_a_nested_repository_that_is_moved_away(world: World, followed: IncrementalSnapshots) -> None:
+    (world.files / "nested").mkdir()
+    (world.files / "nested" / "file").write_text("one")
+    git(world.files / "nested", "init", "--quiet")
+    await followed.take(None)
+    (world.files / "nested").rename(world.root / "away")
+    assert await followed.take(None) == await full_snapshot(world)
+
+
+async def test_very_deep_and_very_many_new_directories_are_left_to_git(
+    world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watches, "_MAX_TOUCHED", 20)
+    monkeypatch.setattr(watches, "_MAX_DEPTH", 10)
+    await followed.take(None)
+    for number in range(4):
+        (world.files / str(number)).mkdir()
+        for name in range(9):
+            (world.files / str(number) / str(name)).write_text("one")
+    assert await followed.take(None) == await full_snapshot(world)
+    world.files.joinpath(*"abcdefghijklmnop").mkdir(parents=True)
+    world.files.joinpath(*"abcdefghijklmnop", "file").write_text("one")
+    assert await followed.take(None) == await full_snapshot(world)
+
+
 async def test_another_directory_in_the_place_of_the_root(world: World, followed: IncrementalSnapshots) -> None:
     (world.files / "a").write_text("one")
     await followed.take(None)
