@@ -1,4 +1,4 @@
-"""Hostile patterns, rules, globs, domains and cursors hold up nobody: not the request itself, not other organisations.
+"""Hostile patterns, rules, globs, domains and cursors delay neither their own request nor other organisations.
 
 First each request is sent alone, and the API's processor time is compared with that of the same request with a plain
 text. Then attackers send all of them at once, plain ones and hostile ones in turn, while another organisation reads,

@@ -21,7 +21,7 @@ from footplate.stack.temporal_connection import connect_temporal
 
 State = Literal["ok", "warning", "failed"]
 _TIMEOUT: Final = 15.0
-"""Seconds: a busy machine answers late, and one that does not answer at all is rare."""
+"""Seconds. A busy machine may need several to accept a connection."""
 _OLDEST_POSTGRES: Final = 150_000
 _OLDEST_REDIS: Final = (6, 2)
 _START: Final = "Start everything with `footplate dev`, or"

@@ -58,7 +58,7 @@ class GitignoreMatcher:
         return self._is_directory_ignored(path.rpartition(b"/")[0]) or self._decide(path, is_directory=False)
 
     def _is_directory_ignored(self, path: bytes) -> bool:
-        """What is in an ignored directory is ignored, whatever else is said of it."""
+        """Everything in an ignored directory is ignored: no rule can include it again."""
         if path not in self._directories:
             above = self._is_directory_ignored(path.rpartition(b"/")[0])
             self._directories[path] = above or self._decide(path, is_directory=True)

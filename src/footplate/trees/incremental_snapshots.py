@@ -127,7 +127,7 @@ class IncrementalSnapshots:
         watch, objects, self._watch, self._objects = self._watch, self._objects, None, None
         self._state = _State(Remembered(tree=EMPTY))
         if objects is not None:
-            with contextlib.suppress(BufferError):  # a thread that nobody waits for may be reading: it is freed later
+            with contextlib.suppress(BufferError):  # the thread of a cancelled snapshot may be reading: freed later
                 objects.close()
         if watch is not None:
             await asyncio.to_thread(watch.close)  # the kernel takes its time for many watches
@@ -246,7 +246,7 @@ def _classify_path(
 
 
 def _apply(work_tree: Path, objects: ObjectDatabase, state: _State, change: _Change, touched: Touched) -> _State:
-    """Changes nothing but the object database: it may go on after nobody waits for it any more."""
+    """Changes only the object database, because its thread keeps running after the snapshot was cancelled."""
     before, tops = state.remembered, frozenset(change.apart)
     if any(_is_at_or_below(path, touched.paths) for path in before.kept if not path.startswith(apart.GIT + b"/")):
         raise _FullScanNeeded  # a nested repository, or what is in a submodule

@@ -22,13 +22,16 @@ from footplate.domain.snapshots import EMPTY
 MAX_BYTES: Final = 1 << 20
 MAX_FILES: Final = 200
 """What is read and compressed in this process. Git stores more than this."""
+MAX_PACKS: Final = 100
+"""Each pack is an open file for as long as the database is open."""
+_MAX_TREE_BYTES: Final = 2 << 20
+"""Of one parsed tree, and of all that are cached."""
+_MAX_WRITTEN: Final = 256
+_MAX_WRITTEN_BYTES: Final = 64 << 10
+"""Of one object that is cached until it is packed."""
 _DIRECTORY: Final = 0o40000
 _FILE: Final = 0o100644
 _PROGRAM: Final = 0o100755
-MAX_PACKS: Final = 100
-_MAX_TREE_BYTES: Final = 2 << 20
-_MAX_WRITTEN: Final = 256
-_MAX_KEPT_BYTES: Final = 64 << 10
 
 
 class TreeTooLarge(Exception):
@@ -158,9 +161,9 @@ class ObjectDatabase:
         return found
 
     def _write(self, written: ShaFile) -> str:
-        """As git does: under another name first, so that a process that is killed leaves nothing in anybody's way."""
+        """Writes under a temporary name first, as git does: a killed process leaves no partial object."""
         name = written.id.decode()
-        if len(self._written) < _MAX_WRITTEN and written.raw_length() <= _MAX_KEPT_BYTES:
+        if len(self._written) < _MAX_WRITTEN and written.raw_length() <= _MAX_WRITTEN_BYTES:
             self._written[name] = written
         path = self._directory / name[:2] / name[2:]
         if path.exists() and path.stat().st_size:  # a machine that lost its power may leave an empty one
@@ -179,7 +182,7 @@ class ObjectDatabase:
 
 
 def count_packs(git_dir: Path) -> int:
-    """How many files it takes to open all of its objects: each stays open until the database is closed."""
+    """Counts the packs of a git directory and of its alternates."""
     objects = git_dir / "objects"
     alternates = objects / "info" / "alternates"
     others = alternates.read_text().splitlines() if alternates.is_file() else []

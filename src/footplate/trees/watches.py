@@ -103,7 +103,7 @@ class TreeWatch:
             raise WatchFailed from error
 
     def _identify(self) -> tuple[int, int]:
-        """Of the root: nobody reports that another directory took its place."""
+        """Returns device and inode of the root. No event reports that another directory took its place."""
         try:
             status = self._root.stat()
         except OSError as error:

@@ -5,11 +5,12 @@ import os
 import random
 import shutil
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.trees.random_changes import CHANGES
 from tests.integration.trees.worlds import World, git, make_host, make_world
 
 from footplate.domain.snapshots import Taken
@@ -205,7 +206,7 @@ async def test_changes_are_found_after_a_failed_snapshot(
 async def test_changes_are_found_after_a_cancelled_snapshot(
     world: World, followed: IncrementalSnapshots, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """The thread goes on when nobody waits for it any more, and changes nothing that a later snapshot uses."""
+    """Its thread keeps running, and changes nothing that a later snapshot uses."""
     (world.files / "a").write_text("one")
     await followed.take(None)
     (world.files / "b").write_text("one")
@@ -387,106 +388,3 @@ def make_executable(files: Path) -> None:
 def replace_by_link(files: Path) -> None:
     (files / "stays").unlink()
     (files / "stays").symlink_to("deep")
-
-
-NAMES = ("a", "b", "c.log", "ü", "d\udcff", "e f")
-
-
-def _some_path(files: Path, chance: random.Random) -> Path:
-    path = files
-    for _ in range(chance.randint(1, 3)):
-        path /= chance.choice(NAMES)
-    return path
-
-
-def _clear(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _make_parent(files: Path, path: Path) -> None:
-    for parent in reversed(path.relative_to(files).parents):
-        if not (files / parent).is_dir() or (files / parent).is_symlink():
-            _clear(files / parent)
-    path.parent.mkdir(parents=True, exist_ok=True)
-
-
-def _write(files: Path, chance: random.Random) -> None:
-    path = _some_path(files, chance)
-    _make_parent(files, path)
-    if path.is_dir() or path.is_symlink():
-        _clear(path)
-    path.write_text(str(chance.randint(0, 9)))
-
-
-def _delete(files: Path, chance: random.Random) -> None:
-    path = _some_path(files, chance)
-    if path.parent.is_dir():
-        _clear(path)
-
-
-def _rename(files: Path, chance: random.Random) -> None:
-    source, target = _some_path(files, chance), _some_path(files, chance)
-    if os.path.lexists(source) and not target.is_relative_to(source) and not source.is_relative_to(target):
-        _make_parent(files, target)
-        if os.path.lexists(source):
-            _clear(target)
-            source.rename(target)
-
-
-def _link(files: Path, chance: random.Random) -> None:
-    path = _some_path(files, chance)
-    _make_parent(files, path)
-    _clear(path)
-    path.symlink_to(chance.choice(NAMES))
-
-
-def _mkdir(files: Path, chance: random.Random) -> None:
-    path = _some_path(files, chance)
-    _make_parent(files, path)
-    if not path.is_dir() or path.is_symlink():
-        _clear(path)
-        path.mkdir()
-
-
-def _chmod(files: Path, chance: random.Random) -> None:
-    path = _some_path(files, chance)
-    if path.is_file() and not path.is_symlink():
-        path.chmod(chance.choice((0o644, 0o755)))
-
-
-def _ignore(files: Path, chance: random.Random) -> None:
-    (files / ".gitignore").write_text(chance.choice(("*.log\n", "a/b\n", "")))
-
-
-def _commit(files: Path, chance: random.Random) -> None:
-    del chance
-    git(files, "add", "--all", "--force", check=False)
-    git(
-        files,
-        "-c",
-        "user.name=a",
-        "-c",
-        "user.email=a@b",
-        "commit",
-        "--quiet",
-        "--allow-empty",
-        "-m",
-        "one",
-        check=False,
-    )
-
-
-def _nest(files: Path, chance: random.Random) -> None:
-    path = files / chance.choice(("a", "ü"))
-    if path.is_dir() and not path.is_symlink():
-        git(path, "init", "--quiet")
-
-
-CHANGES: Sequence[Callable[[Path, random.Random], None]] = (
-    *(_write, _write, _write, _write, _write, _write),
-    *(_delete, _delete, _delete, _rename, _rename, _rename),
-    *(_link, _mkdir, _mkdir, _chmod, _ignore, _commit, _nest),
-)
