@@ -3,12 +3,12 @@
 The race that this file prevents: an entry may arrive before what it follows (a publish was lost), after it was
 already read from the log, or while a read of the log is under way. So everything is judged by its number. What
 follows directly is delivered; what is old is dropped; what leaves a gap starts a *repair*, which reads the log (or
-the open preview's list), and until it is done all that arrives waits in `_waiting`.
+the saved open preview), and until it is done all that arrives waits in `_waiting`.
 
 Previews are shown only while they are known to be open. One whose writer had not seen all positions that we have
 may be over already: then the log decides, so that no preview follows the event that finishes it. One that starts
-while another is open may be the *older* of the two, for the open preview's list runs ahead of the stream: then the
-list decides, so that no preview starts twice.
+while another is open may be the *older* of the two, for the saved open preview runs ahead of the stream: then the
+saved one decides, so that no preview starts twice.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ import structlog
 from footplate.domain import events
 from footplate.domain.events import Position
 from footplate.stream import entries, sse
-from footplate.stream.entries import Body, Delta, Durable, Start
+from footplate.stream.entries import Delta, Durable, Received, Start
 from footplate.stream.ports import LogReader
 from footplate.stream.tail import Frame, PreviewText, Subscriber
 
@@ -37,7 +37,7 @@ _MOST_WAITING: Final = 2000
 
 @dataclass(slots=True)
 class _Waiting:
-    body: Body
+    body: Received
     repaired: bool = False
 
 
@@ -76,7 +76,7 @@ class Channel:
         elif self._preview is not None:
             subscriber.preview(self.seq, self._preview)
 
-    def receive(self, body: Body) -> None:
+    def receive(self, body: Received) -> None:
         if self.seq is not None and self._repair is None:
             if not self._apply(body):
                 self._wait(body)
@@ -112,13 +112,13 @@ class Channel:
         if self._repair is not None:
             self._repair.cancel()
 
-    def _wait(self, body: Body) -> None:
+    def _wait(self, body: Received) -> None:
         if len(self._waiting) >= _MOST_WAITING:
             self._waiting.clear()
             self._want_log = self._want_snapshot = True
         self._waiting.append(_Waiting(body))
 
-    def _apply(self, body: Body) -> bool:
+    def _apply(self, body: Received) -> bool:
         """False: positions before it are missing."""
         if isinstance(body, Delta):
             self._apply_delta(body)

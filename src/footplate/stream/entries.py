@@ -1,7 +1,7 @@
 r"""What travels through Redis: the entries of a live stream, as pure functions.
 
-Each entry of a stream `footplate:live:{NN}` has four fields: `s` the session's id, `o` its organisation,
-`k` the kind and `b` a JSON body:
+Each entry of a stream `footplate:live:{NN}` has three fields: `s` the session's id, `o` its organisation and `b` a JSON
+list of `[kind, body]`, in the order in which they happened:
 
 | kind       | body                                                | meaning                                  |
 |------------|-----------------------------------------------------|------------------------------------------|
@@ -10,23 +10,23 @@ Each entry of a stream `footplate:live:{NN}` has four fields: `s` the session's 
 | `delta`    | `{"id", "offset", "text"}`                          | a piece of its text                      |
 
 `offset` is the number of characters before the piece; `after_seq` the last position that the writer knew. The
-list `footplate:open:{NN}:<organisation>:<session>` holds the bodies of the one open preview, its `start` first,
-so that a client that joins in the middle can be given the text so far. It is written *before* the entry, hence
-whoever has seen an entry finds at least that much in the list.
+string `footplate:open:{NN}:<organisation>:<session>` holds the `start` and every `delta` of the one open preview, a line
+for each, so that a client that joins in the middle can be given the text so far. It is written *before* the entry, hence
+whoever has seen an entry finds at least that much in the string.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
 from footplate.domain import events
 from footplate.domain.json import Json, JsonObject, clean
 
-EVENTS: Final = b"events"
-START: Final = b"start"
-DELTA: Final = b"delta"
+_EVENTS: Final = "events"
+_START: Final = "start"
+_DELTA: Final = "delta"
 
 STREAM_LENGTH: Final = 10_000
 OPEN_SECONDS: Final = 3600
@@ -63,46 +63,36 @@ class Durable:
     event: JsonObject
 
 
-Body = Start | Delta | list[Durable]
+Received = Start | Delta | list[Durable]
+"""What an entry holds, as a reader sees it."""
+Item = Start | Delta | Sequence[events.Position]
+"""What an entry holds, as a writer gives it."""
 
 
-def encode_events(positions: Sequence[events.Position]) -> bytes:
-    return _dumps([[item.seq, events.wire(item)] for item in positions])
+def encode(items: Sequence[Item]) -> bytes:
+    return _dumps([_encoded(item) for item in items])
 
 
-def encode_start(start: Start) -> bytes:
-    return _dumps({"id": start.id, "type": start.type, "after_seq": start.after_seq})
+def encode_lines(items: Sequence[Start | Delta]) -> bytes:
+    """For the open preview: JSON has no line break of its own."""
+    return b"".join(_dumps(_encoded(item)) + b"\n" for item in items)
 
 
-def encode_delta(delta: Delta) -> bytes:
-    return _dumps({"id": delta.id, "offset": delta.offset, "text": delta.text})
+def decode(body: bytes) -> list[Received]:
+    """Without the kinds that only a newer writer knows. Raises ValueError, LookupError or TypeError for nonsense."""
+    decoded = [_decoded(kind, item) for kind, item in orjson.loads(body)]
+    return [item for item in decoded if item is not None]
 
 
-def decode(kind: bytes, body: bytes) -> Body | None:
-    """None for a kind that a newer writer may know. Raises ValueError, KeyError or TypeError for nonsense."""
-    if kind == DELTA:
-        delta = orjson.loads(body)
-        return Delta(delta["id"], delta["offset"], delta["text"])
-    if kind == START:
-        start = orjson.loads(body)
-        return Start(start["id"], start["type"], start["after_seq"])
-    if kind == EVENTS:
-        return [Durable(int(seq), str(event["id"]), str(event["type"]), event) for seq, event in orjson.loads(body)]
-    return None
-
-
-def decode_open(bodies: Sequence[bytes]) -> tuple[Start, str] | None:
+def decode_open(lines: bytes) -> tuple[Start, str] | None:
     """The open preview and its text so far, up to the first piece that is missing."""
-    if not bodies:
+    start, *deltas = [_decoded(*orjson.loads(line)) for line in lines.splitlines()] or [None]
+    if not isinstance(start, Start):
         return None
-    start = decode(START, bodies[0])
-    assert isinstance(start, Start)
     pieces: list[str] = []
     length = 0
-    for body in bodies[1:]:
-        delta = decode(DELTA, body)
-        assert isinstance(delta, Delta)
-        if delta.id != start.id or delta.offset > length:
+    for delta in deltas:
+        if not isinstance(delta, Delta) or delta.id != start.id or delta.offset > length:
             break
         fresh = delta.text[length - delta.offset :]
         pieces.append(fresh)
@@ -110,9 +100,27 @@ def decode_open(bodies: Sequence[bytes]) -> tuple[Start, str] | None:
     return start, "".join(pieces)
 
 
-def add(stream: str, session_id: str, organisation: str, kind: bytes, body: bytes) -> Command:
-    fields = ("s", session_id, "o", organisation, "k", kind, "b", body)
+def add(stream: str, session_id: str, organisation: str, items: Sequence[Item]) -> Command:
+    fields = ("s", session_id, "o", organisation, "b", encode(items))
     return ("XADD", stream, "MAXLEN", "~", STREAM_LENGTH, "*", *fields)
+
+
+def _encoded(item: Item) -> list[Json]:
+    if isinstance(item, Start):
+        return [_START, {"id": item.id, "type": item.type, "after_seq": item.after_seq}]
+    if isinstance(item, Delta):
+        return [_DELTA, {"id": item.id, "offset": item.offset, "text": item.text}]
+    return [_EVENTS, [[position.seq, events.wire(position)] for position in item]]
+
+
+def _decoded(kind: str, body: Any) -> Received | None:
+    if kind == _DELTA:
+        return Delta(body["id"], body["offset"], body["text"])
+    if kind == _START:
+        return Start(body["id"], body["type"], body["after_seq"])
+    if kind == _EVENTS:
+        return [Durable(int(seq), str(event["id"]), str(event["type"]), event) for seq, event in body]
+    return None
 
 
 def _dumps(value: Json) -> bytes:

@@ -183,8 +183,8 @@ class Hub:
 
     async def _open_preview(self, organisation: str, session_id: str) -> tuple[Start, str] | None:
         try:
-            bodies = await self._commands.lrange(keys.open_preview(organisation, session_id), 0, -1)
-            return entries.decode_open([cast("bytes", body) for body in bodies])
+            lines = await self._commands.get(keys.open_preview(organisation, session_id))
+            return entries.decode_open(cast("bytes | None", lines) or b"")
         except (RedisError, OSError, ValueError, LookupError, TypeError) as error:
             log.warning("no preview for those who join", action="tail.no_preview", reason=repr(error))
             return None
@@ -194,12 +194,12 @@ class Hub:
         if channel is None:
             return
         try:
-            body = entries.decode(entry[b"k"], entry[b"b"])
+            items = entries.decode(entry[b"b"])
         except (ValueError, LookupError, TypeError) as error:
             log.warning("a live entry cannot be read", action="tail.bad_entry", reason=repr(error))
             return
-        if body is not None:
-            channel.receive(body)
+        for item in items:
+            channel.receive(item)
 
     def _started(self, shard: int) -> None:
         for channel in self._channels.values():

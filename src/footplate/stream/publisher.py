@@ -52,9 +52,13 @@ class Live:
 
     async def publish(self, organisation: str, session_id: str, positions: Sequence[Position]) -> None:
         """Tell the tails what was committed. Returns at once."""
-        if positions:
-            closes = any(item.event.type in entries.CLOSERS | entries.PREVIEWED for item in positions)
-            self.offer(durable(organisation, session_id, positions, closes_preview=closes))
+        if not positions:
+            return
+        entry = entries.add(keys.stream(keys.shard_of(session_id)), session_id, organisation, [positions])
+        if any(item.event.type in entries.CLOSERS | entries.PREVIEWED for item in positions):
+            self.offer((("DEL", keys.open_preview(organisation, session_id)), entry))
+        else:
+            self.offer((entry,))
 
     def offer(self, commands: Sequence[Command]) -> bool:
         """Queue commands that belong together; False if there is no room."""
@@ -129,13 +133,3 @@ class Live:
         elif self._failing and not failing:
             log.info("live events flow again", action="live.up")
         self._failing = failing
-
-
-def durable(
-    organisation: str, session_id: str, positions: Sequence[Position], *, closes_preview: bool
-) -> Sequence[Command]:
-    stream = keys.stream(keys.shard_of(session_id))
-    entry = entries.add(stream, session_id, organisation, entries.EVENTS, entries.encode_events(positions))
-    if closes_preview:
-        return (("DEL", keys.open_preview(organisation, session_id)), entry)
-    return (entry,)

@@ -5,21 +5,26 @@ within the flush interval are sent as one entry. The interval is short while the
 that pieces at a model's usual pace go out one by one, and long while it has, so that it has less to send. Text that
 cannot be sent waits in a bounded buffer; text beyond the bound is left out of the preview, for the finished event
 carries all of it.
+
+Durable events are sent at once too, except those that others follow within milliseconds: the start of a turn and the end
+of a model request wait for the next event, for `_HOLD_SECONDS` at most. Everything that is sent at one time is one entry.
 """
 
 import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from footplate.domain import ids
+from footplate.domain import events, ids
 from footplate.domain.events import Position, PreviewType
 from footplate.domain.json import clean_text
 from footplate.stream import entries, keys
-from footplate.stream.entries import Command, Delta, Start
-from footplate.stream.publisher import Live, durable
+from footplate.stream.entries import Command, Delta, Item, Start
+from footplate.stream.publisher import Live
 
 FLUSH_SECONDS: Final = 0.02
 _CALM_FLUSH_SECONDS: Final = 0.005
+_HOLD_SECONDS: Final = 0.05
+_HELD: Final = frozenset({events.STATUS_RUNNING, events.MODEL_REQUEST_END})
 MAX_TEXT: Final = 1_000_000
 """Characters of one preview that are shown while it is written."""
 
@@ -54,7 +59,13 @@ class TurnLive:
         self._flush_seconds = flush_seconds
         self._stream = keys.stream(keys.shard_of(session_id))
         self._key = keys.open_preview(organisation, session_id)
+        self._items: list[Item] = []
+        """What the next entry holds, in its order; `_buffered` comes after it."""
         self._open: OpenPreview | None = None
+        self._saved = True
+        """Whether Redis may have an open preview of this session. An earlier attempt may have left one."""
+        self._closed = False
+        """Whether what is to be sent closes it."""
         self._sent = 0
         self._buffered: list[str] = []
         self._room = 0
@@ -67,15 +78,8 @@ class TurnLive:
         self._close()
         self._open = opened = OpenPreview(self, event_type)
         self._sent, self._room = 0, MAX_TEXT
-        body = entries.encode_start(Start(opened.event_id, event_type, self._after_seq))
-        self._live.offer(
-            (
-                ("DEL", self._key),
-                ("RPUSH", self._key, body),
-                ("EXPIRE", self._key, entries.OPEN_SECONDS),
-                self._entry(entries.START, body),
-            )
-        )
+        self._items.append(Start(opened.event_id, event_type, self._after_seq))
+        self._flush_by(self._loop.time())  # by a timer: the first piece of text then travels with it
         return opened
 
     def write(self, preview: OpenPreview, text: str) -> None:
@@ -84,52 +88,80 @@ class TurnLive:
         text = clean_text(text)[: self._room]
         self._room -= len(text)
         self._buffered.append(text)
-        if self._timer is not None:
-            return
         if self._loop.time() >= self._next_flush:
-            self._flush()  # here and not by a timer: the first piece then travels with the preview's start
+            self._flush()
         else:
-            self._timer = self._loop.call_at(self._next_flush, self._flush)
+            self._flush_by(self._next_flush)
 
     async def publish(self, positions: Sequence[Position]) -> None:
         """What was previewed goes out first. Returns at once."""
         if not positions:
             return
-        self._flush()
-        closes = any(self._closes(item) for item in positions)
-        self._live.offer(durable(self._organisation, self._session_id, positions, closes_preview=closes))
+        self._take_text()
+        self._items.append(positions)
         self._after_seq = max(self._after_seq, positions[-1].seq)
-        if closes:
-            self._close()
+        if any(self._closes(item) for item in positions):
+            self._open, self._closed = None, True
+        if positions[-1].event.type in _HELD:
+            self._flush_by(self._loop.time() + _HOLD_SECONDS)
+        else:
+            self._flush()
 
     async def aclose(self) -> None:
         self._close()
 
     def _closes(self, position: Position) -> bool:
-        if position.event.type in entries.CLOSERS:
-            return True
-        if self._open is None:  # an earlier try of this turn may have left one
-            return position.event.type in entries.PREVIEWED
-        return position.event.id == self._open.event_id
+        return position.event.type in entries.CLOSERS or (
+            self._open is not None and position.event.id == self._open.event_id
+        )
 
     def _close(self) -> None:
         self._flush()
         self._open = None
-        self._buffered.clear()
+        self._items = []
 
-    def _flush(self) -> None:
+    def _flush_by(self, moment: float) -> None:
+        if self._timer is None or self._timer.when() > moment:
+            self._stop_timer()
+            self._timer = self._loop.call_at(moment, self._flush)
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._open is None or not self._buffered:
-            return
-        pace = self._flush_seconds if self._live.busy else min(self._flush_seconds, _CALM_FLUSH_SECONDS)
-        self._next_flush = self._loop.time() + pace
-        text = "".join(self._buffered)
-        body = entries.encode_delta(Delta(self._open.event_id, self._sent, text))
-        if self._live.offer((("RPUSHX", self._key, body), self._entry(entries.DELTA, body))):
-            self._sent += len(text)
-            self._buffered.clear()
 
-    def _entry(self, kind: bytes, body: bytes) -> Command:
-        return entries.add(self._stream, self._session_id, self._organisation, kind, body)
+    def _take_text(self) -> None:
+        if self._open is not None and self._buffered:
+            text = "".join(self._buffered)
+            self._items.append(Delta(self._open.event_id, self._sent, text))
+            self._sent += len(text)
+        self._buffered.clear()
+
+    def _flush(self) -> None:
+        self._stop_timer()
+        self._take_text()
+        if not self._items:
+            return
+        shown = [item for item in self._items if isinstance(item, Start | Delta)]
+        if shown:
+            pace = self._flush_seconds if self._live.busy else min(self._flush_seconds, _CALM_FLUSH_SECONDS)
+            self._next_flush = self._loop.time() + pace
+        shown = [item for item in shown if self._open is not None and item.id == self._open.event_id]
+        saving = self._save(shown)
+        if self._live.offer((*saving, entries.add(self._stream, self._session_id, self._organisation, self._items))):
+            self._items = []
+            self._closed = False
+            self._saved = self._open is not None if saving else self._saved
+        else:
+            self._items = [*shown]  # the log has the rest
+
+    def _save(self, shown: Sequence[Start | Delta]) -> Sequence[Command]:
+        """Keep the open preview for those who join later; remove one that is closed."""
+        if self._closed and self._saved:
+            return (("DEL", self._key),)
+        if not shown:
+            return ()
+        lines = entries.encode_lines(shown)
+        if isinstance(shown[0], Start):
+            return (("SET", self._key, lines, "EX", entries.OPEN_SECONDS),)
+        return (("APPEND", self._key, lines),)

@@ -40,14 +40,16 @@ class Reader:
     def _frames(self, fields: dict[bytes, bytes]) -> list[Frame]:
         if fields[b"s"].decode() != self._session_id or fields[b"o"].decode() != ORGANISATION:
             return []
-        body = json.loads(fields[b"b"])
-        if fields[b"k"] == b"events":
+        return [frame for kind, body in json.loads(fields[b"b"]) for frame in self._item_frames(kind, body)]
+
+    def _item_frames(self, kind: str, body: Any) -> list[Frame]:
+        if kind == "events":
             self._seq = body[-1][0]
             return [(event["type"], str(seq), event) for seq, event in body]
-        if fields[b"k"] == b"start":
+        if kind == "start":
             data = {"type": "event_start", "event": {"id": body["id"], "type": body["type"]}}
             return [("event_start", f"{self._seq}.{body['id']}.0", data)]
-        assert fields[b"k"] == b"delta"
+        assert kind == "delta"
         content = {"type": "text", "text": body["text"]}
         delta = {"type": "content_delta", "index": 0, "content": content}
         data = {"type": "event_delta", "event_id": body["id"], "delta": delta}

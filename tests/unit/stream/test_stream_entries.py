@@ -17,7 +17,7 @@ START = Start("sevt_1", "agent.message", 4)
 @given(st.lists(st.text(st.characters(), max_size=20), min_size=1, max_size=5))
 def test_events_round_trip_in_their_wire_shape(texts: list[str]) -> None:
     positions = [events.Position(seq, events.message(text), MOMENT, None) for seq, text in enumerate(texts, 1)]
-    decoded = entries.decode(entries.EVENTS, entries.encode_events(positions))
+    (decoded,) = entries.decode(entries.encode([positions]))
     assert isinstance(decoded, list)
     for item, durable, text in zip(positions, decoded, texts, strict=True):
         body: JsonObject = {**events.wire(item), "content": durable.event["content"]}
@@ -28,22 +28,19 @@ def test_events_round_trip_in_their_wire_shape(texts: list[str]) -> None:
 @given(st.integers(0, 10**6), st.text(max_size=50))
 def test_previews_round_trip(offset: int, text: str) -> None:
     delta = Delta("sevt_1", offset, text)
-    assert entries.decode(entries.DELTA, entries.encode_delta(delta)) == delta
-    assert entries.decode(entries.START, entries.encode_start(START)) == START
+    assert entries.decode(entries.encode([START, delta])) == [START, delta]
 
 
 def test_a_kind_of_a_newer_writer_is_nothing() -> None:
-    assert entries.decode(b"dance", b"{}") is None
+    start, delta = entries.encode([START]), entries.encode([Delta("sevt_1", 0, "a")])
+    assert entries.decode(start[:-1] + b',["dance",{}],' + delta[1:]) == [START, Delta("sevt_1", 0, "a")]
 
 
 @given(st.text(max_size=60), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=20))
 def test_an_open_preview_never_shows_text_that_was_not_written(text: str, cuts: list[tuple[int, int]]) -> None:
     """Pieces may repeat, overlap or be missing: what comes out is always a beginning of the text."""
-    bodies = [entries.encode_start(START)]
-    bodies += [
-        entries.encode_delta(Delta("sevt_1", start, text[start:end])) for start, end in cuts if start <= len(text)
-    ]
-    found = entries.decode_open(bodies)
+    deltas = [Delta("sevt_1", start, text[start:end]) for start, end in cuts if start <= len(text)]
+    found = entries.decode_open(entries.encode_lines([START, *deltas]))
     assert found is not None
     assert found[0] == START
     assert text.startswith(found[1])
@@ -51,13 +48,17 @@ def test_an_open_preview_never_shows_text_that_was_not_written(text: str, cuts: 
 
 @given(st.lists(st.text(min_size=1, max_size=5), max_size=10))
 def test_an_open_preview_is_complete_when_all_pieces_are_there(pieces: list[str]) -> None:
-    bodies = [entries.encode_start(START)]
+    lines = entries.encode_lines([START])
     offset = 0
     for piece in pieces:
-        body = entries.encode_delta(Delta("sevt_1", offset, piece))
-        bodies += [body, body]  # a retried pipeline repeats
+        lines += 2 * entries.encode_lines([Delta("sevt_1", offset, piece)])  # a retried pipeline repeats
         offset += len(piece)
-    assert entries.decode_open(bodies) == (START, "".join(pieces))
+    assert entries.decode_open(lines) == (START, "".join(pieces))
+
+
+def test_an_open_preview_without_its_start_is_none() -> None:
+    assert entries.decode_open(b"") is None
+    assert entries.decode_open(entries.encode_lines([Delta("sevt_1", 0, "a")])) is None
 
 
 def test_all_keys_of_a_session_share_one_hash_tag() -> None:

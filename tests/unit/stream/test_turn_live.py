@@ -1,0 +1,121 @@
+"""When a turn's live entries are sent, and what travels together.
+
+A piece of a preview hardly ever waits while there is nothing else to send, and longer while there is.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import cast
+
+import pytest
+
+from footplate.domain import events
+from footplate.domain.events import Event, Position
+from footplate.stream import entries
+from footplate.stream.entries import Command, Delta, Received, Start
+from footplate.stream.publisher import Live
+from footplate.stream.turn_live import TurnLive
+
+pytestmark = pytest.mark.timing
+
+
+class Noted:
+    def __init__(self, *, busy: bool) -> None:
+        self.busy = busy
+        self.offered: list[Sequence[Command]] = []
+
+        self.full = False
+
+    def offer(self, commands: Sequence[Command]) -> bool:
+        if not self.full:
+            self.offered.append(commands)
+        return not self.full
+
+    @property
+    def sent(self) -> list[tuple[list[str], list[Received]]]:
+        """For each entry: the commands before it, and what it holds."""
+        return [
+            ([str(name) for name, *_ in before], entries.decode(cast("bytes", entry[-1])))
+            for *before, entry in self.offered
+        ]
+
+
+async def _pieces(*, busy: bool) -> int:
+    """Entries that five pieces at the pace of a quick model became; the first has the start too."""
+    live = Noted(busy=busy)
+    turn = TurnLive(cast("Live", live), "org", "sesn_1", flush_seconds=5.0)
+    preview = turn.preview("agent.message")
+    for _ in range(5):
+        preview.write("word ")
+        await asyncio.sleep(0.01)
+    return len(live.offered)
+
+
+async def test_pieces_go_out_one_by_one_while_there_is_nothing_else() -> None:
+    assert await _pieces(busy=False) == 5
+
+
+async def test_pieces_are_put_together_while_there_is() -> None:
+    assert await _pieces(busy=True) == 1
+
+
+def _positions(first: int, *new: Event) -> list[Position]:
+    now = datetime.now(UTC)
+    return [Position(first + number, event, now, now) for number, event in enumerate(new)]
+
+
+def _types(items: Sequence[Received]) -> list[str]:
+    return [
+        name
+        for item in items
+        for name in ([each.type for each in item] if isinstance(item, list) else [type(item).__name__])
+    ]
+
+
+async def test_a_text_turn_is_three_entries() -> None:
+    live = Noted(busy=False)
+    turn = TurnLive(cast("Live", live), "org", "sesn_1")
+    await turn.publish(_positions(1, events.status_running()))
+    await turn.publish(_positions(2, events.model_request_start()))
+    preview = turn.preview("agent.message")
+    preview.write("Yes.")
+    end = Event(events.MODEL_REQUEST_END, {})
+    await turn.publish(_positions(3, events.message("Yes.", event_id=preview.event_id), end))
+    await turn.publish(_positions(5, events.status_idle({"type": "end_turn"})))
+    await turn.aclose()
+    assert [(before, _types(items)) for before, items in live.sent] == [
+        ([], [events.STATUS_RUNNING, events.MODEL_REQUEST_START]),
+        (["SET"], ["Start", "Delta"]),
+        (["DEL"], [events.AGENT_MESSAGE, events.MODEL_REQUEST_END, events.STATUS_IDLE]),
+    ]
+
+
+async def test_an_event_that_nothing_follows_is_sent_all_the_same() -> None:
+    live = Noted(busy=False)
+    turn = TurnLive(cast("Live", live), "org", "sesn_1")
+    await turn.publish(_positions(1, events.status_running()))
+    assert not live.sent
+    async with asyncio.timeout(30):
+        while not live.sent:
+            await asyncio.sleep(0.01)
+    await turn.publish(_positions(2, Event(events.MODEL_REQUEST_END, {})))
+    await turn.aclose()
+    assert [_types(items) for _, items in live.sent] == [[events.STATUS_RUNNING], [events.MODEL_REQUEST_END]]
+
+
+async def test_text_that_found_no_room_follows_later_and_events_are_left_to_the_log() -> None:
+    live = Noted(busy=False)
+    turn = TurnLive(cast("Live", live), "org", "sesn_1", flush_seconds=0.0)
+    live.full = True
+    await turn.publish(_positions(1, events.model_request_start()))
+    preview = turn.preview("agent.message")
+    preview.write("Hello ")
+    preview.write("you")
+    live.full = False
+    preview.write(".")
+    ((before, items),) = live.sent
+    assert before == ["SET"]
+    assert isinstance(items[0], Start)
+    assert "".join(item.text for item in items if isinstance(item, Delta)) == "Hello you."
+    assert not any(isinstance(item, list) for item in items)
