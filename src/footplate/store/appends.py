@@ -13,6 +13,7 @@ from footplate.domain.running import Claim
 from footplate.domain.snapshots import TreeSnapshot
 from footplate.store.database import SQL, Connection
 from footplate.store.objects import Objects
+from footplate.store.records import Row
 
 _NO_USAGE = Usage()
 
@@ -66,11 +67,14 @@ async def append(connection: Connection, objects: Objects, claim: Claim, batch: 
     )
     if row is None:
         raise Fenced(f"Another worker holds session {claim.session_id}.")
-    first = row["seq"] - len(batch.events) + 1
-    return [
-        Position(first + n, event, row["created_at"], row["created_at"], claim.turn_id)
-        for n, event in enumerate(batch.events)
-    ]
+    return committed(claim, batch.events, row)
+
+
+def committed(claim: Claim, new_events: Sequence[Event], row: Row) -> Sequence[Position]:
+    """The positions of events that a statement has appended; `row` has the last one's."""
+    first = row["seq"] - len(new_events) + 1
+    now = row["created_at"]
+    return [Position(first + n, event, now, now, claim.turn_id) for n, event in enumerate(new_events)]
 
 
 def _decisions(new_events: Sequence[Event]) -> str:

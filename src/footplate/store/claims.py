@@ -1,7 +1,8 @@
 """Taking a turn: under the head's lock the epoch rises, and it is decided what there is to do.
 
 A session's turn that was running is resumed (its worker is lost); a parked one goes on when all it waits for has
-come, or gives way to a new message; otherwise the next step of the queue becomes a turn.
+come, or gives way to a new message; otherwise the next step of the queue becomes a turn. That last case is nearly every
+claim, so it has statements of its own, without a transaction around them (`claim_step` says why that is safe).
 """
 
 from collections.abc import Sequence
@@ -32,21 +33,38 @@ class Claims:
         self._default_harness = default_harness
 
     async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | Nothing:
-        async with self._database.transaction() as connection:
-            head = await connection.fetchrow(SQL["claim_head"], session_id, organisation, worker)
-            if head is None:
-                return Nothing()
-            found = await self._find(connection, head, organisation, session_id)
+        async with self._database.connection() as connection:
+            found: Claim | Nothing | None = await self._claim_step(connection, organisation, session_id, worker)
+            if found is None:
+                async with connection.transaction():
+                    found = await self._claim_any(connection, organisation, session_id, worker)
             if isinstance(found, Nothing):
-                await connection.execute(SQL["release_head"], session_id, head["epoch"])
                 return found
-            old = head["old_holder"]
+            old = found.old_holder
             alive = old not in {None, worker} and await connection.fetchval(SQL["lease_lives"], old)
             trees = trees_of([project.id for project in found.config.projects])
             files = await files_at(connection, session_id, trees)
         # Not while a connection is held: reading what a fork carries takes another.
         content = [*await self._carried(found), *found.content]
-        return replace(found, content=content, old_holder=old, old_holder_lives=bool(alive), files=files)
+        return replace(found, content=content, old_holder_lives=bool(alive), files=files)
+
+    async def _claim_step(
+        self, connection: Connection, organisation: str, session_id: str, worker: str
+    ) -> Claim | None:
+        """The next step of a session that rests. None: it has none, or does not rest."""
+        row = await connection.fetchrow(SQL["claim_step"], session_id, organisation, worker)
+        return None if row is None else await self._begin(connection, row, row, organisation, session_id)
+
+    async def _claim_any(
+        self, connection: Connection, organisation: str, session_id: str, worker: str
+    ) -> Claim | Nothing:
+        head = await connection.fetchrow(SQL["claim_head"], session_id, organisation, worker)
+        if head is None:
+            return Nothing()
+        found = await self._find(connection, head, organisation, session_id)
+        if isinstance(found, Nothing):
+            await connection.execute(SQL["release_head"], session_id, head["epoch"])
+        return found
 
     async def outlook(self, organisation: str, session_id: str) -> Claim | None:
         row = await self._database.fetchrow("outlook", session_id, organisation)
@@ -88,13 +106,19 @@ class Claims:
                 return await self._still_waiting(connection, head, turn, remaining)
             await _supersede(connection, head, turn)
             claim = await self._begin(connection, head, step, organisation, session_id)
+            assert claim is not None
             return replace(claim, superseded=turn["config"]["harness"])
         step = await connection.fetchrow(SQL["next_step"], session_id)
         if step is None:
             return Nothing()
-        return await self._begin(connection, head, step, organisation, session_id)
+        claim = await self._begin(connection, head, step, organisation, session_id)
+        assert claim is not None
+        return claim
 
-    async def _begin(self, connection: Connection, head: Row, step: Row, organisation: str, session_id: str) -> Claim:
+    async def _begin(
+        self, connection: Connection, head: Row, step: Row, organisation: str, session_id: str
+    ) -> Claim | None:
+        """None: the session was claimed again meanwhile. It cannot be for one who holds the head's lock."""
         on = await of_session(connection, organisation, step["project_ids"], step["bases"])
         config = replace(self._config(step, step["overrides"]), projects=on)
         context = {**step["session_context"], **step["context"]}
@@ -112,7 +136,8 @@ class Claims:
             running.id,
             config.timeout_seconds,
         )
-        assert row is not None
+        if row is None:
+            return None
         now = row["created_at"]
         taken = Event(events.USER_MESSAGE, step["input_body"], step["event_id"])
         return Claim(
@@ -131,6 +156,7 @@ class Claims:
             context=context,
             entries=head["entries"],
             control_seq=head["control_seq"],
+            old_holder=head["old_holder"],
             positions=[
                 Position(row["seq"] - 1, taken, now, now, turn_id),
                 Position(row["seq"], running, now, now, turn_id),
@@ -217,6 +243,7 @@ def _claim_of(head: Row, turn: Row) -> Claim:
         context={},
         entries=head["entries"],
         control_seq=head["control_seq"],
+        old_holder=head["old_holder"],
     )
 
 

@@ -31,3 +31,4 @@ class Leases:
     async def forget(self) -> None:
         await self._database.fetch("forget_answers")
         await self._database.fetch("forget_workers")
+        await self._database.fetch("forget_active")

@@ -24,7 +24,7 @@ from footplate.domain.running import Claim
 from footplate.domain.snapshots import TreeSnapshot
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.store import audit as trail
-from footplate.store.appends import Batch, append
+from footplate.store.appends import Batch, append, committed
 from footplate.store.archives import Archives
 from footplate.store.archives_format import Line
 from footplate.store.claims import content_of, unanswered
@@ -103,6 +103,11 @@ class Turns:
 
         async def commit(connection: Connection) -> Sequence[Position]:
             nonlocal more
+            if outcome.status is not TurnStatus.AWAITING and not files:
+                done = await self._finish(connection, claim, outcome, [*last, idle])
+                if done is not None:
+                    positions, more = done
+                    return positions
             async with connection.transaction():
                 positions = [*await self._late_interrupts(connection, claim)]
                 remaining = await unanswered(connection, claim.session_id, claim.first_seq, outcome.pending)
@@ -125,6 +130,27 @@ class Turns:
                 return positions
 
         return await self._patiently(commit, claim, [*last, idle]), more
+
+    async def _finish(
+        self, connection: Connection, claim: Claim, outcome: Outcome, last: Sequence[Event]
+    ) -> tuple[Sequence[Position], bool] | None:
+        """In one statement. None: an interrupt has to be taken up first, or the claim is stale."""
+        fitted = [await self._objects.fit(claim.organisation, claim.session_id, event.body) for event in last]
+        row = await connection.fetchrow(
+            SQL["finish_turn"],
+            claim.session_id,
+            claim.organisation,
+            claim.epoch,
+            claim.turn_id,
+            outcome.status,
+            _result(outcome),
+            [event.id for event in last],
+            [event.type for event in last],
+            [text for text, _ in fitted],
+            [key for _, key in fitted],
+            claim.controls_seq,
+        )
+        return None if row is None else (committed(claim, last, row), bool(row["more"]))
 
     async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]:
         """The turn waits for its next try."""

@@ -6,8 +6,8 @@ that pieces at a model's usual pace go out one by one, and long while it has, so
 cannot be sent waits in a bounded buffer; text beyond the bound is left out of the preview, for the finished event
 carries all of it.
 
-Durable events are sent at once too, except those that others follow within milliseconds: the start of a turn and the end
-of a model request wait for the next event, for `_HOLD_SECONDS` at most. Everything that is sent at one time is one entry.
+Durable events are sent at once too, except those that others follow within milliseconds: the start of a turn and the
+end of a model request wait for the next event, for `_HOLD_SECONDS` at most. All that is sent at one time is one entry.
 """
 
 import asyncio

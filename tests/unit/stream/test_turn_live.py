@@ -26,10 +26,12 @@ class Noted:
         self.offered: list[Sequence[Command]] = []
 
         self.full = False
+        self.filled = asyncio.Event()
 
     def offer(self, commands: Sequence[Command]) -> bool:
         if not self.full:
             self.offered.append(commands)
+            self.filled.set()
         return not self.full
 
     @property
@@ -96,9 +98,7 @@ async def test_an_event_that_nothing_follows_is_sent_all_the_same() -> None:
     turn = TurnLive(cast("Live", live), "org", "sesn_1")
     await turn.publish(_positions(1, events.status_running()))
     assert not live.sent
-    async with asyncio.timeout(30):
-        while not live.sent:
-            await asyncio.sleep(0.01)
+    await asyncio.wait_for(live.filled.wait(), 30)
     await turn.publish(_positions(2, Event(events.MODEL_REQUEST_END, {})))
     await turn.aclose()
     assert [_types(items) for _, items in live.sent] == [[events.STATUS_RUNNING], [events.MODEL_REQUEST_END]]

@@ -18,6 +18,8 @@ with head as (
         control_seq = case when $8 then seq + cardinality($3::text[]) else control_seq end
     where session_id = $1
     returning seq, entries
+), active as (
+    insert into active_sessions (session_id) select $1 where $7 on conflict do nothing
 ), batch as (
     select head.seq - cardinality($3::text[]) + n as seq, head.entries, b.*
     from head,

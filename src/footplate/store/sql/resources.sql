@@ -95,7 +95,8 @@ update sessions set archived_at = coalesce(archived_at, now()), updated_at = now
 with a as (delete from steps where session_id = $1), b as (delete from turns where session_id = $1),
      c as (delete from session_heads where session_id = $1), d as (delete from answers where session_id = $1),
      e as (delete from imports where session_id = $1), f as (delete from approvals where session_id = $1),
-     g as (update audit set content = null where session = $1 and content is not null)
+     g as (update audit set content = null where session = $1 and content is not null),
+     h as (delete from active_sessions where session_id = $1)
 delete from sessions where id = $1
 
 -- name: pending_calls

@@ -1,5 +1,34 @@
 -- A turn from its claim to its commit.
 
+-- name: claim_step
+-- The claim of a session that rests and has a queued step; finds nothing in any other case, and `claim_head` decides then.
+-- It must not conclude that there is nothing to do: while it waited for the lock, a step may have been committed that its
+-- snapshot does not show. For the same reason `begin_turn` looks once more whether the step is queued. The wake flag stays
+-- until then: if this worker dies in between, the sweep still finds the session.
+with old as (
+    select session_id, holder, status, taken_position from session_heads
+    where session_id = $1 and organisation = $2 and turn_id is null
+    for update
+), step as (
+    select s.* from old cross join lateral (
+        select * from steps where session_id = $1 and position > old.taken_position and state = 'queued'
+        order by position limit 1
+    ) s
+), head as (
+    update session_heads h
+    set epoch = h.epoch + 1, holder = $3, claimed_at = now()
+    from old, step
+    where h.session_id = old.session_id
+    returning h.epoch, h.entries, h.control_seq, old.holder as old_holder
+)
+select head.*, step.position, step.event_id, step.overrides, step.context, step.traceparent, e.body as input_body,
+       e.object_key as input_object, e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode,
+       se.context as session_context, se.project_ids, se.bases, se.resources,
+       case when se.fork is not null then se.created_at end as forked_at
+from head, step
+join sessions se on se.id = step.session_id
+cross join lateral (select * from events where session_id = step.session_id and seq = step.position limit 1) e
+
 -- name: claim_head
 -- Raises the epoch: from here on every older writer is refused. Clears the wake flag in the same statement.
 with old as (
@@ -36,9 +65,14 @@ select s.position, s.event_id, s.overrides, s.context, s.traceparent, e.body as 
        se.context as session_context, se.project_ids, se.bases, se.resources,
        case when se.fork is not null then se.created_at end as forked_at
 -- The step first and its event by position: a plan without statistics would otherwise read every event of the session.
-from (select * from steps where session_id = $1 and state = 'queued' order by position limit 1) s
+from session_heads h
+cross join lateral (
+    select * from steps where session_id = h.session_id and position > h.taken_position and state = 'queued'
+    order by position limit 1
+) s
 join sessions se on se.id = s.session_id
 cross join lateral (select * from events where session_id = s.session_id and seq = s.position limit 1) e
+where h.session_id = $1
 
 -- name: outlook
 -- Of a session that rests and has nothing to do. What one with projects begins with is decided by its first turn.
@@ -48,13 +82,16 @@ where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.
   and s.project_ids = '{}'
 
 -- name: begin_turn
--- The input is taken up (its second position), the session runs, the turn exists: one statement.
+-- The input is taken up (its second position), the session runs, the turn exists: one statement. No row: another worker
+-- has claimed the session, or the step is no longer queued.
 with head as (
-    update session_heads set seq = seq + 2, status = 'running', turn_id = $4
+    update session_heads
+    set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $5, wake = false, wake_at = null
     where session_id = $1 and epoch = $3
+      and exists (select from steps where session_id = $1 and position = $5 and state = 'queued')
     returning seq, entries
 ), step as (
-    update steps set state = 'running', turn_id = $4 where session_id = $1 and position = $5
+    update steps set state = 'running', turn_id = $4 from head where session_id = $1 and position = $5
 ), turn as (
     insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, controls_seq, config, context,
                        started_at, deadline_at)
@@ -101,7 +138,36 @@ set status = case when $7 then 'running' else 'idle' end, holder = null,
     active_seconds = active_seconds + extract(epoch from now() - h.claimed_at)
 from turn
 where h.session_id = $1 and h.epoch = $2
-returning h.wake or exists (select from steps q where q.session_id = $1 and q.state = 'queued') as more
+returning h.wake or exists (
+    select from steps q where q.session_id = $1 and q.position > h.taken_position and q.state = 'queued'
+) as more
+
+-- name: finish_turn
+-- The end of a turn that waits for nothing, in one statement: its last events, its result, the session idle. No row: another
+-- worker holds the session, or an interrupt came that has to be taken up first.
+with head as (
+    update session_heads h
+    set seq = seq + cardinality($7::text[]), status = 'idle', holder = null, turn_id = null,
+        active_seconds = active_seconds + extract(epoch from now() - h.claimed_at)
+    where session_id = $1 and organisation = $2 and epoch = $3 and control_seq < $11
+    returning seq, entries, wake, taken_position
+), turn as (
+    update turns set status = $5, result = $6, ended_at = now() from head where session_id = $1 and id = $4 returning position
+), step as (
+    update steps s set state = 'done' from turn where s.session_id = $1 and s.position = turn.position
+), asks as (
+    update approvals set closed_at = now() from head where session_id = $1 and turn_id = $4 and closed_at is null
+), new_events as (
+    insert into events (session_id, seq, organisation, turn_id, event_id, type, body, object_key, processed_at, entries)
+    select $1, head.seq - cardinality($7::text[]) + n, $2, $4, event_id, type, body::json, nullif(object_key, ''), now(),
+           head.entries
+    from head, unnest($7::text[], $8::text[], $9::text[], $10::text[])
+        with ordinality as b (event_id, type, body, object_key, n)
+)
+select seq, now() as created_at, wake or exists (
+    select from steps q where q.session_id = $1 and q.position > head.taken_position and q.state = 'queued'
+) as more
+from head
 
 -- name: fail_once
 update turns set failures = failures + 1 where session_id = $1 and id = $2 returning failures
@@ -126,15 +192,21 @@ update turns t set handed_over = handed_over + 1 from head where t.session_id = 
 -- name: steering
 -- Messages that may join the running turn: only from the front of the queue, so that no input overtakes another.
 select s.position, s.event_id, e.body, e.object_key
-from steps s
+from session_heads h
+join steps s on s.session_id = h.session_id and s.position > h.taken_position and s.state = 'queued' and s.when_busy = 'steer'
 join events e on e.session_id = s.session_id and e.seq = s.position
-where s.session_id = $1 and s.state = 'queued' and s.when_busy = 'steer'
+where h.session_id = $1
   and s.position < coalesce(
-      (select min(q.position) from steps q where q.session_id = $1 and q.state = 'queued' and q.when_busy <> 'steer'),
+      (select min(q.position) from steps q
+       where q.session_id = $1 and q.position > h.taken_position and q.state = 'queued' and q.when_busy <> 'steer'),
       9223372036854775807)
 order by s.position
 
 -- name: steered
+with head as (
+    update session_heads set taken_position = (select max(position) from unnest($2::bigint[]) as taken (position))
+    where session_id = $1
+)
 update steps set state = 'done', turn_id = $3 where session_id = $1 and position = any($2::bigint[])
 
 -- name: steered_into

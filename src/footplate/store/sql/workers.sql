@@ -19,20 +19,27 @@ delete from workers where id = $1
 -- name: to_wake
 -- What the api could not signal, or was lost between commit and signal; and turns whose worker is long gone. A session
 -- whose turn runs or waits for its next try is left alone: its workflow looks at the flag when the turn ends.
-select organisation, session_id
-from session_heads
-where wake and wake_at < now() - $1 * interval '1 second' and status = 'idle'
-union all
 select h.organisation, h.session_id
-from session_heads h left join workers w on w.id = h.holder
-where h.status <> 'idle'
-  and h.claimed_at < now() - case when h.status = 'running' then $2 else 10 * $2 end * interval '1 second'
-  and (w.id is null or w.lease_until < now() - $2 * interval '1 second')
+from active_sessions a
+join session_heads h on h.session_id = a.session_id
+left join workers w on w.id = h.holder
+where case when h.status = 'idle' then h.wake and h.wake_at < now() - $1 * interval '1 second'
+      else h.claimed_at < now() - case when h.status = 'running' then $2 else 10 * $2 end * interval '1 second'
+           and (w.id is null or w.lease_until < now() - $2 * interval '1 second') end
 limit $3
 
 -- name: forget_answers
 delete from answers where id in (
     select id from answers where created_at < now() - interval '24 hours' order by created_at limit 5000
+)
+
+-- name: forget_active
+-- Under the head's lock: who wakes a session waits for it, and then writes the row anew.
+delete from active_sessions where session_id in (
+    select h.session_id from active_sessions a join session_heads h on h.session_id = a.session_id
+    where a.since < now() - interval '1 minute' and h.status = 'idle' and not h.wake
+    limit 5000
+    for update of h skip locked
 )
 
 -- name: forget_workers

@@ -1,0 +1,107 @@
+"""Claims against each other and against inputs: what happens while one waits for the head's lock, or dies half-way."""
+
+import asyncio
+
+import pytest
+
+from footplate.domain.principals import Principal
+from footplate.domain.running import Claim, Nothing
+from footplate.stack.leftovers import wait_until
+from footplate.store.database import SQL
+from footplate.store.leases import Leases
+
+from .cell import ANSWERED, Cell, message, types
+
+pytestmark = pytest.mark.timing
+
+_WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+
+async def _waiting_claim(cell: Cell, session_id: str, principal: Principal) -> "asyncio.Task[Claim | Nothing]":
+    """A claim that waits for the head's lock, which the caller holds."""
+    claiming = asyncio.create_task(cell.claims.claim(principal.organisation, session_id, "wrkr_2"))
+    async with cell.database.connection() as connection:
+
+        async def waits() -> bool:
+            return bool(await connection.fetchval(_WAITING))
+
+        assert await wait_until(waits, 30)
+    return claiming
+
+
+async def test_an_input_that_is_committed_while_a_claim_waits_is_found(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal)
+    async with cell.units.unit(principal, None) as unit:
+        await unit.send(principal, session_id, [message("one")])
+        claiming = await _waiting_claim(cell, session_id, principal)
+    assert isinstance(await claiming, Claim)
+
+
+async def test_a_step_that_ended_while_a_claim_waited_is_not_begun_again(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "one")
+    async with cell.database.transaction() as connection:
+        head = await connection.fetchrow(SQL["claim_head"], session_id, principal.organisation, "wrkr_1")
+        step = await connection.fetchrow(SQL["next_step"], session_id)
+        assert head is not None
+        assert step is not None
+        begun = (session_id, principal.organisation, head["epoch"], "turn_1", step["position"], step["event_id"])
+        assert await connection.fetchrow(SQL["begin_turn"], *begun, {}, {}, "sevt_1", 60.0)
+        await connection.fetchval(SQL["end_turn"], session_id, head["epoch"], "turn_1", "completed", {}, True, False)
+        claiming = await _waiting_claim(cell, session_id, principal)
+    assert isinstance(await claiming, Nothing)
+    assert [turn["id"] for turn in await cell.rows("turns", session_id)] == ["turn_1"]
+
+
+async def test_a_worker_that_dies_between_claim_and_begin_loses_nothing(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "one")
+    async with cell.database.connection() as connection:
+        claimed = await connection.fetchrow(SQL["claim_step"], session_id, principal.organisation, "wrkr_dead")
+        assert claimed is not None
+    sweep = Leases(cell.database)
+    assert (principal.organisation, session_id) in await sweep.to_wake(older_than=0, lost_for=60, limit=1000)
+    claim = await cell.claim(session_id, principal)
+    assert (claim.attempt, claim.old_holder) == (1, "wrkr_dead")
+    async with cell.database.connection() as connection:  # should it be alive after all
+        late = (
+            session_id,
+            principal.organisation,
+            claimed["epoch"],
+            "turn_late",
+            claimed["position"],
+            claimed["event_id"],
+        )
+        assert await connection.fetchrow(SQL["begin_turn"], *late, {}, {}, "sevt_late", 60.0) is None
+    positions = await cell.positions(session_id, principal)
+    assert types(positions) == ["user.message", "user.message", "session.status_running"]
+
+
+async def test_the_sweep_looks_at_a_session_from_its_wake_until_it_rests(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "one")
+    sweep = Leases(cell.database)
+
+    async def is_active() -> bool:
+        async with cell.database.connection() as connection:
+            await connection.execute("update active_sessions set since = now() - interval '1 hour'")
+        await sweep.forget()
+        return bool(await cell.rows("active_sessions", session_id))
+
+    assert await is_active()
+    claim = await cell.claim(session_id, principal)
+    assert await is_active()
+    await cell.turns.finish(claim, ANSWERED)
+    assert not await is_active()
+    await cell.send(principal, session_id, "two")
+    assert await is_active()
+    await cell.delete(principal, session_id)
+    assert not await cell.rows("active_sessions", session_id)
+
+
+async def test_a_row_of_the_sweep_outlives_a_wake_that_is_not_committed_yet(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "one")
+    await cell.turns.finish(await cell.claim(session_id, principal), ANSWERED)
+    async with cell.database.connection() as connection:
+        await connection.execute("update active_sessions set since = now() - interval '1 hour'")
+    async with cell.units.unit(principal, None) as unit:
+        await unit.send(principal, session_id, [message("two")])
+        await Leases(cell.database).forget()
+    assert await cell.rows("active_sessions", session_id)
