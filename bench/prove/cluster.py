@@ -60,10 +60,12 @@ async def open_cluster(
     environment: Mapping[str, str] | None = None,
     postgres_settings: Mapping[str, str] | None = None,
     stack: Stack | None = None,
+    worker_module: str = "footplate",
 ) -> AsyncIterator["Cluster"]:
     """Start one; `environment` reaches api and workers (`FOOTPLATE_LINGER`, …). Its files are deleted at the end.
 
-    It uses `stack`, which must be running, or the shared one, or starts its own.
+    It uses `stack`, which must be running, or the shared one, or starts its own. Another `worker_module` starts the
+    worker in its own way.
     """
     directory = _new_directory()
     try:
@@ -74,7 +76,14 @@ async def open_cluster(
                 stack = await ending.enter_async_context(
                     Stack(directory / "stack", postgres_settings=postgres_settings)
                 )
-            cluster = Cluster(directory, stack, apis=apis, workers=workers, environment=environment or {})
+            cluster = Cluster(
+                directory,
+                stack,
+                apis=apis,
+                workers=workers,
+                environment=environment or {},
+                worker_module=worker_module,
+            )
             ending.push_async_callback(cluster.aclose)
             await cluster.start()
             yield cluster
@@ -84,7 +93,14 @@ async def open_cluster(
 
 class Cluster:
     def __init__(
-        self, directory: Path, stack: Stack, *, apis: int, workers: int, environment: Mapping[str, str]
+        self,
+        directory: Path,
+        stack: Stack,
+        *,
+        apis: int,
+        workers: int,
+        environment: Mapping[str, str],
+        worker_module: str = "footplate",
     ) -> None:
         self.id = secrets.token_hex(8)
         self.directory = directory
@@ -96,6 +112,7 @@ class Cluster:
         self._ports = [free_port() for _ in range(apis)]
         self._workers = workers
         self._extra = dict(environment)
+        self._worker_module = worker_module
         self.apis: list[Program] = []
         self.workers: list[Program] = []
 
@@ -211,7 +228,7 @@ class Cluster:
         return Program(
             self.directory / f"worker-{number}",
             title=f"worker {number}",
-            module="footplate",
+            module=self._worker_module,
             arguments=("worker",),
             environment=self.environment(),
             log_file=self.directory / "logs" / f"worker-{number}.log",

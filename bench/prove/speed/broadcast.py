@@ -75,7 +75,7 @@ async def _publish(cluster: Cluster, pieces: int, session_id: str) -> None:
         preview = turn.preview("agent.message")
         for number in range(pieces):
             preview.write(PIECE)
-            turn._flush()
+            turn.flush()
             if number % _BATCH == 0:
                 await live.drained()
 

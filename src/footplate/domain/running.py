@@ -166,7 +166,12 @@ class LiveTurn(Protocol):
     """The live side of one turn. Nothing here blocks or fails."""
 
     def preview(self, event_type: PreviewType) -> Preview: ...
-    async def publish(self, positions: Sequence[Position]) -> None: ...
+    async def publish(self, positions: Sequence[Position]) -> None:
+        """Some events wait a moment for the next ones, to be sent with them."""
+
+    def flush(self) -> None:
+        """Send what waits: the next event will take a while."""
+
     async def aclose(self) -> None: ...
 
 

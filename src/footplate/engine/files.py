@@ -139,9 +139,13 @@ class TurnFiles:
             except Exception:  # the turn has done its work, and is not done again for this
                 log.exception("commits not collected", action="turn.no_commits", tree=name)
 
-    async def at_the_end(self) -> list[TreeSnapshot]:
+    @property
+    def may_have_changed(self) -> bool:
         """Where nothing was ever started, and no tool called, nothing can have changed."""
-        if not self._course.touched and not self._environment.used:
+        return self._course.touched or self._environment.used
+
+    async def at_the_end(self) -> list[TreeSnapshot]:
+        if not self.may_have_changed:
             return []
         self._course.first = False
         async with self.lock:

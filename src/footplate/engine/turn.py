@@ -122,6 +122,8 @@ class TurnRunner:
         if isinstance(claim, Nothing):
             await live.aclose()
             return Ended(more=False)
+        if claim.attempt > 1:
+            live.flush()  # what it goes on with may be a call that takes long
         held = parts.leases.hold(claim)
         watch = TurnWatch(claim)
         try:
@@ -220,7 +222,8 @@ class _Turn:
 
     async def _look_at_files(self) -> None:
         """Once all that could change them is dead."""
-        if self._log.files is not None:
+        if self._log.files is not None and self._log.files.may_have_changed:
+            self._live.flush()  # reading every file takes longer than an event may wait
             self._last_files = await self._log.files.at_the_end()
 
     async def _rescue_files(self) -> None:

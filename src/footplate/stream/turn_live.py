@@ -23,7 +23,7 @@ from footplate.stream.publisher import Live
 
 FLUSH_SECONDS: Final = 0.02
 _CALM_FLUSH_SECONDS: Final = 0.005
-_HOLD_SECONDS: Final = 0.05
+_HOLD_SECONDS: Final = 0.1
 _HELD: Final = frozenset({events.STATUS_RUNNING, events.MODEL_REQUEST_END})
 MAX_TEXT: Final = 1_000_000
 """Characters of one preview that are shown while it is written."""
@@ -89,7 +89,7 @@ class TurnLive:
         self._room -= len(text)
         self._buffered.append(text)
         if self._loop.time() >= self._next_flush:
-            self._flush()
+            self.flush()
         else:
             self._flush_by(self._next_flush)
 
@@ -105,39 +105,9 @@ class TurnLive:
         if positions[-1].event.type in _HELD:
             self._flush_by(self._loop.time() + _HOLD_SECONDS)
         else:
-            self._flush()
+            self.flush()
 
-    async def aclose(self) -> None:
-        self._close()
-
-    def _closes(self, position: Position) -> bool:
-        return position.event.type in entries.CLOSERS or (
-            self._open is not None and position.event.id == self._open.event_id
-        )
-
-    def _close(self) -> None:
-        self._flush()
-        self._open = None
-        self._items = []
-
-    def _flush_by(self, moment: float) -> None:
-        if self._timer is None or self._timer.when() > moment:
-            self._stop_timer()
-            self._timer = self._loop.call_at(moment, self._flush)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _take_text(self) -> None:
-        if self._open is not None and self._buffered:
-            text = "".join(self._buffered)
-            self._items.append(Delta(self._open.event_id, self._sent, text))
-            self._sent += len(text)
-        self._buffered.clear()
-
-    def _flush(self) -> None:
+    def flush(self) -> None:
         self._stop_timer()
         self._take_text()
         if not self._items:
@@ -154,6 +124,36 @@ class TurnLive:
             self._saved = self._open is not None if saving else self._saved
         else:
             self._items = [*shown]  # the log has the rest
+
+    async def aclose(self) -> None:
+        self._close()
+
+    def _closes(self, position: Position) -> bool:
+        return position.event.type in entries.CLOSERS or (
+            self._open is not None and position.event.id == self._open.event_id
+        )
+
+    def _close(self) -> None:
+        self.flush()
+        self._open = None
+        self._items = []
+
+    def _flush_by(self, moment: float) -> None:
+        if self._timer is None or self._timer.when() > moment:
+            self._stop_timer()
+            self._timer = self._loop.call_at(moment, self.flush)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _take_text(self) -> None:
+        if self._open is not None and self._buffered:
+            text = "".join(self._buffered)
+            self._items.append(Delta(self._open.event_id, self._sent, text))
+            self._sent += len(text)
+        self._buffered.clear()
 
     def _save(self, shown: Sequence[Start | Delta]) -> Sequence[Command]:
         """Keep the open preview for those who join later; remove one that is closed."""

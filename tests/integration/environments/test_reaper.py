@@ -208,6 +208,18 @@ def test_a_trial_directory_goes_with_its_maker(tmp_path: Path) -> None:
     assert (mine.exists(), gone.exists()) == (True, False)
 
 
+def test_an_empty_group_goes_with_its_maker_and_one_of_another_pid_namespace_stays(tmp_path: Path) -> None:
+    """A pid says nothing of a worker in another container, which may be about to use the group."""
+    namespace, _, dead, *_ = leases.new_id().split("-")
+    mine, gone, foreign = (
+        tmp_path / "groups" / name for name in (leases.new_id(), f"{namespace}-1-{dead}-1", "f-1-2-1")
+    )
+    for group in (mine, gone, foreign):
+        group.mkdir(parents=True)
+    assert Reaper(tmp_path, [tmp_path / "groups"], trials=tmp_path).reap().cgroups == 1
+    assert (mine.exists(), gone.exists(), foreign.exists()) == (True, False, True)
+
+
 @pytest.mark.parametrize(
     ("alive", "now", "over"),
     [

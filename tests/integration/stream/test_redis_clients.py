@@ -77,7 +77,7 @@ async def test_entries_are_the_frames(
     preview = turn.preview("agent.message")
     for piece in ("Gr", "üße \U0001f642\u2028", "done"):
         preview.write(piece)
-        turn._flush()
+        turn.flush()
     await live.drained()
     while not (client.seen[-1].event == "event_delta" and "done" in json.dumps(client.seen[-1].data)):
         await client.next()

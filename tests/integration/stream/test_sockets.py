@@ -139,7 +139,7 @@ async def test_it_goes_on_in_the_middle_of_a_message(cell: Cell) -> None:
         preview.write("One ")
         received = await _until(opened, "event_delta")
     preview.write("two")
-    turn._flush()
+    turn.flush()
     async with cell.connected(f"after={received[-1]['id']}&{DELTAS}") as opened:
         rest = await _until(opened, "event_delta")
     assert [frame["event"] for frame in rest] == ["event_start", "event_delta"]

@@ -63,13 +63,13 @@ async def measure(streams: Sequence[AsyncIterator[bytes]], turn: TurnLive) -> fl
     began = time.perf_counter()
     for _ in range(DELTAS):
         preview.write("word ")
-        turn._flush()
+        turn.flush()
         await asyncio.sleep(0)
     served = asyncio.gather(*counting)
     while not served.done():
         await asyncio.wait({served}, timeout=_LATE)
         preview.write("word ")
-        turn._flush()
+        turn.flush()
     assert min(served.result()) >= DELTAS
     return CLIENTS * DELTAS / (time.perf_counter() - began)
 

@@ -8,8 +8,8 @@ import pytest
 from bench.ci.__main__ import problems_of
 from bench.ci.lane_process import LaneResult
 from bench.ci.lanes import ROOT, Lane, load_lanes, machine_slowdown
+from bench.ci.mutations import Mutation, load_mutations
 from bench.prove import registry
-from bench.prove.ci_3 import Mutation, mutations
 
 
 def test_every_test_file_is_in_exactly_one_lane() -> None:
@@ -41,7 +41,7 @@ def test_samples_are_claims_that_exist() -> None:
     assert [name for name in named if not registry.select(name)] == []
 
 
-@pytest.mark.parametrize("mutation", mutations(), ids=lambda mutation: mutation.name)
+@pytest.mark.parametrize("mutation", load_mutations(), ids=lambda mutation: mutation.name)
 def test_every_mutation_is_of_code_that_is_there_and_of_a_test_that_is_there(mutation: Mutation) -> None:
     assert (ROOT / mutation.file).read_text().count(mutation.before) == 1
     if mutation.is_test:

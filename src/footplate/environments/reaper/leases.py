@@ -5,18 +5,19 @@ has one. It is also the place for what else the turn needs on disk while it live
 
     leases/<lease id>/lease     8 bytes: the deadline, rewritten at every renewal; then the rest, as JSON
 
-A lease id begins with the worker's process: things that carry it (a control group) tell who made them by name alone.
+A lease id begins with the worker's process and its pid namespace: things that carry it (a control group) tell who made
+them by name alone. Workers in other containers may share the groups, and their pids mean nothing here.
 """
 
 import json
 import os
-import secrets
 import shutil
 import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Final, Self
 
@@ -32,6 +33,7 @@ FOREIGN_AGE: Final = 86_400.0
 UNWRITTEN_AGE: Final = 60.0
 """A directory without its file is just being made, or its maker was killed before anything started."""
 _DEADLINE: Final = struct.Struct(">d")
+_numbers: Final = count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +104,22 @@ def is_over(record: Record, here: Place, *, now: float, age: float, alive: Calla
 
 
 def maker(lease_id: str) -> Process | None:
-    """The process that a lease id begins with."""
-    pid, _, rest = lease_id.partition("-")
+    """The process that a lease id begins with. None if it is of another pid namespace, or no lease id."""
+    namespace, _, rest = lease_id.partition("-")
+    pid, _, rest = rest.partition("-")
     started = rest.partition("-")[0]
-    return Process(int(pid), int(started)) if pid.isdigit() and started.isdigit() else None
+    here = namespace == _namespace() and pid.isdigit() and started.isdigit()
+    return Process(int(pid), int(started)) if here else None
 
 
 def new_id() -> str:
     me = itself()
-    return f"{me.pid}-{me.started}-{secrets.token_hex(6)}"
+    return f"{_namespace()}-{me.pid}-{me.started}-{next(_numbers)}"
+
+
+def _namespace() -> str:
+    """As short as it can be: a lease's directory holds sockets, whose paths must not be long."""
+    return f"{int(Place.here().pids.strip('pid:[]')):x}"
 
 
 class Lease:

@@ -1,0 +1,97 @@
+"""Makes known defects in a fresh clone and looks whether CI's tests and samples notice each.
+
+The defects are in bench/ci/mutations.toml, each with the test or the sample of CI that has to fail. They are made one
+after the other, in a clone with an environment of its own.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.ci.fresh_clone import Ended, fresh_clone, run
+from bench.ci.lanes import ROOT, load_lanes
+from bench.prove.figure import require
+
+_MUTATIONS: Final = ROOT / "bench" / "ci" / "mutations.toml"
+_PYTEST: Final = ("-m", "pytest", "-p", "no:cacheprovider")
+_TEST_FAILED: Final = re.compile(r"^\d+ failed", re.MULTILINE)
+_CLAIM_FAILED: Final = re.compile(r"^FAILS  (?!.*could not be shown)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    name: str
+    breaks: str
+    file: str
+    before: str
+    after: str
+    caught_by: str
+
+    @property
+    def is_in_ci(self) -> bool:
+        """Whether a lane of CI runs what has to catch it."""
+        path = self.caught_by.partition("::")[0]
+        commands = [lane.command for lane in load_lanes().values()]
+        return any(path == word or path.startswith(f"{word}/") for command in commands for word in command)
+
+    def apply(self, root: Path) -> None:
+        path = root / self.file
+        text = path.read_text()
+        require(holds=text.count(self.before) == 1, otherwise=f"{self.name}: not exactly one place in {self.file}")
+        path.write_text(text.replace(self.before, self.after))
+
+    @property
+    def is_test(self) -> bool:
+        return self.caught_by.startswith("tests/")
+
+
+def load_mutations() -> list[Mutation]:
+    return [Mutation(**table) for table in tomllib.loads(_MUTATIONS.read_text())["mutation"]]
+
+
+async def missed_mutations(chosen: Sequence[Mutation]) -> list[str]:
+    """The names of those that nothing notices."""
+    missed = []
+    async with fresh_clone() as clone:
+        await _install(clone)
+        await _check_unchanged(clone, [mutation for mutation in chosen if mutation.is_test])
+        for mutation in chosen:
+            mutation.apply(clone)
+            ended = await _check(mutation, clone)
+            await run("git", "checkout", "--quiet", "--", mutation.file, directory=clone)
+            caught = bool((_TEST_FAILED if mutation.is_test else _CLAIM_FAILED).search(ended.output))
+            print(f"  {'caught' if caught else 'MISSED'} {mutation.name} ({ended.seconds:.0f} s)", flush=True)
+            if not caught:
+                missed.append(mutation.name)
+    return missed
+
+
+async def _install(clone: Path) -> None:
+    """An environment in the clone: processes that tests start have to find the clone's source too."""
+    ended = await run("just", "setup", directory=clone)
+    require(holds=ended.exit_code == 0, otherwise=f"the clone's environment could not be made:\n{ended.tail}")
+
+
+async def _check_unchanged(clone: Path, tests: Sequence[Mutation]) -> None:
+    """Without a defect, the tests that have to fail with one pass."""
+    if not tests:
+        return
+    ended = await _python(clone, *_PYTEST, *sorted({mutation.caught_by for mutation in tests}))
+    require(holds=ended.exit_code == 0, otherwise=f"tests fail without any defect:\n{ended.tail}")
+
+
+async def _check(mutation: Mutation, clone: Path) -> Ended:
+    if mutation.is_test:
+        return await _python(clone, *_PYTEST, "-x", mutation.caught_by)
+    return await _python(clone, "-m", "bench.prove", mutation.caught_by)
+
+
+async def _python(clone: Path, *arguments: str) -> Ended:
+    programs = clone / ".venv" / "bin"
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "FOOTPLATE_TESTS_NEED_DOCKER": "1", "QUICK": "1"}
+    return await run(str(programs / "python"), *arguments, directory=clone, environment=environment, limit=900)

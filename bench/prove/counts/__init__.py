@@ -1,0 +1,1 @@
+"""Counts what one turn costs: statements, Redis commands, history events, rows and started processes."""

@@ -1,0 +1,57 @@
+"""The committed table of counts: how it is read and written, and what differs from it.
+
+    python -m bench.prove.counts.table > bench/prove/counts/table.toml
+
+counts everything again and writes the table anew.
+"""
+
+import asyncio
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, cast
+
+from bench.prove.counts.counters import Counts
+
+_TABLE: Final = Path(__file__).with_name("table.toml")
+_MAY_BE_FEWER: Final = {"redis", "processes"}
+"""On a busy machine more of what is published travels together, and threads are taken from a pool."""
+_HEAD: Final = """\
+# What each piece of work costs, for each time that it is done. CI counts again and fails where a count differs; Redis
+# commands, processes and threads may be fewer. Written by `python -m bench.prove.counts.table`.
+"""
+
+
+def load_table() -> dict[str, Counts]:
+    return cast("dict[str, Counts]", tomllib.loads(_TABLE.read_text()))
+
+
+def differences(table: Mapping[str, Counts], measured: Mapping[str, Counts]) -> list[str]:
+    """Of the scenarios that were measured, each in words."""
+    found = []
+    for scenario, kinds in measured.items():
+        known = table.get(scenario, {})
+        for kind, counts in kinds.items():
+            expected = known.get(kind, {})
+            for name in sorted({*counts, *expected}):
+                now, before = counts.get(name, 0), expected.get(name, 0)
+                if now > before or (now < before and kind not in _MAY_BE_FEWER):
+                    found.append(f"{scenario}: {kind}: {name} {now} instead of {before}")
+    return found
+
+
+def write_table(measured: Mapping[str, Counts]) -> str:
+    lines = [_HEAD.rstrip()]
+    for scenario, kinds in measured.items():
+        lines += ["", f"[{json.dumps(scenario)}]"]
+        for kind, counts in kinds.items():
+            cells = ", ".join(f"{json.dumps(name)} = {count}" for name, count in counts.items())
+            lines.append(f"{kind} = {{ {cells} }}" if cells else f"{kind} = {{}}")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    from bench.prove.counts.scenarios import measure
+
+    print(write_table(asyncio.run(measure(20)).counts), end="")
