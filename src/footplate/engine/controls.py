@@ -31,7 +31,8 @@ class Controls:
     @asynccontextmanager
     async def heeded(self, held: HeldTurn) -> AsyncGenerator[None, None]:
         held.on_control = self._controlled
-        if self._claim.attempt > 1 or self._claim.control_seq >= self._claim.controls_seq:
+        # The lease's renewal may have seen one already, before anybody listened.
+        if self._claim.attempt > 1 or max(self._claim.control_seq, held.control_seq) >= self._claim.controls_seq:
             self._controlled()
         watcher = asyncio.create_task(self._watch())
         try:

@@ -11,6 +11,7 @@ from typing import cast
 
 from footplate.domain import agents, events, ids
 from footplate.domain.agents import ResolvedConfig
+from footplate.domain.errors import Unavailable
 from footplate.domain.events import Event, Position
 from footplate.domain.json import JsonObject
 from footplate.domain.running import Claim, Nothing
@@ -50,10 +51,19 @@ class Claims:
 
     async def _claim_step(
         self, connection: Connection, organisation: str, session_id: str, worker: str
-    ) -> Claim | None:
+    ) -> Claim | Nothing | None:
         """The next step of a session that rests. None: it has none, or does not rest."""
         row = await connection.fetchrow(SQL["claim_step"], session_id, organisation, worker)
-        return None if row is None else await self._begin(connection, row, row, organisation, session_id)
+        if row is None:
+            return None
+        claim = await self._begin(connection, row, row, organisation, session_id, worker, seen=row["seq"])
+        if claim is not None:
+            return claim
+        async with connection.transaction():
+            if await connection.fetchval(SQL["lock_epoch"], session_id, row["epoch"]) is None:
+                # We were stopped in between: the turn is another worker's, who must not lose it to us.
+                raise Unavailable(f"Another worker has claimed session {session_id} meanwhile.")
+            return await self._claim_any(connection, organisation, session_id, worker)
 
     async def _claim_any(
         self, connection: Connection, organisation: str, session_id: str, worker: str
@@ -61,7 +71,7 @@ class Claims:
         head = await connection.fetchrow(SQL["claim_head"], session_id, organisation, worker)
         if head is None:
             return Nothing()
-        found = await self._find(connection, head, organisation, session_id)
+        found = await self._find(connection, head, organisation, session_id, worker)
         if isinstance(found, Nothing):
             await connection.execute(SQL["release_head"], session_id, head["epoch"])
         return found
@@ -93,7 +103,9 @@ class Claims:
         resolved = agents.resolve(session["agent"], overrides, default_harness=self._default_harness)
         return replace(resolved, environment=session["environment"], mode=session["mode"])
 
-    async def _find(self, connection: Connection, head: Row, organisation: str, session_id: str) -> Claim | Nothing:
+    async def _find(
+        self, connection: Connection, head: Row, organisation: str, session_id: str, worker: str
+    ) -> Claim | Nothing:
         if head["turn_id"] is not None:
             turn = await connection.fetchrow(SQL["turn_of_head"], session_id, head["turn_id"])
             assert turn is not None
@@ -105,24 +117,37 @@ class Claims:
             if step is None:
                 return await self._still_waiting(connection, head, turn, remaining)
             await _supersede(connection, head, turn)
-            claim = await self._begin(connection, head, step, organisation, session_id)
+            claim = await self._begin(connection, head, step, organisation, session_id, worker)
             assert claim is not None
             return replace(claim, superseded=turn["config"]["harness"])
         step = await connection.fetchrow(SQL["next_step"], session_id)
         if step is None:
             return Nothing()
-        claim = await self._begin(connection, head, step, organisation, session_id)
+        claim = await self._begin(connection, head, step, organisation, session_id, worker)
         assert claim is not None
         return claim
 
     async def _begin(
-        self, connection: Connection, head: Row, step: Row, organisation: str, session_id: str
+        self,
+        connection: Connection,
+        head: Row,
+        step: Row,
+        organisation: str,
+        session_id: str,
+        worker: str,
+        *,
+        seen: int | None = None,
     ) -> Claim | None:
-        """None: the session was claimed again meanwhile. It cannot be for one who holds the head's lock."""
+        """None: something happened to the session since it was `seen` there, which cannot be under the head's lock.
+
+        All that may fail comes before the turn begins.
+        """
         on = await of_session(connection, organisation, step["project_ids"], step["bases"])
         config = replace(self._config(step, step["overrides"]), projects=on)
         context = {**step["session_context"], **step["context"]}
         turn_id, running = ids.new_id(ids.TURN), events.status_running()
+        content = content_of(await self._body(step))
+        carried = await _still_carried(connection, session_id, turn_id, step["fork"])
         row = await connection.fetchrow(
             SQL["begin_turn"],
             session_id,
@@ -135,6 +160,8 @@ class Claims:
             context,
             running.id,
             config.timeout_seconds,
+            worker,
+            seen,
         )
         if row is None:
             return None
@@ -150,7 +177,7 @@ class Claims:
             first_seq=row["seq"] - 1,
             controls_seq=step["position"],
             config=config,
-            content=content_of(await self._body(step)),
+            content=content,
             resources=step["resources"],
             forked_at=step["forked_at"],
             context=context,
@@ -164,7 +191,7 @@ class Claims:
             waited=(now - step["accepted_at"]).total_seconds(),
             trace=step["traceparent"],
             seconds_left=config.timeout_seconds,
-            carried=await _still_carried(connection, session_id, turn_id, step["fork"]),
+            carried=carried,
         )
 
     async def _resume(self, connection: Connection, head: Row, turn: Row) -> Claim:

@@ -11,6 +11,7 @@ end of a model request wait for the next event, for `_HOLD_SECONDS` at most. All
 """
 
 import asyncio
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -71,6 +72,8 @@ class TurnLive:
         self._room = 0
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
+        self._flush_at = math.inf
+        """When the timer is due. It cannot tell by itself: uvloop's has no `when` if it is due at once."""
         self._next_flush = 0.0
 
     def preview(self, event_type: PreviewType) -> OpenPreview:
@@ -139,14 +142,15 @@ class TurnLive:
         self._items = []
 
     def _flush_by(self, moment: float) -> None:
-        if self._timer is None or self._timer.when() > moment:
+        if moment < self._flush_at:
             self._stop_timer()
+            self._flush_at = moment
             self._timer = self._loop.call_at(moment, self.flush)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+        self._timer, self._flush_at = None, math.inf
 
     def _take_text(self) -> None:
         if self._open is not None and self._buffered:
@@ -157,11 +161,8 @@ class TurnLive:
 
     def _save(self, shown: Sequence[Start | Delta]) -> Sequence[Command]:
         """Keep the open preview for those who join later; remove one that is closed."""
+        if shown and isinstance(shown[0], Start):
+            return (("SET", self._key, entries.encode_lines(shown), "EX", entries.OPEN_SECONDS),)
         if self._closed and self._saved:
             return (("DEL", self._key),)
-        if not shown:
-            return ()
-        lines = entries.encode_lines(shown)
-        if isinstance(shown[0], Start):
-            return (("SET", self._key, lines, "EX", entries.OPEN_SECONDS),)
-        return (("APPEND", self._key, lines),)
+        return (("APPEND", self._key, entries.encode_lines(shown)),) if shown else ()

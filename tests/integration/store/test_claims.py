@@ -1,16 +1,21 @@
 """Claims against each other and against inputs: what happens while one waits for the head's lock, or dies half-way."""
 
 import asyncio
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from footplate.domain.errors import Unavailable
 from footplate.domain.principals import Principal
 from footplate.domain.running import Claim, Nothing
+from footplate.domain.turns import Session
 from footplate.stack.leftovers import wait_until
+from footplate.store.claims import Claims
 from footplate.store.database import SQL
 from footplate.store.leases import Leases
 
-from .cell import ANSWERED, Cell, message, types
+from .cell import ANSWERED, Cell, ask, message, types, waits_for
 
 pytestmark = pytest.mark.timing
 
@@ -45,7 +50,7 @@ async def test_a_step_that_ended_while_a_claim_waited_is_not_begun_again(cell: C
         assert head is not None
         assert step is not None
         begun = (session_id, principal.organisation, head["epoch"], "turn_1", step["position"], step["event_id"])
-        assert await connection.fetchrow(SQL["begin_turn"], *begun, {}, {}, "sevt_1", 60.0)
+        assert await connection.fetchrow(SQL["begin_turn"], *begun, {}, {}, "sevt_1", 60.0, "wrkr_1", None)
         await connection.fetchval(SQL["end_turn"], session_id, head["epoch"], "turn_1", "completed", {}, True, False)
         claiming = await _waiting_claim(cell, session_id, principal)
     assert isinstance(await claiming, Nothing)
@@ -70,9 +75,82 @@ async def test_a_worker_that_dies_between_claim_and_begin_loses_nothing(cell: Ce
             claimed["position"],
             claimed["event_id"],
         )
-        assert await connection.fetchrow(SQL["begin_turn"], *late, {}, {}, "sevt_late", 60.0) is None
+        begun = await connection.fetchrow(
+            SQL["begin_turn"], *late, {}, {}, "sevt_late", 60.0, "wrkr_dead", claimed["seq"]
+        )
+        assert begun is None
     positions = await cell.positions(session_id, principal)
     assert types(positions) == ["user.message", "user.message", "session.status_running"]
+
+
+class _Paused(Claims):
+    """Stops between the two statements of a claim, until it is told to go on."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__(cell.database, cell.objects, default_harness="native")
+        self.stopped, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def _begin(self, *arguments: Any, **options: Any) -> Claim | None:
+        if not self.stopped.is_set():
+            self.stopped.set()
+            await self.goes_on.wait()
+        return await super()._begin(*arguments, **options)
+
+
+async def test_a_worker_that_was_stopped_between_claim_and_begin_takes_no_turn_back(
+    cell: Cell, principal: Principal
+) -> None:
+    session_id = await cell.session(principal, "one")
+    paused = _Paused(cell)
+    stale = asyncio.create_task(paused.claim(principal.organisation, session_id, "wrkr_stale"))
+    await paused.stopped.wait()
+    claim = await cell.claim(session_id, principal)
+    paused.goes_on.set()
+    with pytest.raises(Unavailable, match="Another worker"):
+        await stale
+    assert (await cell.head(session_id))["epoch"] == claim.epoch
+    await cell.turns.finish(claim, ANSWERED)
+
+
+async def test_a_turn_has_the_tools_that_its_session_got_during_the_claim(cell: Cell, principal: Principal) -> None:
+    """In the log the change comes before the turn."""
+    session_id = await cell.session(principal, "one")
+    paused = _Paused(cell)
+    claiming = asyncio.create_task(paused.claim(principal.organisation, session_id, "wrkr_1"))
+    await paused.stopped.wait()
+    async with cell.units.unit(principal, None) as unit:
+        await unit.update_session(principal, session_id, _renamed)
+    paused.goes_on.set()
+    claim = await claiming
+    assert isinstance(claim, Claim)
+    assert claim.config.model == "claude-other"
+
+
+async def test_a_turn_has_the_tools_that_its_session_got_while_the_claim_waited(
+    cell: Cell, principal: Principal
+) -> None:
+    session_id = await cell.session(principal, "one")
+    async with cell.units.unit(principal, None) as unit:
+        await unit.update_session(principal, session_id, _renamed)
+        claiming = await _waiting_claim(cell, session_id, principal)
+    claim = await claiming
+    assert isinstance(claim, Claim)
+    assert claim.config.model == "claude-other"
+
+
+def _renamed(session: Session) -> Session:
+    return replace(session, agent={**session.agent, "model": {"id": "claude-other"}})
+
+
+async def test_a_turn_that_takes_the_place_of_a_waiting_one_has_a_holder(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "one")
+    asked = ask()
+    claim = await cell.claim(session_id, principal)
+    await cell.turns.append(claim, [asked])
+    await cell.turns.finish(claim, waits_for(asked))
+    await cell.send(principal, session_id, "two")
+    assert (await cell.claim(session_id, principal, "wrkr_2")).superseded
+    assert (await cell.head(session_id))["holder"] == "wrkr_2"
 
 
 async def test_the_sweep_looks_at_a_session_from_its_wake_until_it_rests(cell: Cell, principal: Principal) -> None:
@@ -92,6 +170,11 @@ async def test_the_sweep_looks_at_a_session_from_its_wake_until_it_rests(cell: C
     assert not await is_active()
     await cell.send(principal, session_id, "two")
     assert await is_active()
+    async with cell.database.connection() as connection:
+        await connection.execute("delete from active_sessions where session_id = $1", session_id)
+    claim = await cell.claim(session_id, principal)
+    assert await is_active()
+    await cell.turns.finish(claim, ANSWERED)
     await cell.delete(principal, session_id)
     assert not await cell.rows("active_sessions", session_id)
 

@@ -151,7 +151,7 @@ async def test_inputs_that_arrive_in_mid_message_do_not_disturb_it(
 async def test_a_preview_left_by_a_dead_worker_is_not_shown_again(
     hub: Hub, live: Live, log: MemoryLog, session_id: str
 ) -> None:
-    """Its event was committed, the publish lost, and the list of the open preview is still there."""
+    """Its event was committed, the publish lost, and the saved preview is still there."""
     turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
     await turn.publish(log.append(session_id, events.status_running()))
     preview = turn.preview("agent.message")
@@ -233,7 +233,7 @@ async def test_a_piece_that_is_nowhere_ends_the_preview_but_not_the_stream(
 async def test_the_start_of_an_older_preview_does_not_replace_the_open_one(
     hub: Hub, live: Live, log: MemoryLog, session_id: str
 ) -> None:
-    """The open preview's list runs ahead of a reader that is late: its start and that of the one before come after."""
+    """The open saved preview runs ahead of a reader that is late: its start and that of the one before come after."""
     turn = TurnLive(live, ORGANISATION, session_id, flush_seconds=0.001)
     await turn.publish(log.append(session_id, events.status_running()))
     old, new = turn.preview("agent.message"), turn.preview("agent.message")

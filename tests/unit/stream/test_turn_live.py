@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 import pytest
+import uvloop
 
 from footplate.domain import events
 from footplate.domain.events import Event, Position
@@ -119,3 +120,32 @@ async def test_text_that_found_no_room_follows_later_and_events_are_left_to_the_
     assert isinstance(items[0], Start)
     assert "".join(item.text for item in items if isinstance(item, Delta)) == "Hello you."
     assert not any(isinstance(item, list) for item in items)
+
+
+async def test_a_preview_after_a_close_that_found_no_room_is_saved() -> None:
+    live = Noted(busy=False)
+    turn = TurnLive(cast("Live", live), "org", "sesn_1", flush_seconds=0.0)
+    live.full = True
+    await turn.publish(_positions(1, events.message("One."), Event(events.MODEL_REQUEST_END, {})))
+    turn.flush()
+    live.full = False
+    turn.preview("agent.message").write("Two.")
+    assert [before for before, _ in live.sent] == [["SET"]]
+
+
+def test_text_waits_for_its_moment_in_the_loop_of_a_worker() -> None:
+    """A timer of uvloop that is due at once is of another class."""
+
+    async def write() -> list[str]:
+        live = Noted(busy=True)
+        turn = TurnLive(cast("Live", live), "org", "sesn_1")
+        turn.preview("agent.thinking")
+        await asyncio.sleep(0)
+        preview = turn.preview("agent.message")
+        preview.write("One, ")
+        preview.write("two.")
+        await turn.aclose()
+        return [item.text for _, items in live.sent for item in items if isinstance(item, Delta)]
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert "".join(runner.run(write())) == "One, two."

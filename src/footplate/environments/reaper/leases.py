@@ -11,6 +11,7 @@ them by name alone. Workers in other containers may share the groups, and their 
 
 import json
 import os
+import secrets
 import shutil
 import struct
 import time
@@ -33,6 +34,8 @@ FOREIGN_AGE: Final = 86_400.0
 UNWRITTEN_AGE: Final = 60.0
 """A directory without its file is just being made, or its maker was killed before anything started."""
 _DEADLINE: Final = struct.Struct(">d")
+_TOKEN: Final = secrets.token_hex(2)
+"""Of this process: another host, or this one after a reboot, may have one with the same number and start."""
 _numbers: Final = count(1)
 
 
@@ -114,7 +117,7 @@ def maker(lease_id: str) -> Process | None:
 
 def new_id() -> str:
     me = itself()
-    return f"{_namespace()}-{me.pid}-{me.started}-{next(_numbers)}"
+    return f"{_namespace()}-{me.pid}-{me.started}-{_TOKEN}{next(_numbers)}"
 
 
 def _namespace() -> str:

@@ -2,11 +2,13 @@
 
 -- name: claim_step
 -- The claim of a session that rests and has a queued step; finds nothing in any other case, and `claim_head` decides then.
--- It must not conclude that there is nothing to do: while it waited for the lock, a step may have been committed that its
--- snapshot does not show. For the same reason `begin_turn` looks once more whether the step is queued. The wake flag stays
--- until then: if this worker dies in between, the sweep still finds the session.
-with old as (
-    select session_id, holder, status, taken_position from session_heads
+-- While it waits for the head's lock, others may commit what its snapshot does not show: a step, or other tools for the
+-- agent. The head itself is read anew. So it must not conclude that there is nothing to do, and it finds nothing if the head
+-- has moved. The wake flag stays until `begin_turn`, for the sweep to find should this worker die in between.
+with seen as (
+    select seq from session_heads where session_id = $1
+), old as (
+    select session_id, holder, status, seq, taken_position from session_heads
     where session_id = $1 and organisation = $2 and turn_id is null
     for update
 ), step as (
@@ -17,9 +19,9 @@ with old as (
 ), head as (
     update session_heads h
     set epoch = h.epoch + 1, holder = $3, claimed_at = now()
-    from old, step
-    where h.session_id = old.session_id
-    returning h.epoch, h.entries, h.control_seq, old.holder as old_holder
+    from old, seen, step
+    where h.session_id = old.session_id and old.seq = seen.seq
+    returning h.epoch, h.seq, h.entries, h.control_seq, old.holder as old_holder
 )
 select head.*, step.position, step.event_id, step.overrides, step.context, step.traceparent, e.body as input_body,
        e.object_key as input_object, e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode,
@@ -83,13 +85,14 @@ where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.
 
 -- name: begin_turn
 -- The input is taken up (its second position), the session runs, the turn exists: one statement. No row: another worker
--- has claimed the session, or the step is no longer queued.
+-- has claimed the session, or it has moved from $12, where the claim saw it (null for a caller who holds the head's lock).
 with head as (
     update session_heads
-    set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $5, wake = false, wake_at = null
-    where session_id = $1 and epoch = $3
-      and exists (select from steps where session_id = $1 and position = $5 and state = 'queued')
+    set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $5, wake = false, wake_at = null, holder = $11
+    where session_id = $1 and epoch = $3 and ($12::bigint is null or seq = $12)
     returning seq, entries
+), active as (
+    insert into active_sessions (session_id) select $1 from head on conflict do nothing
 ), step as (
     update steps set state = 'running', turn_id = $4 from head where session_id = $1 and position = $5
 ), turn as (

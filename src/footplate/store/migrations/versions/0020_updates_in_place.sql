@@ -1,8 +1,12 @@
 -- A turn updates its session's head six times and its step twice. An update that changes no indexed column stays on its page
 -- and writes to no index (HOT). So none of the columns that turns change is in an index any more.
 
+-- Steps are taken in their order, so the queued ones come after the last that was taken. Where it is not known yet, 0 will do.
+alter table session_heads add column taken_position bigint not null default 0;
+drop index steps_queued;
+
 -- The sessions that the sweep looks at: all that wait to be woken or are at work, and some that no longer are. A row is
--- written under the head's lock, and removed under it once the session is idle.
+-- written under the head's lock, and removed under it when the session is idle.
 create table active_sessions (
     session_id text primary key,
     since      timestamptz not null default now()
@@ -10,15 +14,6 @@ create table active_sessions (
 insert into active_sessions (session_id) select session_id from session_heads where wake or status <> 'idle';
 drop index session_heads_to_wake;
 drop index session_heads_busy;
-
--- Steps are taken in their order, so the queued ones come after the last that was taken.
-alter table session_heads add column taken_position bigint not null default 0;
-update session_heads h
-set taken_position = coalesce(
-    (select min(position) - 1 from steps where session_id = h.session_id and state = 'queued'),
-    (select max(position) from steps where session_id = h.session_id),
-    0);
-drop index steps_queued;
 
 -- Room for updates on the page, and a vacuum by what has changed, not by a fifth of a table that is mostly history.
 alter table session_heads set (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);

@@ -1,0 +1,35 @@
+"""An interrupt reaches its turn, also when it comes before anybody listens."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import cast
+
+from footplate.domain.running import Claim, LiveTurn, Nudges, TurnStore
+from footplate.engine.controls import Controls
+from footplate.engine.leases import HeldTurn
+
+from .test_files import CLAIM
+
+
+class Interrupted:
+    """The log, the live tail and the nudges of a turn that somebody wants to stop."""
+
+    async def take_interrupts(self, _: Claim) -> tuple[bool, Sequence[object]]:
+        return True, ()
+
+    async def publish(self, _: object) -> None:
+        pass
+
+    def watch(self, *_: object) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+async def test_an_interrupt_that_a_renewal_saw_before_the_turn_listened_is_heeded() -> None:
+    claim = replace(CLAIM, attempt=1, control_seq=0, controls_seq=5)
+    given = Interrupted()
+    controls = Controls(cast("TurnStore", given), cast("Nudges", given), claim, cast("LiveTurn", given))
+    held = HeldTurn(claim, deadline=float("inf"), control_seq=7)
+    async with controls.heeded(held):
+        await asyncio.wait_for(controls.interrupt.wait(), 30)
