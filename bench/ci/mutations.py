@@ -1,4 +1,4 @@
-"""Makes known defects in a fresh clone and looks whether CI's tests and samples notice each.
+"""Applies each known defect to a fresh clone and checks that CI fails.
 
 The defects are in bench/ci/mutations.toml, each with the test or the sample of CI that has to fail. They are made one
 after the other, in a clone with an environment of its own.

@@ -1,4 +1,4 @@
-"""A turn costs the statements, Redis commands, history events and processes that a table says, and no more.
+"""A turn costs no more statements, Redis commands, history events and processes than the committed table allows.
 
 The table is bench/prove/counts/table.toml; every scenario in it is counted again and has to agree. Beside it, a text
 turn in an open session stays below the limits, and updates of rows are made in place. At full size five changes that
@@ -21,7 +21,7 @@ _CHANGES: Final = 5
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    measured = await measure(4 if quick else 20, every=not quick)
+    measured = await measure(4 if quick else 20, all_scenarios=not quick)
     found = differences(load_table(), measured.counts)
     text = {kind: sum(measured.counts[_TEXT][kind].values()) for kind in _LIMITS}
     in_place = measured.updates.in_place / measured.updates.all

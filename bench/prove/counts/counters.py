@@ -20,7 +20,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from bench.prove.cluster import Cluster
-from bench.prove.counts.pid_namespace import last_number
+from bench.prove.counts.pid_namespace import next_pid
 from footplate.engine.wake import workflow_id
 from footplate.stack.temporal_connection import connect_temporal
 from footplate.store.database import SQL
@@ -118,7 +118,7 @@ class Counters:
     async def _started(self) -> Counter[str]:
         pid = self._cluster.workers[0].pid
         assert pid is not None
-        return Counter({_PROCESSES: await last_number(pid)}) if os.geteuid() == 0 else Counter()
+        return Counter({_PROCESSES: await next_pid(pid)}) if os.geteuid() == 0 else Counter()
 
 
 @asynccontextmanager
@@ -142,7 +142,7 @@ async def _log_statements(database: asyncpg.Connection, which: str) -> None:
 
 
 def _lowest(counted: list[Counter[str]]) -> dict[str, int]:
-    """By name; the process that asks for a number has one itself."""
+    """The lowest count of each name, less the one process that `next_pid` starts."""
     names = sorted({name for one in counted for name in one})
     lowest = {name: min(one[name] for one in counted) - (name == _PROCESSES) for name in names}
     return {name: count for name, count in lowest.items() if count > 0}

@@ -33,8 +33,8 @@ def main() -> None:
     sys.exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
-async def last_number(pid: int) -> int:
-    """The number that the next process in the namespace of `pid`'s children gets; this gives it away."""
+async def next_pid(pid: int) -> int:
+    """Starts a short process in the pid namespace of `pid`'s children and returns its pid. Each call uses up one."""
     namespace = f"--pid=/proc/{pid}/ns/pid_for_children"
     process = await asyncio.create_subprocess_exec(
         *("nsenter", namespace, "sh", "-c", "echo $$"), stdout=asyncio.subprocess.PIPE

@@ -54,8 +54,8 @@ class _Session:
         await self.lean.post(f"/v1/sessions/{self.id}/fork", {})
 
 
-async def measure(times: int, *, every: bool = True) -> Measured:
-    """`every`: else of Claude Code only a text turn and a call that writes. Each start of its CLI takes seconds."""
+async def measure(times: int, *, all_scenarios: bool = True) -> Measured:
+    """Else Claude Code runs only the text and write scenarios, because each start of its CLI takes seconds."""
     environment = {"PYTHONPATH": str(ROOT)}
     counts: dict[str, Counts] = {}
     async with (
@@ -71,7 +71,7 @@ async def measure(times: int, *, every: bool = True) -> Measured:
         for harness in _BASH:
             plain = _Scenarios(lean, counters, harness, [_TOOLS], times)
             asking = _Scenarios(lean, counters, harness, [_ASKING], times)
-            few = harness == "claude" and not every
+            few = harness == "claude" and not all_scenarios
             for kind in ("text", "write") if few else ("text", *_COMMANDS):
                 script = "text" if kind == "text" else f"{harness}-{kind}"
                 counts[f"{harness}: {kind}"] = await plain.count(partial(_Session.turn, script=script))

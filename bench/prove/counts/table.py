@@ -16,10 +16,10 @@ from bench.prove.counts.counters import Counts
 
 _TABLE: Final = Path(__file__).with_name("table.toml")
 _MAY_BE_FEWER: Final = {"redis", "processes"}
-"""On a busy machine more of what is published travels together, and threads are taken from a pool."""
+"""On a busy machine more events share one command, and threads of a pool are used again."""
 _HEAD: Final = """\
-# What each piece of work costs, for each time that it is done. CI counts again and fails where a count differs; Redis
-# commands, processes and threads may be fewer. Written by `python -m bench.prove.counts.table`.
+# What each scenario costs, each time that it runs. CI counts again and fails where a count differs; Redis commands,
+# processes and threads may be fewer. Written by `python -m bench.prove.counts.table`.
 """
 
 

@@ -52,7 +52,7 @@ class Claims:
     async def _claim_step(
         self, connection: Connection, organisation: str, session_id: str, worker: str
     ) -> Claim | Nothing | None:
-        """The next step of a session that rests. None: it has none, or does not rest."""
+        """The next step of an idle session. None: `_claim_any` has to look, in a transaction."""
         row = await connection.fetchrow(SQL["claim_step"], session_id, organisation, worker)
         if row is None:
             return None
@@ -61,8 +61,10 @@ class Claims:
             return claim
         async with connection.transaction():
             if await connection.fetchval(SQL["lock_epoch"], session_id, row["epoch"]) is None:
-                # We were stopped in between: the turn is another worker's, who must not lose it to us.
-                raise Unavailable(f"Another worker has claimed session {session_id} meanwhile.")
+                # Another worker claimed the session while this one was paused. It must not lose the turn to us.
+                raise Unavailable(
+                    f"Another worker claimed session {session_id} at the same time; the claim is retried."
+                )
             return await self._claim_any(connection, organisation, session_id, worker)
 
     async def _claim_any(
@@ -138,7 +140,7 @@ class Claims:
         *,
         seen: int | None = None,
     ) -> Claim | None:
-        """None: something happened to the session since it was `seen` there, which cannot be under the head's lock.
+        """None if the session has changed since position `seen`: not while the caller holds the head's lock.
 
         All that may fail comes before the turn begins.
         """

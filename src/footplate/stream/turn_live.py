@@ -66,14 +66,14 @@ class TurnLive:
         self._saved = True
         """Whether Redis may have an open preview of this session. An earlier attempt may have left one."""
         self._closed = False
-        """Whether what is to be sent closes it."""
+        """Whether the items that wait close the saved preview."""
         self._sent = 0
         self._buffered: list[str] = []
         self._room = 0
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._flush_at = math.inf
-        """When the timer is due. It cannot tell by itself: uvloop's has no `when` if it is due at once."""
+        """When the timer is due. Stored here, because uvloop's timer has no `when` if it is due at once."""
         self._next_flush = 0.0
 
     def preview(self, event_type: PreviewType) -> OpenPreview:

@@ -35,7 +35,7 @@ UNWRITTEN_AGE: Final = 60.0
 """A directory without its file is just being made, or its maker was killed before anything started."""
 _DEADLINE: Final = struct.Struct(">d")
 _TOKEN: Final = secrets.token_hex(2)
-"""Of this process: another host, or this one after a reboot, may have one with the same number and start."""
+"""Random for each process: one on another host, or after a reboot, could have the same pid and start time."""
 _numbers: Final = count(1)
 
 

@@ -1,14 +1,15 @@
 -- A turn from its claim to its commit.
 
 -- name: claim_step
--- The claim of a session that rests and has a queued step; finds nothing in any other case, and `claim_head` decides then.
--- While it waits for the head's lock, others may commit what its snapshot does not show: a step, or other tools for the
--- agent. The head itself is read anew. So it must not conclude that there is nothing to do, and it finds nothing if the head
--- has moved. The wake flag stays until `begin_turn`, for the sweep to find should this worker die in between.
+-- The claim of an idle session with a queued step. While it waits for the head's lock, others may commit what its snapshot
+-- does not show: a step, or other tools for the agent. The head itself is read anew. So the result is empty if `seq` changed
+-- meanwhile, and an empty result does not mean that there is nothing to do: the caller then runs `claim_head`. The wake flag
+-- stays until `begin_turn`: if this worker dies in between, the sweep finds the session. Whoever held an idle session has
+-- started nothing, so there is nobody to wait for.
 with seen as (
     select seq from session_heads where session_id = $1
 ), old as (
-    select session_id, holder, status, seq, taken_position from session_heads
+    select session_id, seq, taken_position from session_heads
     where session_id = $1 and organisation = $2 and turn_id is null
     for update
 ), step as (
@@ -21,7 +22,7 @@ with seen as (
     set epoch = h.epoch + 1, holder = $3, claimed_at = now()
     from old, seen, step
     where h.session_id = old.session_id and old.seq = seen.seq
-    returning h.epoch, h.seq, h.entries, h.control_seq, old.holder as old_holder
+    returning h.epoch, h.seq, h.entries, h.control_seq, null::text as old_holder
 )
 select head.*, step.position, step.event_id, step.overrides, step.context, step.traceparent, e.body as input_body,
        e.object_key as input_object, e.created_at as accepted_at, se.agent, se.environment, se.fork, se.mode,

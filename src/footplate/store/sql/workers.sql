@@ -34,7 +34,7 @@ delete from answers where id in (
 )
 
 -- name: forget_active
--- Under the head's lock: who wakes a session waits for it, and then writes the row anew.
+-- Holds the head's lock, so that a concurrent wake waits and then inserts the row again.
 delete from active_sessions where session_id in (
     select h.session_id from active_sessions a join session_heads h on h.session_id = a.session_id
     where a.since < now() - interval '1 minute' and h.status = 'idle' and not h.wake

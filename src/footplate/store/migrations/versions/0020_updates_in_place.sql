@@ -1,12 +1,13 @@
 -- A turn updates its session's head six times and its step twice. An update that changes no indexed column stays on its page
 -- and writes to no index (HOT). So none of the columns that turns change is in an index any more.
 
--- Steps are taken in their order, so the queued ones come after the last that was taken. Where it is not known yet, 0 will do.
+-- Steps are taken in their order, so the queued ones come after the last that was taken. Existing sessions begin at 0: their
+-- next claim reads all their steps once.
 alter table session_heads add column taken_position bigint not null default 0;
 drop index steps_queued;
 
--- The sessions that the sweep looks at: all that wait to be woken or are at work, and some that no longer are. A row is
--- written under the head's lock, and removed under it when the session is idle.
+-- The sessions that the sweep looks at: those that wait for a wake or run a turn. The sweep removes idle ones later. Rows are
+-- inserted and removed under the head's lock.
 create table active_sessions (
     session_id text primary key,
     since      timestamptz not null default now()
