@@ -21,7 +21,7 @@ _CHANGES: Final = 5
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    measured = await measure(4 if quick else 20, all_scenarios=not quick)
+    measured = await measure(6 if quick else 20, all_scenarios=not quick)
     found = differences(load_table(), measured.counts)
     text = {kind: sum(measured.counts[_TEXT][kind].values()) for kind in _LIMITS}
     in_place = measured.updates.in_place / measured.updates.all
