@@ -21,7 +21,7 @@ _NOT_COMPARED: Final = {("claude", "redis")}
 """How many entries its events make depends on when each line of the CLI arrives."""
 _HEAD: Final = """\
 # What each scenario costs, each time that it runs. CI counts again and fails where a count differs; Redis commands,
-# processes and threads, and all counts of Claude Code, may be fewer, and its Redis commands are not compared. Written by
+# processes and threads may be fewer. Those of Claude Code are upper limits, without Redis commands. Written by
 # `python -m bench.prove.counts.table`.
 """
 
