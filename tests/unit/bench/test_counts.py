@@ -16,6 +16,7 @@ def test_more_is_always_a_difference_and_fewer_only_where_the_code_decides_it() 
     ]
     assert differences(table, {"native: text": {"redis": {"XADD": 5}}})
     assert not differences(table, {"native: text": {"redis": {"XADD": 3}, "processes": {}}})
+    assert not differences(table, {"native: text": {"sql": {"append_turn": 2, "rules": 2}}})
     assert not differences(table, {"claude: text": {"redis": {"XADD": 9}}})
 
 
