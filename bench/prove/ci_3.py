@@ -1,6 +1,6 @@
 """CI notices what it noticed before its tests were merged and its samples cut: each known defect fails it.
 
-A sample makes two of them.
+The defects are in bench/ci/mutations.toml. A sample makes two of them.
 """
 
 from typing import Final

@@ -31,8 +31,8 @@ class Controls:
     @asynccontextmanager
     async def heeded(self, held: HeldTurn) -> AsyncGenerator[None, None]:
         held.on_control = self._controlled
-        # The lease's renewal may have seen one already, before anybody listened.
-        if self._claim.attempt > 1 or max(self._claim.control_seq, held.control_seq) >= self._claim.controls_seq:
+        # A renewal of the lease may have found one before this callback was set.
+        if self._claim.attempt > 1 or held.control_seq >= self._claim.controls_seq:
             self._controlled()
         watcher = asyncio.create_task(self._watch())
         try:

@@ -123,7 +123,7 @@ class TurnRunner:
             await live.aclose()
             return Ended(more=False)
         if claim.attempt > 1:
-            live.flush()  # what it goes on with may be a call that takes long
+            live.flush()  # it may continue with a call that takes long
         held = parts.leases.hold(claim)
         watch = TurnWatch(claim)
         try:

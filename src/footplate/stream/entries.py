@@ -12,7 +12,7 @@ list of `[kind, body]`, in the order in which they happened:
 `offset` is the number of characters before the piece; `after_seq` the last position that the writer knew. The
 string `footplate:open:{NN}:<organisation>:<session>` holds the `start` and every `delta` of the one open preview, each
 on a line, so that a client that joins in the middle can be given the text so far. It is written *before* the entry,
-hence whoever has seen an entry finds at least that much in the string.
+so a reader that has an entry finds at least that much in the string.
 """
 
 from collections.abc import Sequence

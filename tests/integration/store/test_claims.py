@@ -84,7 +84,7 @@ async def test_a_worker_that_dies_between_claim_and_begin_loses_nothing(cell: Ce
 
 
 class _Paused(Claims):
-    """Stops between the two statements of a claim, until it is told to go on."""
+    """Waits between the two statements of a claim until the test sets `goes_on`."""
 
     def __init__(self, cell: Cell) -> None:
         super().__init__(cell.database, cell.objects, default_harness="native")

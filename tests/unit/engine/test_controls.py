@@ -14,7 +14,7 @@ from .test_files import CLAIM
 
 
 class Interrupted:
-    """The log, the live tail and the nudges of a turn that somebody wants to stop."""
+    """The log, the live tail and the nudges of a turn that has an interrupt."""
 
     async def take_interrupts(self, _: Claim) -> tuple[bool, Sequence[object]]:
         return True, ()

@@ -4,8 +4,8 @@
 -- The claim of an idle session with a queued step. While it waits for the head's lock, others may commit what its snapshot
 -- does not show: a step, or other tools for the agent. The head itself is read anew. So the result is empty if `seq` changed
 -- meanwhile, and an empty result does not mean that there is nothing to do: the caller then runs `claim_head`. The wake flag
--- stays until `begin_turn`: if this worker dies in between, the sweep finds the session. Whoever held an idle session has
--- started nothing, so there is nobody to wait for.
+-- stays until `begin_turn`: if this worker dies in between, the sweep finds the session. A worker that was recorded on an idle
+-- session has started nothing, so the claim does not wait for it.
 with seen as (
     select seq from session_heads where session_id = $1
 ), old as (
