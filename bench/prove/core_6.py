@@ -12,8 +12,6 @@ fifty of a conversation that begins beside them; how the conversation compares w
 Afterwards the worker is started anew, and its first turn has to load the conversation.
 """
 
-import datetime as dt
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field
@@ -21,47 +19,27 @@ from statistics import mean
 from typing import Final
 
 from bench.prove.cluster import Cluster, open_cluster
-from bench.prove.figure import Figure, require
-from bench.prove.lean import Frames, Lean, Received, check, events_path
+from bench.prove.figure import Figure
+from bench.prove.lean import Lean, check
+from bench.prove.speed.conversation import Conversation, Turn, note_requests, open_client
 from bench.prove.stores import Stores, Written
 from footplate.domain.json import Json
 from footplate.engine.wake import workflow_id
-from footplate.testing import replies, reply, text
 from footplate.wiring import DEFAULT_ORGANISATION
 
 _MOST_BYTES: Final = 1.1
 _MOST_TIME: Final = 1.3
 _SANITY: Final = 3.0
-_SCRIPT: Final = "linear"
 _WARM_UP: Final = 20
 _BLOCK: Final = 10
-
-
-@dataclass(slots=True)
-class Turn:
-    """Seconds since the epoch; the last two are the model's."""
-
-    sent: float
-    request_began: float
-    idle: float
-    request_arrived: float = 0.0
-    answered: float = 0.0
-
-    @property
-    def outside(self) -> float:
-        return (self.request_began - self.sent) + (self.idle - self.answered)
-
-    @property
-    def until_request(self) -> float:
-        return self.request_arrived - self.sent
+_NOTED_EVERY: Final = 50
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
     turns, window = (60, 20) if quick else (1000, 50)
     async with AsyncExitStack() as ending:
         cluster = await ending.enter_async_context(open_cluster())
-        client = await ending.enter_async_context(Lean(cluster.base_urls[0], cluster.key))
-        await cluster.model.install(_SCRIPT, replies(reply(text("Yes, {n}."), repeat=True)))
+        client = await open_client(cluster, ending)
         warm_up, long, beside = [await ending.enter_async_context(_opened(cluster, client)) for _ in range(3)]
         await warm_up.go_on(_WARM_UP)
         await cluster.model.clear()
@@ -73,18 +51,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
             await beside.go_on(_BLOCK)
         await cluster.restart_worker(0)
         await long.go_on(1)
-        await _note_requests(cluster, [*long.turns, *beside.turns])
+        await note_requests(cluster, [*long.turns, *beside.turns])
         validated = check([*long.received, *beside.received])
     times = _Times(long.turns[:-1], beside.turns, cold=long.turns[-1], window=window)
     return _judge(bytes_first, bytes_last, times, validated, quick=quick)
-
-
-async def _note_requests(cluster: Cluster, turns: list["Turn"]) -> None:
-    """What the model noted of each turn's request. One turn ran at a time, so their order tells which is whose."""
-    records = [record for record in await cluster.model.requests(bodies=False) if record["path"] == "/v1/messages"]
-    require(holds=len(records) == len(turns), otherwise=f"{len(records)} requests in {len(turns)} turns")
-    for turn, record in zip(sorted(turns, key=lambda turn: turn.sent), records, strict=True):
-        turn.request_arrived, turn.answered = float(str(record["time"])), float(str(record["ended_at"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,40 +113,28 @@ def _judge(first: Written, last: Written, times: _Times, validated: int, *, quic
     )
 
 
-class _Conversation:
-    """One session, and what was noted of its turns."""
+class _Stored:
+    """A conversation, and what was written for it."""
 
-    def __init__(self, client: Lean, session_id: str, stores: Stores) -> None:
-        self._client = client
-        self._session_id = session_id
+    def __init__(self, conversation: Conversation, stores: Stores) -> None:
+        self._conversation = conversation
         self._stores = stores
-        self.turns: list[Turn] = []
-        self.received: list[Received] = []
+        self.turns, self.received = conversation.turns, conversation.received
 
     async def go_on(self, turns: int) -> None:
-        async with self._client.stream(events_path(self._session_id)) as frames:
-            for _ in range(turns):
-                self.turns.append(await self._turn(frames))
-                if len(self.turns) % 50 == 0:
-                    await self._stores.note_run()
+        for begin in range(0, turns, _NOTED_EVERY):
+            await self._conversation.go_on(min(_NOTED_EVERY, turns - begin))
+            await self._stores.note_run()
 
     async def measured(self, turns: int) -> Written:
         await self._stores.begin()
         await self.go_on(turns)
         return await self._stores.end()
 
-    async def _turn(self, frames: Frames) -> Turn:
-        sent = time.time()
-        await self._client.send(self._session_id, f"And now? [[script:{_SCRIPT}]]")
-        received = await frames.until_idle()
-        self.received.extend(received)
-        (began,) = (frame for frame in received if frame.event == "span.model_request_start")
-        return Turn(sent, dt.datetime.fromisoformat(began.body["processed_at"]).timestamp(), received[-1].at)
-
 
 @asynccontextmanager
-async def _opened(cluster: Cluster, client: Lean) -> AsyncIterator[_Conversation]:
-    session = await client.post("/v1/sessions", await client.seat())
-    stores = await Stores.open(cluster, workflow_id(DEFAULT_ORGANISATION, session["id"]))
-    yield _Conversation(client, session["id"], stores)
+async def _opened(cluster: Cluster, client: Lean) -> AsyncIterator[_Stored]:
+    conversation = await Conversation.begin(client)
+    stores = await Stores.open(cluster, workflow_id(DEFAULT_ORGANISATION, conversation.session_id))
+    yield _Stored(conversation, stores)
     await stores.aclose()

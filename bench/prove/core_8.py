@@ -15,6 +15,8 @@ from bench.prove.speed import broadcast, first_token, latency, rate
 from bench.prove.speed.measured import Measured
 
 _SLACK: Final = 3.0
+_LEAST_RATE: Final = 0.4
+_FIRST_TOKEN: Final = first_token.Limits(open_ms=40, new_ms=110)
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
@@ -24,11 +26,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
     async with AsyncExitStack() as exits:
         if not clusters._shared:
             await exits.enter_async_context(clusters.shared(enabled=True))
-        plan = rate.Plan(rounds=1, seconds=3, linger=1) if quick else rate.Plan(rounds=3, seconds=10, linger=4)
+        plan = rate.Plan.of(quick=quick)
         async with open_cluster(environment={"FOOTPLATE_LINGER": str(plan.linger)}) as cluster:
-            found["a"] = await _shown("a", rate.measure(cluster, plan, slack=slack))
+            found["a"] = await _shown("a", rate.measure(cluster, plan, least=_LEAST_RATE, slack=slack))
         async with open_cluster() as cluster:
-            found["b"] = await _shown("b", first_token.measure(cluster, samples=4 if quick else 100, slack=no_limit))
+            found["b"] = await _shown(
+                "b", first_token.measure(cluster, _FIRST_TOKEN, samples=4 if quick else 100, slack=no_limit)
+            )
             found["c"] = await _shown(
                 "c",
                 broadcast.measure(

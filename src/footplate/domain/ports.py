@@ -14,6 +14,7 @@ from footplate.domain.brought import Brought
 from footplate.domain.events import Event, PreviewType, Usage
 from footplate.domain.hooks import Heard, HookEvent
 from footplate.domain.json import JsonObject
+from footplate.domain.model_transport import ModelTransport
 from footplate.domain.permissions import Decision
 from footplate.domain.turns import Outcome
 
@@ -384,6 +385,8 @@ class HarnessServices:
     mcp: McpAccess = field(default_factory=McpAccess)
     hold: float = 0.0
     """Seconds for which a call waits for a person inside a turn that cannot be put away meanwhile. 0: not at all."""
+    models: ModelTransport | None = None
+    """For clients in this process. None: they connect to the endpoints."""
 
 
 HarnessFactory = Callable[[HarnessServices], Harness]

@@ -1,11 +1,11 @@
 """The model proxy of one worker: it holds the providers' credentials, and turns ask models through it.
 
-    harness in the worker ── loopback ─┐
-                                       ├─ token checked ── credential put in ── provider
-    process in a sandbox ── its own ───┘
-                            socket
+    harness in the worker ── in process ─┐
+    program beside it ──────── loopback ─┼─ token checked ── credential put in ── provider
+    process in a sandbox ──── its own ───┘
+                              socket
 
-Both sides get the same token. On a turn's own socket no other turn's token is good.
+All get the same token. On a turn's own socket no other turn's token is good.
 """
 
 import asyncio
@@ -18,8 +18,10 @@ from footplate.domain.ports import Endpoint
 from footplate.domain.request_guard import GuardedApp, RequestGuard
 from footplate.domain.running import ModelAccess, ModelGrant
 from footplate.proxy import serving
+from footplate.proxy.exchange import Exchange
 from footplate.proxy.forwarding import GRANT, Forwarder
 from footplate.proxy.grants import Grant, Grants
+from footplate.proxy.in_process import InProcessTransport
 from footplate.proxy.serving import Served
 from footplate.proxy.upstream import Upstream
 
@@ -35,7 +37,10 @@ class ModelProxy(ModelAccess):
         """With the real credentials, by provider."""
         self._grants = Grants()
         self._upstream = Upstream(endpoints)
-        self._app = Forwarder(self._grants, self._upstream)
+        exchange = Exchange(self._grants, self._upstream)
+        self.in_process = InProcessTransport(exchange)
+        """For harnesses that run in this process."""
+        self._app = Forwarder(exchange)
         # Every user of the machine, and a web page in a browser on it, reaches loopback.
         self._served = Served(GuardedApp(self._app, RequestGuard()), {}, _MOST)
         self._url = ""

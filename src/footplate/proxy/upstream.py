@@ -66,7 +66,7 @@ class Upstream:
     def blotter(self, provider: str) -> Blotter:
         return self._providers[provider].blotter
 
-    async def ask(self, ask: Ask, body: AsyncIterator[bytes] | None) -> httpx2.Response:
+    async def ask(self, ask: Ask, body: AsyncIterator[bytes] | bytes | None) -> httpx2.Response:
         """The answer's head; its body is still to be read, and to be closed. Raises what httpx2 raises."""
         provider = self._providers[ask.provider]
         query = f"?{ask.query.decode('ascii')}" if ask.query and _QUERY.fullmatch(ask.query) else ""

@@ -82,7 +82,12 @@ async def run(settings: Settings) -> None:
         client = await connect_temporal(settings)
         models = await exits.enter_async_context(ModelProxy(_endpoints(settings)))
         services = HarnessServices(
-            models.endpoints, _web(settings), settings.starts, _mcp(settings), settings.subagent_hold
+            models.endpoints,
+            _web(settings),
+            settings.starts,
+            _mcp(settings),
+            settings.subagent_hold,
+            models.in_process,
         )
         harnesses = registry.Harnesses(services)
         harnesses.get(settings.default_harness)

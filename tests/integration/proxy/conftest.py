@@ -12,6 +12,7 @@ import pytest
 
 from footplate.domain.ports import Endpoint
 from footplate.domain.running import ModelGrant
+from footplate.harness.native.http import InProcess
 from footplate.proxy.grants import clock
 from footplate.proxy.models import ModelProxy
 from footplate.testing.serving import server
@@ -90,9 +91,22 @@ async def grant(proxy: ModelProxy) -> AsyncIterator[ModelGrant]:
 
 
 @pytest.fixture
-async def client(grant: ModelGrant) -> AsyncIterator[httpx2.AsyncClient]:
+async def loopback(grant: ModelGrant) -> AsyncIterator[httpx2.AsyncClient]:
     """Asks as the turn, in Anthropic's wire format."""
+    async with client_of(grant) as client:
+        yield client
+
+
+@pytest.fixture(params=["loopback", "in process"])
+async def client(
+    request: pytest.FixtureRequest, proxy: ModelProxy, grant: ModelGrant
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """The same, by each way that there is."""
+    async with client_of(grant, InProcess(proxy.in_process) if request.param == "in process" else None) as client:
+        yield client
+
+
+def client_of(grant: ModelGrant, transport: httpx2.AsyncBaseTransport | None = None) -> httpx2.AsyncClient:
     endpoint = grant.endpoints["anthropic"]
     headers = {"x-api-key": endpoint.api_key}
-    async with httpx2.AsyncClient(base_url=endpoint.base_url or "", headers=headers, trust_env=False) as client:
-        yield client
+    return httpx2.AsyncClient(base_url=endpoint.base_url or "", headers=headers, transport=transport, trust_env=False)

@@ -55,8 +55,8 @@ async def test_a_stranger_is_refused(proxy: ModelProxy, provider: Provider, toke
 
 
 @pytest.mark.parametrize("header", [("host", "evil.example"), ("origin", "https://evil.example")])
-async def test_a_web_page_is_refused(client: httpx2.AsyncClient, provider: Provider, header: tuple[str, str]) -> None:
-    answered = await client.post(MESSAGES, json={}, headers=[header])
+async def test_a_web_page_is_refused(loopback: httpx2.AsyncClient, provider: Provider, header: tuple[str, str]) -> None:
+    answered = await loopback.post(MESSAGES, json={}, headers=[header])
     assert answered.status_code == 403
     assert provider.seen == []
 
@@ -226,6 +226,22 @@ async def hang_until_gone(receive: Any, send: Any, gone: asyncio.Event) -> None:
     gone.set()
 
 
+async def test_a_turn_that_ends_before_the_answer(
+    client: httpx2.AsyncClient, grant: ModelGrant, provider: Provider
+) -> None:
+    gone = asyncio.Event()
+
+    async def wait(_scope: Any, receive: Any, _send: Any) -> None:
+        await grant.aclose()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    provider.behave = wait
+    assert (await client.post(MESSAGES, json={})).status_code == 503
+    await asyncio.wait_for(gone.wait(), 5)
+
+
 async def test_a_client_that_leaves_ends_the_request(client: httpx2.AsyncClient, provider: Provider) -> None:
     gone = asyncio.Event()
     provider.behave = lambda _, receive, send: hang_until_gone(receive, send, gone)
@@ -260,7 +276,7 @@ async def test_the_end_of_the_turn_cuts_what_runs(
             async for _ in answered.aiter_raw():
                 await grant.aclose()
 
-    with pytest.raises(httpx2.RemoteProtocolError):
+    with pytest.raises(httpx2.TransportError):
         await listen()
     await asyncio.wait_for(gone.wait(), 5)
 
@@ -271,7 +287,7 @@ async def test_a_cut_answer_is_not_completed(client: httpx2.AsyncClient, provide
         await send({"type": "http.response.body", "body": b"half", "more_body": True})
 
     provider.behave = cut
-    with pytest.raises(httpx2.RemoteProtocolError):
+    with pytest.raises(httpx2.TransportError):
         await client.post(MESSAGES, json={})
 
 

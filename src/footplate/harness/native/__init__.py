@@ -8,6 +8,6 @@ from footplate.harness.native.web.access import Web
 
 def create(services: HarnessServices) -> Harness:
     """The factory behind the entry point `native`."""
-    models = Models(services.endpoints)
+    models = Models(services.endpoints, services.models)
     models.warm()
     return NativeHarness(models.resolve, Web(services.web), services.mcp)

@@ -12,6 +12,7 @@ from footplate.harness.native import settings, tool_inputs
 from footplate.harness.native.conversations import Conversations
 from footplate.harness.native.loop import Loop
 from footplate.harness.native.models import Resolver
+from footplate.harness.native.prefixes import Request
 from footplate.harness.native.web.access import Web
 
 if TYPE_CHECKING:
@@ -50,11 +51,13 @@ class NativeHarness:
         loop = Loop(
             turn,
             conversation,
-            model=model,
-            settings=settings.model_settings(
-                model, turn.config.model_parameters, turn.session_id, turn.endpoints.get(model.system)
+            request=Request(
+                model,
+                settings.model_settings(
+                    model, turn.config.model_parameters, turn.session_id, turn.endpoints.get(model.system)
+                ),
+                settings.request_parameters(turn.config, tools),
             ),
-            parameters=settings.request_parameters(turn.config, tools),
             web=self._web,
             servers=servers,
             told=told,

@@ -17,8 +17,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pydantic_ai.messages import ModelResponse, ToolCallPart
-from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.settings import ModelSettings
 
 from footplate import failpoints
 from footplate.domain import events as ev
@@ -35,7 +33,7 @@ from footplate.harness.leftovers import INTERRUPTED, STOPPED
 from footplate.harness.native import after, commands, errors, mapping, outcomes, recovery, tools
 from footplate.harness.native.arguments import invalid_arguments
 from footplate.harness.native.mapping import Conversation
-from footplate.harness.native.models import AnyModel
+from footplate.harness.native.prefixes import Request
 from footplate.harness.native.recovery import Todo, Waiting
 from footplate.harness.native.reply import Reply
 from footplate.harness.native.web.access import Web
@@ -51,9 +49,7 @@ _NOT_RUN = "Not run: the user interrupted the turn."
 class Loop:
     turn: TurnContext
     conversation: Conversation
-    model: AnyModel = field(kw_only=True)
-    settings: ModelSettings = field(kw_only=True)
-    parameters: ModelRequestParameters = field(kw_only=True)
+    request: Request = field(kw_only=True)
     web: Web = field(kw_only=True)
     servers: "Servers | None" = field(kw_only=True, default=None)
     """The agent's MCP servers, if it has any."""
@@ -123,11 +119,9 @@ class Loop:
     async def _ask(self) -> Outcome | None:
         assert self._request is not None
         self.turn.log.check()
-        reply = Reply(self.turn.log, self.model)
+        reply = Reply(self.turn.log, self.request)
         try:
-            response = await unless_interrupted(
-                self.turn.interrupt, reply.receive(self.conversation.messages, self.settings, self.parameters)
-            )
+            response = await unless_interrupted(self.turn.interrupt, reply.receive(self.conversation))
         except Interrupted:
             return await self._keep_partial(reply)
         except Exception as error:

@@ -28,6 +28,7 @@ from footplate.domain.ports import Entry
 from footplate.harness import approvals
 from footplate.harness.approvals import Ledger
 from footplate.harness.native import content
+from footplate.harness.native.prefixes import Prefix
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"
@@ -59,6 +60,8 @@ class Conversation:
         """What all of this was made from."""
         self.lines: list[Line] = []
         self.messages: list[ModelMessage] = []
+        self.prefix = Prefix()
+        """The older messages, encoded."""
         self.approvals = Ledger()
         """Of the last response's calls: some models use a call's id again in their next one."""
         self._order: dict[str, int] = {}

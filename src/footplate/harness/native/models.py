@@ -14,7 +14,9 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
 from footplate.domain.errors import ModelRefused
+from footplate.domain.model_transport import ModelTransport
 from footplate.domain.ports import Endpoint
+from footplate.harness.native import http
 
 AnyModel: TypeAlias = Model[Any]
 Resolver: TypeAlias = Callable[[str], AnyModel]
@@ -27,8 +29,10 @@ _FAMILIES: Final = {"openai-chat": "openai", "openai-responses": "openai"}
 
 
 class Models:
-    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
+    def __init__(self, endpoints: Mapping[str, Endpoint], transport: ModelTransport | None = None) -> None:
+        """`transport`: what the endpoints lead to, if it is in this process."""
         self._endpoints = endpoints
+        self._transport = transport
         self._models: dict[str, AnyModel] = {}
         self._providers: dict[str, Provider[Any]] = {}
 
@@ -68,9 +72,9 @@ class Models:
                 help_text=f"Give it a key (and a base URL, if it is not the provider's own). Configured: {known}.",
             )
         if family == _ANTHROPIC:
-            return _anthropic(endpoint)
+            return _anthropic(endpoint, http.client(self._transport))
         if family == "openai":
-            return _openai(endpoint)
+            return _openai(endpoint, http.client(self._transport))
         return _other(family, endpoint)
 
 
@@ -85,30 +89,30 @@ def qualified(name: str) -> str:
     raise ModelRefused(f"The model {name!r} names no provider.", help_text=_HOW_TO_NAME)
 
 
-def _anthropic(endpoint: Endpoint) -> Provider[Any]:
+def _anthropic(endpoint: Endpoint, client: httpx2.AsyncClient) -> Provider[Any]:
     from anthropic import AsyncAnthropic
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    client = AsyncAnthropic(
+    sdk = AsyncAnthropic(
         api_key=endpoint.api_key,
         base_url=endpoint.base_url or _ANTHROPIC_URL,
         max_retries=0,
-        http_client=_http(),
+        http_client=client,
     )
-    return AnthropicProvider(anthropic_client=client)
+    return AnthropicProvider(anthropic_client=sdk)
 
 
-def _openai(endpoint: Endpoint) -> Provider[Any]:
+def _openai(endpoint: Endpoint, client: httpx2.AsyncClient) -> Provider[Any]:
     from openai import AsyncOpenAI
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    client = AsyncOpenAI(
+    sdk = AsyncOpenAI(
         api_key=endpoint.api_key,
         base_url=endpoint.base_url or _OPENAI_URL,
         max_retries=0,
-        http_client=_http(),
+        http_client=client,
     )
-    return OpenAIProvider(openai_client=client)
+    return OpenAIProvider(openai_client=sdk)
 
 
 def _other(name: str, endpoint: Endpoint) -> Provider[Any]:
@@ -118,11 +122,3 @@ def _other(name: str, endpoint: Endpoint) -> Provider[Any]:
     accepted = inspect.signature(provider).parameters
     given = {key: value for key, value in offered.items() if value is not None and key in accepted}
     return provider(**given)
-
-
-def _http() -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(
-        timeout=httpx2.Timeout(600, connect=10),
-        limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
-        trust_env=False,
-    )

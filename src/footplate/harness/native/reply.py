@@ -4,12 +4,9 @@ Text is collected here, not only in the library's stream, so that what was shown
 stopped half-way.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
-from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import (
-    ModelMessage,
     ModelResponse,
     ModelResponsePart,
     ModelResponseStreamEvent,
@@ -20,15 +17,15 @@ from pydantic_ai.messages import (
     ThinkingPart,
     ThinkingPartDelta,
 )
-from pydantic_ai.models import ModelRequestParameters, StreamedResponse
-from pydantic_ai.settings import ModelSettings
+from pydantic_ai.models import StreamedResponse
 
 from footplate.domain import events as ev
 from footplate.domain.events import Event, PreviewType, Usage
 from footplate.domain.ports import Preview, TurnLog
 from footplate.harness import prices
 from footplate.harness.native import errors
-from footplate.harness.native.models import AnyModel
+from footplate.harness.native.mapping import Conversation
+from footplate.harness.native.prefixes import Request
 
 _ALWAYS_SAY_WHY: Final = frozenset({"anthropic", "openai"})
 """Providers whose complete answers always carry a reason for their end: without one the stream was cut."""
@@ -60,19 +57,15 @@ class _Part:
 
 
 class Reply:
-    def __init__(self, log: TurnLog, model: AnyModel) -> None:
+    def __init__(self, log: TurnLog, request: Request) -> None:
         self._log = log
-        self._model = model
+        self._request = request
         self._parts: dict[int, _Part] = {}
         self._stream: StreamedResponse | None = None
 
-    async def receive(
-        self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
-    ) -> ModelResponse:
+    async def receive(self, conversation: Conversation) -> ModelResponse:
         """The whole response; raises `Temporary` when the stream ended early."""
-        async with model_request_stream(
-            self._model, messages, model_settings=settings, model_request_parameters=parameters, instrument=False
-        ) as stream:
+        async with conversation.prefix.stream(self._request, conversation.messages) as stream:
             self._stream = stream
             async for event in stream:
                 self._take(event)
@@ -105,7 +98,7 @@ class Reply:
             cache_read_tokens=used.cache_read_tokens,
             cache_write_tokens=used.cache_write_tokens,
             requests=1,
-            cost_microusd=prices.cost_microusd(self._model.system, self._model.model_name, used),
+            cost_microusd=prices.cost_microusd(self._request.model.system, self._request.model.model_name, used),
         )
 
     def _take(self, event: ModelResponseStreamEvent) -> None:

@@ -1,0 +1,123 @@
+"""Turn 1,000 costs what turn 10 costs: the worker's CPU time, the time outside of the request, the pages read.
+
+One session has a thousand turns. Then it goes on, ten turns and ten turns with another one that has ten: first while
+PostgreSQL has no statistics of any table, then after `ANALYZE`. At the end the plan of each statement of both is
+logged with the pages that it read.
+"""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from statistics import mean
+from typing import Final
+
+import asyncpg
+
+from bench.prove.cluster import Cluster, open_cluster
+from bench.prove.figure import Figure, require
+from bench.prove.lean import Lean
+from bench.prove.speed import plans
+from bench.prove.speed.conversation import Conversation, Turn, note_requests, open_client
+from bench.prove.speed.measured import milliseconds
+from bench.prove.speed.process_tree import process_tree_cpu_seconds
+from footplate.domain.json import JsonObject
+
+_CPU_LIMIT: Final = 1.3
+_TIME_LIMIT: Final = 1.1
+_PAGES_LIMIT: Final = 1.1
+_SANITY: Final = 3.0
+_EARLY: Final = 10
+_BLOCK: Final = 10
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    turns, blocks = (60, 1) if quick else (1000, 5)
+    phases: dict[str, _Phase] = {}
+    async with AsyncExitStack() as exits:
+        cluster = await exits.enter_async_context(open_cluster(postgres_settings=plans.SETTINGS))
+        client = await open_client(cluster, exits)
+        await cluster.model.clear()
+        database = await asyncpg.connect(cluster.settings.database_url)
+        exits.push_async_callback(database.close)
+        long = await Conversation.begin(client)
+        await long.go_on(turns)
+        every = [long]
+        for name in ("without statistics", "with statistics"):
+            short = await _begun(client)
+            every.append(short)
+            phases[name] = await _Phase.run(cluster, long, short, blocks)
+            await database.execute("analyze")
+        async with plans.logged(database):
+            short = await _begun(client)
+            every.append(short)
+            pages_short = await plans.pages(cluster, short.go_on(_BLOCK))
+            pages_long = await plans.pages(cluster, long.go_on(_BLOCK))
+        await note_requests(cluster, [turn for conversation in every for turn in conversation.turns])
+    require(holds=len(pages_long) > 1, otherwise=f"plans of {len(pages_long)} statements were logged")
+    growth = {name: pages_long[name] / pages_short[name] for name in pages_long if pages_short.get(name)}
+    worst = max(growth, key=growth.__getitem__)
+    cpu = max(phase.cpu_ratio for phase in phases.values())
+    time = max(phase.time_ratio for phase in phases.values())
+    limits = (_SANITY,) * 3 if quick else (_CPU_LIMIT, _TIME_LIMIT, _PAGES_LIMIT)
+    return Figure(
+        text=f"after {turns:,} turns, a turn takes {cpu:.2f} times the worker's CPU time of one after {_EARLY} (at "
+        f"most {_CPU_LIMIT}), {time:.2f} times the time outside of the request (at most {_TIME_LIMIT}), the worse of "
+        f"with and without table statistics; of {len(growth)} statements, {worst} reads {growth[worst]:.2f} times the "
+        f"pages (at most {_PAGES_LIMIT})",
+        holds=cpu <= limits[0] and time <= limits[1] and growth[worst] <= limits[2],
+        details={
+            **{name: phase.details for name, phase in phases.items()},
+            "pages_short": {**pages_short},
+            "pages_long": {**pages_long},
+        },
+    )
+
+
+async def _begun(client: Lean) -> Conversation:
+    conversation = await Conversation.begin(client)
+    await conversation.go_on(_EARLY)
+    return conversation
+
+
+class _Phase:
+    def __init__(self) -> None:
+        self.cpu: dict[str, float] = {"long": 0.0, "short": 0.0}
+        self.turns: dict[str, list[Turn]] = {"long": [], "short": []}
+
+    @classmethod
+    async def run(cls, cluster: Cluster, long: Conversation, short: Conversation, blocks: int) -> "_Phase":
+        phase = cls()
+        for _ in range(blocks):
+            for name, conversation in (("long", long), ("short", short)):
+                before = _worker_cpu(cluster)
+                await conversation.go_on(_BLOCK)
+                phase.cpu[name] += _worker_cpu(cluster) - before
+                phase.turns[name] += conversation.turns[-_BLOCK:]
+        return phase
+
+    @property
+    def cpu_ratio(self) -> float:
+        return self.cpu["long"] / self.cpu["short"]
+
+    @property
+    def time_ratio(self) -> float:
+        return _outside(self.turns["long"]) / _outside(self.turns["short"])
+
+    @property
+    def details(self) -> JsonObject:
+        return {
+            "cpu_ms": {name: milliseconds(used / len(self.turns[name])) for name, used in self.cpu.items()},
+            "outside_ms": {name: milliseconds(_outside(turns)) for name, turns in self.turns.items()},
+            "until_request_ms": {
+                name: milliseconds(mean(turn.until_request for turn in turns)) for name, turns in self.turns.items()
+            },
+        }
+
+
+def _outside(turns: Sequence[Turn]) -> float:
+    return mean(turn.outside for turn in turns)
+
+
+def _worker_cpu(cluster: Cluster) -> float:
+    pid = cluster.workers[0].pid
+    assert pid is not None
+    return process_tree_cpu_seconds(pid)

@@ -1,0 +1,37 @@
+"""The model proxy as a harness asks it from within the worker's process: without a connection, by the same rules."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """As a client would send it to the proxy's address."""
+
+    method: str
+    path: bytes
+    """With the query."""
+    headers: Headers = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+class HttpResponse(Protocol):
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Headers: ...
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it arrives, in its content encoding. Raises `ConnectionError` when it is cut."""
+
+    async def aclose(self) -> None:
+        """Safe to call again."""
+
+
+class ModelTransport(Protocol):
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        """To be closed. What is refused has a response too, as it would over a connection."""

@@ -1,0 +1,135 @@
+"""The HTTP client of the providers' SDKs: asks the model proxy in process, and puts a request's prefix in.
+
+A request that is sent within `prefixed` has only the messages that the prefix lacks: the others are put in here, as
+they were encoded before. One that is sent within `recorded` goes nowhere: its body is what is wanted.
+"""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx2
+
+from footplate.domain.model_transport import HttpRequest, HttpResponse, ModelTransport
+
+_TIMEOUT: Final = httpx2.Timeout(600, connect=10)
+_LIMITS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the messages of a conversation are in a request's body."""
+
+    field: str
+    skipped: int = 0
+    """How many items come before the first of them."""
+
+    def items(self, body: bytes) -> bytes:
+        """Those of the conversation, as they stand between the brackets of a JSON array."""
+        return b",".join(encode(item) for item in json.loads(body)[self.field][self.skipped :])
+
+    def put(self, items: bytes, body: bytes) -> bytes:
+        """The body with these items before its own."""
+        return b"{" + b",".join(self._members(items, json.loads(body))) + b"}"
+
+    def _members(self, items: bytes, fields: dict[str, Any]) -> Iterator[bytes]:
+        for name, value in fields.items():
+            encoded = encode(value)
+            if name == self.field:
+                own = [encode(item) for item in value]
+                encoded = b"[" + b",".join([*own[: self.skipped], items, *own[self.skipped :]]) + b"]"
+            yield encode(name) + b":" + encoded
+
+
+def encode(value: object) -> bytes:
+    """As the SDKs do it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+@dataclass(slots=True)
+class Recording:
+    body: bytes | None = field(default=None, repr=False)
+
+
+class Recorded(Exception):
+    """Raised in place of a response."""
+
+
+_PREFIX: ContextVar[tuple[Place, bytes] | None] = ContextVar("prefix", default=None)
+_RECORDING: ContextVar[Recording | None] = ContextVar("recording", default=None)
+
+
+@contextmanager
+def prefixed(place: Place, items: bytes) -> Iterator[None]:
+    token = _PREFIX.set((place, items))
+    try:
+        yield
+    finally:
+        _PREFIX.reset(token)
+
+
+@contextmanager
+def recorded() -> Iterator[Recording]:
+    recording = Recording()
+    token = _RECORDING.set(recording)
+    try:
+        yield recording
+    finally:
+        _RECORDING.reset(token)
+
+
+def client(models: ModelTransport | None) -> httpx2.AsyncClient:
+    inner = httpx2.AsyncHTTPTransport(limits=_LIMITS, trust_env=False) if models is None else InProcess(models)
+    return httpx2.AsyncClient(timeout=_TIMEOUT, transport=_Prefixing(inner), trust_env=False)
+
+
+class _Prefixing(httpx2.AsyncBaseTransport):
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        recording, prefix = _RECORDING.get(), _PREFIX.get()
+        if recording is not None:
+            recording.body = await request.aread()
+            raise Recorded
+        if prefix is not None:
+            place, items = prefix
+            request = _with_body(request, place.put(items, await request.aread()))
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _with_body(request: httpx2.Request, body: bytes) -> httpx2.Request:
+    headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"content-length"]
+    return httpx2.Request(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
+
+
+class InProcess(httpx2.AsyncBaseTransport):
+    def __init__(self, models: ModelTransport) -> None:
+        self._models = models
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        body = await request.aread()
+        sent = HttpRequest(request.method, request.url.raw_path, request.headers.raw, body)
+        response = await self._models.send(sent)
+        return httpx2.Response(response.status, headers=[*response.headers], stream=_Pieces(response))
+
+
+class _Pieces(httpx2.AsyncByteStream):
+    def __init__(self, response: HttpResponse) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._response.pieces():
+                yield piece
+        except ConnectionError as error:
+            raise httpx2.ReadError(str(error)) from error
+
+    async def aclose(self) -> None:
+        await self._response.aclose()

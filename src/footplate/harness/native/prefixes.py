@@ -1,0 +1,174 @@
+"""The beginning of a conversation as a provider's request has it, encoded once.
+
+For each request, pydantic-ai maps all messages to the provider's form, and the SDK copies and encodes them: of a
+thousand turns 0.1 s with Claude, 1.3 s with OpenAI. So a conversation keeps the encoded form of its older messages,
+and the library is given the rest. What is sent is the same to the byte.
+
+That holds as long as each message is mapped without regard to the others. Where it may not, all are sent anew.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestParameters, StreamedResponse
+from pydantic_ai.settings import ModelSettings
+
+from footplate.harness.native.http import Place, prefixed, recorded
+from footplate.harness.native.models import AnyModel
+
+_MOST_LEFT: Final = 8
+"""Messages that each request may map again: adding to the prefix costs about as much as a request by itself."""
+_HARMLESS_DETAILS: Final = frozenset({"finish_reason", "timestamp"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    field: str
+    instructions_first: bool = False
+    """The agent's instructions are items before the messages."""
+    parts: tuple[type[ModelResponsePart], ...] = (TextPart, ToolCallPart, ThinkingPart)
+
+
+_FORMATS: Final = {
+    "pydantic_ai.models.anthropic.AnthropicModel": _Format("messages"),
+    # A thought changes how the chat's later messages are sent.
+    "pydantic_ai.models.openai.OpenAIChatModel": _Format("messages", True, (TextPart, ToolCallPart)),
+    "pydantic_ai.models.openai.OpenAIResponsesModel": _Format("input"),
+}
+"""By the model's class, and not those derived from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one request consists of beside its messages."""
+
+    model: AnyModel
+    settings: ModelSettings
+    parameters: ModelRequestParameters
+
+    @property
+    def format(self) -> _Format | None:
+        kind = type(self.model)
+        return _FORMATS.get(f"{kind.__module__}.{kind.__qualname__}")
+
+    @property
+    def place(self) -> Place:
+        assert self.format is not None
+        first = len(self.parameters.instruction_parts or ()) if self.format.instructions_first else 0
+        return Place(self.format.field, first)
+
+    def stream(self, messages: Sequence[ModelMessage]) -> AbstractAsyncContextManager[StreamedResponse]:
+        return model_request_stream(
+            self.model,
+            messages,
+            model_settings=self.settings,
+            model_request_parameters=self.parameters,
+            instrument=False,
+        )
+
+    @property
+    def unmarked(self) -> "Request":
+        """Without what marks the newest message, and without the headers, which change with each turn."""
+        left_out = {"anthropic_cache_messages", "extra_headers"}
+        settings = {key: value for key, value in cast("dict[str, Any]", self.settings).items() if key not in left_out}
+        return Request(self.model, cast("ModelSettings", settings), self.parameters)
+
+
+class Prefix:
+    """Of one conversation, whose messages are only ever added to: the last request until a response follows it, and
+    after it new ones.
+    """
+
+    def __init__(self) -> None:
+        self._made_for: Request | None = None
+        self._restart()
+
+    def _restart(self) -> None:
+        self.length = 0
+        """How many messages it has."""
+        self.items = b""
+        self._checked = 0
+        self._all_plain = True
+
+    @asynccontextmanager
+    async def stream(self, request: Request, messages: Sequence[ModelMessage]) -> AsyncIterator[StreamedResponse]:
+        """The model's response to these messages, which are the conversation's."""
+        await self._extend(request, messages)
+        with prefixed(request.place, self.items) if self.length else nullcontext():
+            async with request.stream(messages[self.length :]) as response:
+                yield response
+
+    async def _extend(self, request: Request, messages: Sequence[ModelMessage]) -> None:
+        if self._made_for != request.unmarked:
+            self._restart()
+            self._made_for = request.unmarked
+        end = _end(messages)
+        if request.format is None or not self._plain(request.format, messages):
+            self.length, self.items = 0, b""
+        elif len(messages) - self.length > _MOST_LEFT and end > self.length:
+            added = await asyncio.to_thread(_encoded, request.unmarked, messages[self.length : end])
+            self.items = b",".join(filter(None, (self.items, added)))
+            self.length = end
+
+    def _plain(self, known: _Format, messages: Sequence[ModelMessage]) -> bool:
+        """Whether each message is mapped by itself. The last one may still be added to: it is looked at again."""
+        new = messages[self._checked :]
+        self._all_plain = self._all_plain and all(_is_plain(message, known) for message in new)
+        self._checked = max(len(messages) - 1, 0)
+        return self._all_plain
+
+
+def _end(messages: Sequence[ModelMessage]) -> int:
+    """Up to the last request that has a response: a result stays beside its call, and nothing changes any more."""
+    responses = (index for index in reversed(range(len(messages))) if isinstance(messages[index], ModelResponse))
+    last = next(responses, 0)
+    return last if last and isinstance(messages[last - 1], ModelRequest) else 0
+
+
+def _is_plain(message: ModelMessage, known: _Format) -> bool:
+    if isinstance(message, ModelResponse):
+        details = message.provider_details or {}
+        return details.keys() <= _HARMLESS_DETAILS and all(type(part) in known.parts for part in message.parts)
+    return message.instructions is None and message.metadata is None and all(map(_is_plain_part, message.parts))
+
+
+def _is_plain_part(part: ModelRequestPart) -> bool:
+    """A file at an address may be fetched while it is mapped."""
+    if not isinstance(part, UserPromptPart | ToolReturnPart) or type(part) not in {UserPromptPart, ToolReturnPart}:
+        return False
+    content = part.content if isinstance(part.content, list) else [part.content]
+    return all(isinstance(item, str | BinaryContent) for item in content)
+
+
+def _encoded(request: Request, messages: Sequence[ModelMessage]) -> bytes:
+    """In a thread of its own: nothing here waits for anything but the processor."""
+    return asyncio.run(_recorded(request, messages))
+
+
+async def _recorded(request: Request, messages: Sequence[ModelMessage]) -> bytes:
+    with recorded() as recording:
+        try:
+            async with request.stream(messages):
+                pass
+        except Exception:
+            if recording.body is None:
+                raise
+    assert recording.body is not None
+    return request.place.items(recording.body)

@@ -1,0 +1,148 @@
+"""One request to a model: who may send it, the credential that it goes out with, and what comes back."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import httpx2
+import structlog
+
+from footplate.proxy import wire
+from footplate.proxy.grants import Grant, Grants
+from footplate.proxy.headers import Headers, has_two_lengths
+from footplate.proxy.upstream import Ask, Upstream
+
+log = structlog.get_logger(__name__)
+
+_ERRORS: Final = 400
+_HIGHEST_STATUS: Final = 599
+_LONGEST_ERROR: Final = 1_000_000
+_NEW_LENGTH: Final = frozenset({b"content-length", b"content-encoding"})
+
+
+class Refused(Exception):
+    def __init__(self, status: int, message: str, provider: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.provider = provider
+
+    @property
+    def body(self) -> bytes:
+        """As the provider's own SDK reads it."""
+        return wire.error(self.provider, self.status, self.message)
+
+    @property
+    def headers(self) -> Headers:
+        return [(b"content-type", b"application/json"), (b"content-length", str(len(self.body)).encode())]
+
+
+class Received:
+    """A provider's response, without what is not to be passed on."""
+
+    def __init__(self, provider: str, response: httpx2.Response, headers: Headers, error: bytes | None = None) -> None:
+        """`error`: the whole body of an error; any other body is still to be read."""
+        self.status = response.status_code
+        self.headers = headers
+        self.error = error
+        self._provider = provider
+        self._response = response
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Raises `ConnectionError` when the provider breaks off."""
+        if self.error is not None:
+            yield self.error
+            return
+        try:
+            async for piece in self._response.aiter_raw():
+                yield piece
+        except httpx2.HTTPError as error:
+            kind = type(error).__name__
+            log.warning("model answer cut", action="proxy.cut", provider=self._provider, error=kind)
+            raise ConnectionError(f"The provider's response was cut off ({kind}).") from error
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+class Exchange:
+    def __init__(self, grants: Grants, upstream: Upstream) -> None:
+        self._grants = grants
+        self._upstream = upstream
+
+    def admit(
+        self, method: str, path: bytes, query: bytes, headers: Headers, *, only: Grant | None = None
+    ) -> tuple[Grant, Ask]:
+        """Raises `Refused`. `headers`: in lower case. `only`: no other turn's token is good."""
+        if has_two_lengths(headers):
+            raise Refused(400, _TWO_LENGTHS)
+        provider, rest = wire.split(path)
+        token_in, token = wire.given_token(headers)
+        grant = self._grants.find(token)
+        if grant is None or (only is not None and only is not grant):
+            raise Refused(401, _STRANGER, provider)
+        if not grant.good:
+            raise turn_over(provider)
+        if provider not in wire.WIRES or not wire.WIRES[provider].takes(method, rest):
+            log.warning("model request refused", action="proxy.refused", method=method, provider=provider)
+            raise Refused(404, _NO_ROUTE, provider)
+        if provider not in self._upstream.providers:
+            raise Refused(404, f"This worker has no key for the provider {provider!r}.", provider)
+        return grant, Ask(provider, method, rest, query, headers, token_in)
+
+    async def send(self, ask: Ask, body: AsyncIterator[bytes] | bytes | None) -> Received:
+        """To be closed. Raises `Refused` when the provider cannot be reached."""
+        try:
+            response = await self._upstream.ask(ask, body)
+        except httpx2.TimeoutException as error:
+            raise _unreachable(ask, error, 504) from error
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise _unreachable(ask, error, 502) from error
+        try:
+            return await self._receive(ask, response)
+        except httpx2.HTTPError as error:
+            await response.aclose()
+            raise _unreachable(ask, error, 502) from error
+        except BaseException:
+            await response.aclose()
+            raise
+
+    async def _receive(self, ask: Ask, response: httpx2.Response) -> Received:
+        blotter = self._upstream.blotter(ask.provider)
+        headers = [(name, blotter.clean(value)) for name, value in wire.answered_on(response.headers.raw)]
+        status = response.status_code
+        if status > _HIGHEST_STATUS:
+            raise Refused(502, f"The model's provider answered with the status {status}.", ask.provider)
+        if status < _ERRORS:
+            return Received(ask.provider, response, headers)
+        body = blotter.clean(await _read(response))
+        kept = [(name, value) for name, value in headers if name not in _NEW_LENGTH]
+        return Received(ask.provider, response, [*kept, (b"content-length", str(len(body)).encode())], body)
+
+
+def turn_over(provider: str) -> Refused:
+    """Not 401: that would be final, and a turn whose worker was held up for a while is to be tried again."""
+    told = "This turn is over, or its worker has lost it: nothing is asked on its behalf any more."
+    return Refused(503, told, provider)
+
+
+_STRANGER: Final = (
+    "This token is not one of a running turn. A turn's token is good while the turn runs, and only where it runs."
+)
+_TWO_LENGTHS: Final = "The request has more than one Content-Length or Transfer-Encoding. Send exactly one of them."
+_NO_ROUTE: Final = "Footplate's model proxy knows no such request. It passes on what asks a model, and nothing else."
+
+
+def _unreachable(ask: Ask, error: Exception, status: int) -> Refused:
+    # The error's own text may hold the address, and that a password.
+    log.warning("provider not reached", action="proxy.unreachable", provider=ask.provider, error=type(error).__name__)
+    told = f"The model's provider could not be reached, or did not answer ({type(error).__name__})."
+    return Refused(status, told, ask.provider)
+
+
+async def _read(response: httpx2.Response) -> bytes:
+    data = bytearray()
+    async for piece in response.aiter_bytes():
+        data += piece
+        if len(data) > _LONGEST_ERROR:
+            break
+    return bytes(data[:_LONGEST_ERROR])
