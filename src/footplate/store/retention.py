@@ -12,6 +12,8 @@ One lock, held by the transaction of 2 from before 1, keeps two sweeps apart: on
 the lock and the means to record anything.
 """
 
+import asyncio
+import time
 from datetime import timedelta
 from typing import Final
 
@@ -28,7 +30,11 @@ from footplate.store.records import Row
 log = structlog.get_logger(__name__)
 
 _HEADS: Final = 2000
-"""Looked at in one sweep: a million sessions are looked at every hour and a half."""
+"""Looked at in one step."""
+_SECONDS: Final = 5.0
+"""After which a sweep takes no further step: the next one goes on, seconds later, after the other chores."""
+_AT_ONCE: Final = 4
+"""Archives that are written at the same time. Each needs a connection."""
 _BATCH: Final = 1000
 _UNFINISHED: Final = 100
 
@@ -51,13 +57,26 @@ class Retention:
             await self._prune(row["session_id"])
         if self._older_than is None:
             return
+        until = time.monotonic() + _SECONDS
+        while await self._walk() and time.monotonic() < until:
+            pass
+
+    async def _walk(self) -> bool:
+        """The next sessions in turn. False: they were the last ones."""
         place = await self._database.fetchrow("walk_place")
         rows = await self._database.fetch("walk", place["place"] if place else "", self._older_than, _HEADS)
         # Remembered first: a session that cannot be archived does not stop all that come after it.
         await self._database.fetch("walked", rows[-1]["session_id"] if len(rows) == _HEADS else "")
-        for row in rows:
-            if row["candidate"]:
+        candidates = (row for row in rows if row["candidate"])
+
+        async def archive_them() -> None:
+            for row in candidates:  # shared: each takes the next one
                 await self.archive(row["organisation"], row["session_id"])
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_AT_ONCE):
+                group.create_task(archive_them())
+        return len(rows) == _HEADS
 
     async def archive(self, organisation: str, session_id: str) -> None:
         """If the session rests. Says in the log what went wrong, and leaves everything as it was then."""
@@ -131,4 +150,3 @@ async def _record(connection: Connection, archive: Archive) -> None:
         archive.size,
         archive.sha256,
     )
-    await connection.execute(SQL["keep_principals"], archive.session_id)

@@ -1,6 +1,7 @@
 """Reads what was used. The organisation is part of the query: nobody adds up what is another's."""
 
 from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, get_args
 
 from footplate.domain.events import Usage
@@ -10,7 +11,8 @@ from footplate.domain.usage import Grouping, UsageLine, UsageQuestion
 from footplate.store.database import Database
 from footplate.store.records import Row
 
-GROUPINGS: Final[tuple[Grouping, ...]] = get_args(Grouping)
+_SESSION: Final[Grouping] = "session"
+_OF_A_DAY: Final = [grouping for grouping in get_args(Grouping) if grouping != _SESSION]
 
 
 class UsageReader:
@@ -18,20 +20,49 @@ class UsageReader:
         self._database = database
 
     async def usage(self, principal: Principal, question: UsageQuestion) -> Sequence[UsageLine]:
-        rows = await self._database.fetch(
-            "usage",
-            principal.organisation,
-            question.start,
-            question.end,
-            *(grouping in question.group_by for grouping in GROUPINGS),
-            question.limit,
-        )
+        flags = [grouping in question.group_by for grouping in _OF_A_DAY]
+        if _SESSION in question.group_by:
+            rows = await self._database.fetch(
+                "usage_by_session", principal.organisation, question.start, question.end, *flags, question.limit
+            )
+        else:
+            first, last = _whole_days(question.start, question.end, datetime.now(UTC))
+            rows = await self._database.fetch(
+                "usage",
+                principal.organisation,
+                question.start,
+                min(_midnight(first), question.end),
+                *flags,
+                first,
+                last,
+                _midnight(last),
+                question.end,
+                question.limit,
+            )
         return [_line(row, question) for row in rows]
+
+
+def _whole_days(start: datetime, end: datetime, now: datetime) -> tuple[date, date]:
+    """The days of which all turns began in this time: the first, and the one after the last. Today is one of them if
+    the time ends in the future.
+    """
+    start, end = start.astimezone(UTC), end.astimezone(UTC)
+    first = start.date() if start.time() == time() else _after(start.date())
+    last = _after(end.date()) if end >= now else end.date()
+    return first, max(first, last)
+
+
+def _after(day: date) -> date:
+    return day if day == date.max else day + timedelta(days=1)
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
 
 
 def _line(row: Row, question: UsageQuestion) -> UsageLine:
     return UsageLine(
-        group={grouping: row[grouping] for grouping in GROUPINGS if grouping in question.group_by},
+        group={grouping: row[grouping] for grouping in get_args(Grouping) if grouping in question.group_by},
         turns=row["turns"],
         statuses={status.value: row[status.value] for status in TurnStatus if row[status.value]},
         seconds=row["seconds"],

@@ -1,12 +1,16 @@
 """F9: what was used, added up from the log, and never over the border of an organisation."""
 
 from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
 
 from footplate.domain.events import Usage
 from footplate.domain.principals import Principal
+from footplate.domain.running import Claim
 from footplate.domain.turns import Outcome, TurnStatus
 from footplate.domain.usage import Grouping, UsageLine, UsageQuestion
-from footplate.store.usage import UsageReader
+from footplate.store.usage import UsageReader, _whole_days
 
 from .cell import ANSWERED, Cell, somebody
 
@@ -83,6 +87,74 @@ async def test_only_turns_of_the_time_asked_for_count(cell: Cell, principal: Pri
     now = datetime.now(UTC)
     question = UsageQuestion(start=now - timedelta(days=9), end=now - timedelta(days=8), group_by=frozenset(), limit=1)
     assert await UsageReader(cell.database).usage(principal, question) == []
+
+
+_MEASURES = """
+    sum(turns), sum(pending), sum(running), sum(awaiting_tool_results), sum(completed), sum(failed), sum(interrupted),
+    sum(limit_reached), sum(timed_out), sum(seconds), sum(input_tokens), sum(output_tokens), sum(cache_read),
+    sum(cache_write), sum(requests), sum(cost_microusd), sum(priced_turns), sum(unpriced_turns)
+"""
+
+
+async def _sums(cell: Cell, relation: str) -> list[tuple[object, ...]]:
+    keys = "organisation, day, agent, model, harness, key, slot"
+    async with cell.database.connection() as connection:
+        rows = await connection.fetch(
+            f"select {keys}, {_MEASURES} from {relation} group by {keys} having sum(turns) > 0 order by {keys}"
+        )
+    return [tuple(row) for row in rows]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_sums_of_days_are_those_of_their_turns(cell: Cell, principal: Principal, seed: int) -> None:
+    """Whatever happens to turns: begun, run again, parked, ended, their sessions archived and deleted."""
+    random = Random(seed)
+    outcomes = [
+        ANSWERED,
+        _FAILED,
+        *(Outcome(status=status) for status in (TurnStatus.INTERRUPTED, TurnStatus.TIMED_OUT)),
+    ]
+    sessions = [await cell.session(principal, *("one", "two", "three", "four")) for _ in range(4)]
+    for number in range(12):
+        session_id = random.choice(sessions)
+        claim = await cell.claims.claim(principal.organisation, session_id, f"wrkr_{number}")
+        if not isinstance(claim, Claim):
+            continue
+        for _ in range(random.randint(0, 2)):
+            cost = random.choice([None, 0, 250])
+            await cell.turns.append(claim, [], usage=Usage(input_tokens=7, requests=1, cost_microusd=cost))
+        if random.random() < 0.7:  # the others run on, and are claimed again
+            await cell.turns.finish(claim, random.choice(outcomes))
+        assert await _sums(cell, "usage_by_day") == await _sums(cell, "turn_usage")
+    await cell.delete(principal, sessions[0])
+    assert await _sums(cell, "usage_by_day") == await _sums(cell, "turn_usage")
+
+
+@pytest.mark.parametrize("offset", [timedelta(), timedelta(hours=5), timedelta(days=1), -timedelta(hours=30)])
+async def test_days_and_parts_of_days_add_up(cell: Cell, principal: Principal, offset: timedelta) -> None:
+    session_id = await cell.session(principal, *map(str, range(9)))
+    now = datetime.now(UTC)
+    began = [now - timedelta(hours=11 * number) for number in range(9)]
+    for moment in began:
+        await _turn(cell, principal, session_id, Usage(input_tokens=1, requests=1), ANSWERED)
+        async with cell.database.transaction() as connection:  # as if it had begun then
+            await connection.execute("update turns set created_at = $2 where created_at > $1", now, moment)
+            await connection.execute("truncate usage_by_day")
+            await connection.execute(
+                "insert into usage_by_day select organisation, day, agent, model, harness, key, slot, "
+                f"{_MEASURES} from turn_usage group by 1, 2, 3, 4, 5, 6, 7"
+            )
+    start, end = now - timedelta(days=3) + offset, now - timedelta(hours=10) + offset
+    expected = sum(start <= moment < end for moment in began)
+    for groupings in ((), ("day",), ("session",), ("day", "key")):
+        question = UsageQuestion(start=start, end=end, group_by=frozenset(groupings), limit=100)
+        lines = await UsageReader(cell.database).usage(principal, question)
+        assert sum(line.turns for line in lines) == expected, groupings
+
+
+def test_days_at_the_end_of_time() -> None:
+    last = datetime.max.replace(tzinfo=UTC)
+    assert _whole_days(last - timedelta(days=2), last, datetime.now(UTC))[1] == last.date()
 
 
 async def test_the_question_is_answered_from_an_index(cell: Cell, principal: Principal) -> None:

@@ -1,6 +1,6 @@
 """Usage on the wire: the question's parameters, and the answer's lines."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -18,7 +18,7 @@ _LONGEST: Final = timedelta(days=366)
 
 
 class AskUsage(Parameters):
-    """Of turns that began in a span of time: the last 30 days unless it says otherwise, 366 days at most."""
+    """Of turns that began in a span of time: since midnight (UTC) 30 days ago by default, 366 days at most."""
 
     group_by: Annotated[list[Grouping], Field(alias="group_by[]", default_factory=list)]
     start: Annotated[Moment | None, Field(alias="from")] = None
@@ -41,8 +41,9 @@ class AskUsage(Parameters):
 
 
 def _before(end: datetime) -> datetime:
+    """At midnight: what was used on whole days is at hand."""
     try:
-        return end - _USUAL
+        return datetime.combine((end - _USUAL).astimezone(UTC), time(), UTC)
     except OverflowError:
         return datetime.min.replace(tzinfo=UTC)
 

@@ -75,11 +75,6 @@ set object_key = excluded.object_key, last_seq = excluded.last_seq, entries = ex
     index_at = excluded.index_at, size = excluded.size, sha256 = excluded.sha256, replaced = archives.object_key,
     pruned = false, created_at = now(), last_event_at = excluded.last_event_at
 
--- name: keep_principals
-update turns t set principal = e.principal
-from events e
-where t.session_id = $1 and t.principal is null and e.session_id = $1 and e.seq = t.position
-
 -- name: to_prune
 select session_id from archives where not pruned order by created_at limit $1
 

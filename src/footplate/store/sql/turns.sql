@@ -98,8 +98,10 @@ with head as (
     update steps set state = 'running', turn_id = $4 from head where session_id = $1 and position = $5
 ), turn as (
     insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, controls_seq, config, context,
-                       started_at, deadline_at)
-    select $1, $4, $2, $5, $6, 'running', head.seq - 1, $5, $7, $8, now(), now() + $10 * interval '1 second' from head
+                       started_at, deadline_at, principal)
+    select $1, $4, $2, $5, $6, 'running', head.seq - 1, $5, $7, $8, now(), now() + $10 * interval '1 second',
+           (select principal from events where session_id = $1 and seq = $5)
+    from head
 ), new_events as (
     insert into events (session_id, seq, organisation, turn_id, event_id, type, ref_seq, processed_at, body, entries)
     select $1, head.seq - 1, $2, $4, $6, 'user.message', $5::bigint, now(), null::json, entries from head

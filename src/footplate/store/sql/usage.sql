@@ -1,36 +1,78 @@
--- What was used, added up.
+-- What was used, added up. The flags choose what a line stands for: what is not asked for is null on every line, and so in one
+-- group.
 
 -- name: usage
--- The flags choose what a line stands for: what is not asked for is null on every line, and so in one group.
--- The key is that of the input, which its first position has, or the turn once that is archived; no other grouping looks
--- there.
+-- Whole days from $9 on and before $10; and the turns that began from $2 on and before $3, or from $11 on and before $12.
+with used as (
+    select day, agent, model, harness, key, turns, pending, running, awaiting_tool_results, completed, failed, interrupted,
+           limit_reached, timed_out, seconds, input_tokens, output_tokens, cache_read, cache_write, requests, cost_microusd,
+           priced_turns, unpriced_turns
+    from usage_by_day
+    where organisation = $1 and day >= $9 and day < $10
+    union all
+    select day, agent, model, harness, key, turns, pending, running, awaiting_tool_results, completed, failed, interrupted,
+           limit_reached, timed_out, seconds, input_tokens, output_tokens, cache_read, cache_write, requests, cost_microusd,
+           priced_turns, unpriced_turns
+    from turn_usage
+    where organisation = $1 and (created_at >= $2 and created_at < $3 or created_at >= $11 and created_at < $12)
+)
 select
-    case when $4 then (t.created_at at time zone 'utc')::date::text end as day,
-    case when $5 then t.config ->> 'agent_id' end as agent,
-    case when $6 then t.config ->> 'model' end as model,
-    case when $7 then t.session_id end as session,
-    case when $8 then t.config ->> 'harness' end as harness,
-    case when $9 then coalesce(t.principal, e.principal) end as key,
-    count(*) as turns,
-    count(*) filter (where t.status = 'pending') as pending,
-    count(*) filter (where t.status = 'running') as running,
-    count(*) filter (where t.status = 'awaiting_tool_results') as awaiting_tool_results,
-    count(*) filter (where t.status = 'completed') as completed,
-    count(*) filter (where t.status = 'failed') as failed,
-    count(*) filter (where t.status = 'interrupted') as interrupted,
-    count(*) filter (where t.status = 'limit_reached') as limit_reached,
-    count(*) filter (where t.status = 'timed_out') as timed_out,
-    coalesce(sum(extract(epoch from t.ended_at - t.started_at)), 0)::double precision as seconds,
-    sum(t.input_tokens)::bigint as input_tokens,
-    sum(t.output_tokens)::bigint as output_tokens,
-    sum(t.cache_read)::bigint as cache_read,
-    sum(t.cache_write)::bigint as cache_write,
-    sum(t.requests)::bigint as requests,
-    sum(t.cost_microusd)::bigint as cost_microusd,
-    count(*) filter (where t.requests > 0 and t.cost_microusd is null) as unpriced_turns
-from turns t
-left join events e on $9 and e.session_id = t.session_id and e.seq = t.position
-where t.organisation = $1 and t.created_at >= $2 and t.created_at < $3
+    case when $4 then day::text end as day,
+    case when $5 then nullif(agent, '') end as agent,
+    case when $6 then nullif(model, '') end as model,
+    case when $7 then nullif(harness, '') end as harness,
+    case when $8 then nullif(key, '') end as key,
+    sum(turns)::bigint as turns,
+    sum(pending)::bigint as pending,
+    sum(running)::bigint as running,
+    sum(awaiting_tool_results)::bigint as awaiting_tool_results,
+    sum(completed)::bigint as completed,
+    sum(failed)::bigint as failed,
+    sum(interrupted)::bigint as interrupted,
+    sum(limit_reached)::bigint as limit_reached,
+    sum(timed_out)::bigint as timed_out,
+    sum(seconds)::double precision as seconds,
+    sum(input_tokens)::bigint as input_tokens,
+    sum(output_tokens)::bigint as output_tokens,
+    sum(cache_read)::bigint as cache_read,
+    sum(cache_write)::bigint as cache_write,
+    sum(requests)::bigint as requests,
+    case when sum(priced_turns) > 0 then sum(cost_microusd)::bigint end as cost_microusd,
+    sum(unpriced_turns)::bigint as unpriced_turns
+from used
+group by 1, 2, 3, 4, 5
+having sum(turns) > 0
+order by 1, 2, 3, 4, 5
+limit $13
+
+-- name: usage_by_session
+-- In the order of an index, so that no more sessions are read than fit into the limit.
+select
+    session_id as session,
+    case when $4 then day::text end as day,
+    case when $5 then nullif(agent, '') end as agent,
+    case when $6 then nullif(model, '') end as model,
+    case when $7 then nullif(harness, '') end as harness,
+    case when $8 then nullif(key, '') end as key,
+    sum(turns)::bigint as turns,
+    sum(pending)::bigint as pending,
+    sum(running)::bigint as running,
+    sum(awaiting_tool_results)::bigint as awaiting_tool_results,
+    sum(completed)::bigint as completed,
+    sum(failed)::bigint as failed,
+    sum(interrupted)::bigint as interrupted,
+    sum(limit_reached)::bigint as limit_reached,
+    sum(timed_out)::bigint as timed_out,
+    sum(seconds)::double precision as seconds,
+    sum(input_tokens)::bigint as input_tokens,
+    sum(output_tokens)::bigint as output_tokens,
+    sum(cache_read)::bigint as cache_read,
+    sum(cache_write)::bigint as cache_write,
+    sum(requests)::bigint as requests,
+    case when sum(priced_turns) > 0 then sum(cost_microusd)::bigint end as cost_microusd,
+    sum(unpriced_turns)::bigint as unpriced_turns
+from turn_usage
+where organisation = $1 and created_at >= $2 and created_at < $3
 group by 1, 2, 3, 4, 5, 6
 order by 1, 2, 3, 4, 5, 6
-limit $10
+limit $9

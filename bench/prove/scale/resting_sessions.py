@@ -1,0 +1,58 @@
+"""Sessions that rest, made by copying the rows of one that ran, and how fast they are archived."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+import asyncpg
+
+_TABLES: Final = ("sessions", "session_heads", "events", "entries", "steps", "turns")
+_AGE: Final = timedelta(days=2)
+_COLUMNS: Final = """
+select attname from pg_attribute
+where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = '' order by attnum
+"""
+_ARCHIVED: Final = "select count(*) from archives where pruned and session_id like $1 || '%'"
+
+
+async def copy_session(database: asyncpg.Connection, session_id: str, copies: int) -> str:
+    """Returns how the ids of the copies begin. What happened in them happened two days ago."""
+    prefix = f"{session_id}_copy"
+    async with database.transaction():
+        for table in _TABLES:
+            columns = [row["attname"] for row in await database.fetch(_COLUMNS, table)]
+            key = "id" if table == "sessions" else "session_id"
+            chosen = ", ".join(_value(column, key) for column in columns)
+            await database.execute(
+                f"insert into {table} ({', '.join(columns)}) select {chosen} from {table} t, generate_series(1, $3) n "
+                f"where t.{key} = $1",
+                session_id,
+                prefix,
+                copies,
+            )
+    return prefix
+
+
+def _value(column: str, key: str) -> str:
+    if column == key:
+        return "$2 || n"
+    if column.endswith("_at") and column not in {"archived_at", "wake_at", "deadline_at"}:
+        return f"t.{column} - interval '{_AGE.days} days'"
+    return f"t.{column}"
+
+
+async def archived_each_second(
+    database: asyncpg.Connection, prefix: str, copies: int, *, patience: float
+) -> Sequence[float]:
+    """Waits until all copies are archived and their rows gone. Returns the moments at which each hundredth was."""
+    begun = time.monotonic()
+    moments: list[float] = []
+    while len(moments) * 100 < copies:
+        done = await database.fetchval(_ARCHIVED, prefix)
+        moments += [time.monotonic()] * (done // 100 - len(moments))
+        if time.monotonic() - begun > patience:
+            break
+        await asyncio.sleep(0.1)
+    return moments
