@@ -43,9 +43,7 @@ def _value(column: str, key: str) -> str:
     return f"t.{column}"
 
 
-async def archived_each_second(
-    database: asyncpg.Connection, prefix: str, copies: int, *, patience: float
-) -> Sequence[float]:
+async def await_archives(database: asyncpg.Connection, prefix: str, copies: int, *, patience: float) -> Sequence[float]:
     """Waits until all copies are archived and their rows gone. Returns the moments at which each hundredth was."""
     begun = time.monotonic()
     moments: list[float] = []

@@ -21,6 +21,7 @@ SETTINGS: Final = {
     "auto_explain.log_analyze": "on",
     "auto_explain.log_buffers": "on",
     "auto_explain.log_timing": "off",
+    "auto_explain.log_nested_statements": "on",
     "auto_explain.log_format": "json",
 }
 """Of a server that logs plans while `logged` is open, and has no table statistics but those that it is told to make."""
@@ -30,6 +31,8 @@ _MESSAGE: Final = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ", re.MULTIL
 _NAMES: Final = {" ".join(text.split()): name for name, text in SQL.items()}
 _PERIODIC: Final = {"heads", "renew_lease"}
 """Statements that run every second, whatever sessions do."""
+_NAMED_BY: Final = 40
+"""Characters of a statement that has no name: one of a trigger."""
 _RELOAD_SECONDS: Final = 0.3
 
 
@@ -52,16 +55,24 @@ async def pages(cluster: Cluster, work: Awaitable[None]) -> dict[str, float]:
     for message in _MESSAGE.split(log.read_text()[before:]):
         if logged := _PLAN.match(message):
             plan = json.loads(logged["plan"])
-            name = _NAMES.get(" ".join(plan["Query Text"].split()))
-            if name is not None and name not in _PERIODIC:
+            text = " ".join(plan["Query Text"].split())
+            name = _NAMES.get(text, text[:_NAMED_BY])
+            if name not in _PERIODIC:
                 found[name].append(sum(_read(plan["Plan"])))
     return {name: median(counts) for name, counts in sorted(found.items())}
 
 
 def _read(node: dict[str, Any]) -> Iterator[int]:
-    yield node["Shared Hit Blocks"] + node["Shared Read Blocks"]
-    for child in node.get("Plans", ()):
+    """Of each node by itself: what is logged includes its children. One that ran after its parent is not in there."""
+    children = node.get("Plans", ())
+    yield max(0, _blocks(node) - sum(map(_blocks, children)))
+    for child in children:
         yield from _read(child)
+
+
+def _blocks(node: dict[str, Any]) -> int:
+    blocks: int = node["Shared Hit Blocks"] + node["Shared Read Blocks"]
+    return blocks
 
 
 async def _log_above(database: asyncpg.Connection, milliseconds: int) -> None:

@@ -16,12 +16,16 @@ class InProcessTransport:
     async def send(self, request: HttpRequest) -> HttpResponse:
         path, _, query = request.path.partition(b"?")
         headers = [(name.lower(), value) for name, value in request.headers]
+        received: Received | None = None
         try:
             grant, ask = self._exchange.admit(request.method, path, query, headers)
             async with _while_good(grant, turn_over(ask.provider)):
-                return _Response(await self._exchange.send(ask, request.body), grant)
+                received = await self._exchange.send(ask, request.body)
         except Refused as refused:
+            if received is not None:
+                await received.aclose()
             return _Refusal(refused)
+        return _Response(received, grant)
 
 
 class _Response:
@@ -59,18 +63,26 @@ class _Refusal:
 
 @asynccontextmanager
 async def _while_good(grant: Grant, otherwise: Exception) -> AsyncIterator[None]:
-    """Cancels what is inside, and raises `otherwise`, when the turn ends."""
-    loop = asyncio.get_running_loop()
+    """Cancels what is inside, and raises `otherwise`, when the turn ends; also if nothing inside had to wait."""
+    if grant.ended.done():
+        raise otherwise
+    loop, inside = asyncio.get_running_loop(), True
     try:
         async with asyncio.timeout(None) as limit:
 
             def cut(_: object) -> None:
-                limit.reschedule(loop.time())
+                if inside:
+                    limit.reschedule(loop.time())
 
             grant.ended.add_done_callback(cut)
             try:
                 yield
             finally:
+                inside = False
                 grant.ended.remove_done_callback(cut)
     except TimeoutError as error:
+        if not grant.ended.done():
+            raise
         raise otherwise from error
+    if grant.ended.done():
+        raise otherwise

@@ -56,7 +56,8 @@ class Claims:
         row = await connection.fetchrow(SQL["claim_step"], session_id, organisation, worker)
         if row is None:
             return None
-        claim = await self._begin(connection, row, row, organisation, session_id, worker, seen=row["seq"])
+        content = content_of(await self._body(row))
+        claim = await self._begin(connection, row, row, content, organisation, session_id, worker, seen=row["seq"])
         if claim is not None:
             return claim
         async with connection.transaction():
@@ -118,14 +119,16 @@ class Claims:
             step = await connection.fetchrow(SQL["next_step"], session_id)
             if step is None:
                 return await self._still_waiting(connection, head, turn, remaining)
+            content = content_of(await self._body(step))
             await _supersede(connection, head, turn)
-            claim = await self._begin(connection, head, step, organisation, session_id, worker)
+            claim = await self._begin(connection, head, step, content, organisation, session_id, worker)
             assert claim is not None
             return replace(claim, superseded=turn["config"]["harness"])
         step = await connection.fetchrow(SQL["next_step"], session_id)
         if step is None:
             return Nothing()
-        claim = await self._begin(connection, head, step, organisation, session_id, worker)
+        content = content_of(await self._body(step))
+        claim = await self._begin(connection, head, step, content, organisation, session_id, worker)
         assert claim is not None
         return claim
 
@@ -134,6 +137,7 @@ class Claims:
         connection: Connection,
         head: Row,
         step: Row,
+        content: Sequence[JsonObject],
         organisation: str,
         session_id: str,
         worker: str,
@@ -142,13 +146,13 @@ class Claims:
     ) -> Claim | None:
         """None if the session has changed since position `seen`: not while the caller holds the head's lock.
 
-        All that may fail comes before the turn begins.
+        All that may fail comes before the turn begins. The content is read before: begun or ended turns lock a row of
+        `usage_by_day`, for which other sessions wait.
         """
         on = await of_session(connection, organisation, step["project_ids"], step["bases"])
         config = replace(self._config(step, step["overrides"]), projects=on)
         context = {**step["session_context"], **step["context"]}
         turn_id, running = ids.new_id(ids.TURN), events.status_running()
-        content = content_of(await self._body(step))
         carried = await _still_carried(connection, session_id, turn_id, step["fork"])
         row = await connection.fetchrow(
             SQL["begin_turn"],
@@ -199,6 +203,7 @@ class Claims:
     async def _resume(self, connection: Connection, head: Row, turn: Row) -> Claim:
         before = _claim_of(head, turn)
         on = await of_session(connection, turn["organisation"], turn["project_ids"], turn["bases"])
+        content = content_of(await self._body(turn))
         row = await connection.fetchrow(
             SQL["resume_turn"], turn["session_id"], turn["id"], before.config.timeout_seconds
         )
@@ -211,7 +216,7 @@ class Claims:
             handed_over=row["handed_over"],
             seconds_left=row["seconds_left"],
             controls_seq=row["controls_seq"],
-            content=content_of(await self._body(turn)),
+            content=content,
             resources=turn["resources"],
             forked_at=turn["forked_at"],
             context=turn["context"],

@@ -65,6 +65,12 @@ def translated() -> Iterator[None]:
             retry_after=1,
             help_text="Try again in a moment; `footplate doctor` says whether PostgreSQL is reachable.",
         ) from error
+    except asyncpg.DeadlockDetectedError as error:
+        raise Unavailable(
+            "Two changes of the database waited for each other, and this one was undone.",
+            retry_after=1,
+            help_text="Try again.",
+        ) from error
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from footplate.store.database import SQL, Connection
 async def delete_session(connection: Connection, organisation: str, session_id: str) -> bool:
     """The caller holds the head's lock. Says whether something of it is still needed."""
     await connection.fetch(SQL["lock_owners"], session_id)
+    await connection.execute(SQL["lock_usage"], session_id)
     await connection.execute(SQL["delete_session"], session_id)
     pinned = await _delete_rows(connection, organisation, session_id)
     for row in await connection.fetch(SQL["leave_stretches"], session_id):

@@ -8,10 +8,11 @@ import httpx2
 import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
-from tests.integration.proxy.conftest import KEY, Provider, answer, running
+from tests.integration.proxy.conftest import KEY, Provider, answer, client_of, running
 
 from footplate.domain.ports import Endpoint
 from footplate.domain.running import ModelGrant
+from footplate.harness.native.http import InProcess
 from footplate.proxy.grants import clock
 from footplate.proxy.models import ModelProxy
 from footplate.testing import ScriptedModel, replies, text
@@ -279,6 +280,33 @@ async def test_the_end_of_the_turn_cuts_what_runs(
     with pytest.raises(httpx2.TransportError):
         await listen()
     await asyncio.wait_for(gone.wait(), 5)
+
+
+async def test_what_has_arrived_is_not_delivered_after_the_end_of_the_turn(
+    proxy: ModelProxy, grant: ModelGrant, provider: Provider
+) -> None:
+    """In process nothing has to wait for pieces that came together."""
+
+    async def all_at_once(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(50):
+            await send({"type": "http.response.body", "body": b"piece", "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    provider.behave = all_at_once
+    pieces = 0
+
+    async def listen() -> None:
+        nonlocal pieces
+        async with client_of(grant, InProcess(proxy.in_process)) as client, client.stream("POST", MESSAGES) as answered:
+            await asyncio.sleep(0.2)
+            async for _ in answered.aiter_raw():
+                pieces += 1
+                await grant.aclose()
+
+    with pytest.raises(httpx2.TransportError):
+        await listen()
+    assert pieces == 1
 
 
 async def test_a_cut_answer_is_not_completed(client: httpx2.AsyncClient, provider: Provider) -> None:

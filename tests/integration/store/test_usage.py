@@ -1,5 +1,6 @@
 """F9: what was used, added up from the log, and never over the border of an organisation."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -126,8 +127,33 @@ async def test_the_sums_of_days_are_those_of_their_turns(cell: Cell, principal: 
         if random.random() < 0.7:  # the others run on, and are claimed again
             await cell.turns.finish(claim, random.choice(outcomes))
         assert await _sums(cell, "usage_by_day") == await _sums(cell, "turn_usage")
-    await cell.delete(principal, sessions[0])
-    assert await _sums(cell, "usage_by_day") == await _sums(cell, "turn_usage")
+    for session_id in sessions:
+        await cell.delete(principal, session_id)
+        assert await _sums(cell, "usage_by_day") == await _sums(cell, "turn_usage")
+    async with cell.database.connection() as connection:
+        left = "select count(*) from usage_by_day where organisation = $1"
+        assert await connection.fetchval(left, principal.organisation) == 0
+
+
+async def test_deletions_at_the_same_time_do_not_wait_for_each_other(cell: Cell, principal: Principal) -> None:
+    """Sessions whose turns are counted in the same rows, in whatever order."""
+    sessions = [await cell.session(principal, *("one", "two")) for _ in range(24)]
+    for session_id in sessions:
+        for _ in range(2):
+            await _turn(cell, principal, session_id, None, ANSWERED)
+    async with cell.database.connection() as connection:  # as if they had been run by agents that changed
+        await connection.execute(
+            "update turns set created_at = created_at - (hashtext(id) & 3) * interval '1 day' where organisation = $1",
+            principal.organisation,
+        )
+        await connection.execute("delete from usage_by_day where organisation = $1", principal.organisation)
+        await connection.execute(
+            f"insert into usage_by_day select organisation, day, agent, model, harness, key, slot, {_MEASURES} "
+            "from turn_usage where organisation = $1 group by 1, 2, 3, 4, 5, 6, 7",
+            principal.organisation,
+        )
+    await asyncio.gather(*(cell.delete(principal, session_id) for session_id in sessions))
+    assert await _ask(cell, principal) == []
 
 
 @pytest.mark.parametrize("offset", [timedelta(), timedelta(hours=5), timedelta(days=1), -timedelta(hours=30)])

@@ -1,6 +1,6 @@
 """`GET /v1/usage`: what may be asked, what is answered, and who is asked for."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import httpx2
 import pytest
@@ -68,8 +68,14 @@ async def test_the_last_thirty_days_are_asked_for_by_default(http: httpx2.AsyncC
     assert (await http.get("/v1/usage")).status_code == 200
     question = api.usage.asked[0][1]
     assert question.end - question.start == timedelta(days=30)
-    assert abs(datetime.now(UTC) - question.end) < timedelta(minutes=1)
+    assert question.end.time() == time()
+    assert timedelta() < question.end - datetime.now(UTC) <= timedelta(days=1)
     assert question.group_by == frozenset()
+
+
+async def test_a_year_ago_until_now_is_not_too_long(http: httpx2.AsyncClient) -> None:
+    start = datetime.now(UTC) - timedelta(days=365, hours=23)
+    assert (await http.get("/v1/usage", params={"from": start.isoformat()})).status_code == 200
 
 
 async def test_everybody_asks_for_their_own(api: Api) -> None:

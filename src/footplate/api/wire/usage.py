@@ -18,7 +18,7 @@ _LONGEST: Final = timedelta(days=366)
 
 
 class AskUsage(Parameters):
-    """Of turns that began in a span of time: since midnight (UTC) 30 days ago by default, 366 days at most."""
+    """Of turns that began in a span of time: the last 30 days, today included, by default; 366 days at most."""
 
     group_by: Annotated[list[Grouping], Field(alias="group_by[]", default_factory=list)]
     start: Annotated[Moment | None, Field(alias="from")] = None
@@ -27,11 +27,13 @@ class AskUsage(Parameters):
 
     def question(self) -> UsageQuestion:
         """Asks for one line too many, which tells whether there are more."""
-        end = self.end or max(datetime.now(UTC), self.start or datetime.now(UTC))
+        now = datetime.now(UTC)
+        tomorrow = _midnight(now + timedelta(days=1))
+        end = self.end or max(tomorrow, self.start or tomorrow)
         start = self.start or _before(end)
         if start > end:
             raise InvalidRequest("from: is later than to", field="from", help_text="Exchange the two.")
-        if end - start > _LONGEST:
+        if min(end, max(now, start)) - start > _LONGEST:
             raise InvalidRequest(
                 f"from: is more than {_LONGEST.days} days before to",
                 field="from",
@@ -41,11 +43,15 @@ class AskUsage(Parameters):
 
 
 def _before(end: datetime) -> datetime:
-    """At midnight: what was used on whole days is at hand."""
     try:
-        return datetime.combine((end - _USUAL).astimezone(UTC), time(), UTC)
+        return _midnight(end - _USUAL)
     except OverflowError:
         return datetime.min.replace(tzinfo=UTC)
+
+
+def _midnight(moment: datetime) -> datetime:
+    """The beginning of its day: what was used on whole days is read faster."""
+    return datetime.combine(moment.astimezone(UTC), time(), UTC)
 
 
 class UsageLineAnswer(AnswerModel):

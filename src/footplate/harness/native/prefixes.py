@@ -35,7 +35,10 @@ from footplate.harness.native.models import AnyModel
 
 _MOST_LEFT: Final = 8
 """Messages that each request may map again: adding to the prefix costs about as much as a request by itself."""
-_HARMLESS_DETAILS: Final = frozenset({"finish_reason", "timestamp"})
+_HARMLESS_DETAILS: Final = frozenset(
+    {"finish_reason", "timestamp", "service_tier", "store", "refusal", "refusal_category"}
+)
+"""What providers say of a response that has no effect on how other messages are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +50,12 @@ class _Format:
 
 
 _FORMATS: Final = {
-    "pydantic_ai.models.anthropic.AnthropicModel": _Format("messages"),
+    ("anthropic", "AnthropicModel"): _Format("messages"),
     # A thought changes how the chat's later messages are sent.
-    "pydantic_ai.models.openai.OpenAIChatModel": _Format("messages", True, (TextPart, ToolCallPart)),
-    "pydantic_ai.models.openai.OpenAIResponsesModel": _Format("input"),
+    ("openai", "OpenAIChatModel"): _Format("messages", True, (TextPart, ToolCallPart)),
+    ("openai", "OpenAIResponsesModel"): _Format("input"),
 }
-"""By the model's class, and not those derived from it."""
+"""By provider and class of model, and not those derived from it. These providers' clients have our transport."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,9 @@ class Request:
 
     @property
     def format(self) -> _Format | None:
-        kind = type(self.model)
-        return _FORMATS.get(f"{kind.__module__}.{kind.__qualname__}")
+        if self.model.profile.get("openai_system_prompt_role") == "user":
+            return None  # instructions are then somewhere among the messages
+        return _FORMATS.get((self.model.system, type(self.model).__name__))
 
     @property
     def place(self) -> Place:

@@ -90,6 +90,14 @@ update sessions set title = $2, metadata = $3, agent = $4, permissions = $5, upd
 with asks as (update approvals set closed_at = now() where session_id = $1 and closed_at is null)
 update sessions set archived_at = coalesce(archived_at, now()), updated_at = now() where id = $1
 
+-- name: lock_usage
+-- In one order, so that two deletions do not wait for each other.
+select from usage_by_day
+where (organisation, day, agent, model, harness, key, slot) in (
+    select organisation, day, agent, model, harness, key, slot from turn_usage where session_id = $1)
+order by organisation, day, agent, model, harness, key, slot
+for update
+
 -- name: delete_session
 -- Its events and entries go by `delete_rows`, what is outside the database after the commit (store/retention_deletions.py).
 with a as (delete from steps where session_id = $1), b as (delete from turns where session_id = $1),

@@ -7,9 +7,9 @@ where t.principal is null and e.session_id = t.session_id and e.seq = t.position
 
 -- Read often, and part of a large document.
 alter table turns
-    add column agent   text generated always as (config ->> 'agent_id') stored,
-    add column model   text generated always as (config ->> 'model') stored,
-    add column harness text generated always as (config ->> 'harness') stored;
+    add column agent_id text generated always as (config ->> 'agent_id') stored,
+    add column model    text generated always as (config ->> 'model') stored,
+    add column harness  text generated always as (config ->> 'harness') stored;
 
 create index turns_by_session on turns (organisation, session_id, created_at);
 
@@ -47,7 +47,7 @@ create table usage_by_day (
 create view turn_usage as
 select organisation, session_id, id, created_at,
        (created_at at time zone 'utc')::date as day,
-       coalesce(agent, '') as agent, coalesce(model, '') as model, coalesce(harness, '') as harness,
+       coalesce(agent_id, '') as agent, coalesce(model, '') as model, coalesce(harness, '') as harness,
        coalesce(principal, '') as key, (hashtext(session_id) & 7)::smallint as slot,
        1::bigint as turns,
        (status = 'pending')::int::bigint as pending,
@@ -80,7 +80,7 @@ declare
 begin
     insert into usage_by_day as u
     values (
-        this.organisation, (this.created_at at time zone 'utc')::date, coalesce(this.agent, ''), coalesce(this.model, ''),
+        this.organisation, (this.created_at at time zone 'utc')::date, coalesce(this.agent_id, ''), coalesce(this.model, ''),
         coalesce(this.harness, ''), coalesce(this.principal, ''), hashtext(this.session_id) & 7,
         (tg_op = 'INSERT')::int - (tg_op = 'DELETE')::int,
         coalesce(new.status = 'pending', false)::int - coalesce(old.status = 'pending', false)::int,
@@ -123,6 +123,13 @@ begin
         cost_microusd = u.cost_microusd + excluded.cost_microusd,
         priced_turns = u.priced_turns + excluded.priced_turns,
         unpriced_turns = u.unpriced_turns + excluded.unpriced_turns;
+    if tg_op = 'DELETE' then
+        delete from usage_by_day u
+        where (u.organisation, u.day, u.agent, u.model, u.harness, u.key, u.slot)
+            = (this.organisation, (this.created_at at time zone 'utc')::date, coalesce(this.agent_id, ''),
+               coalesce(this.model, ''), coalesce(this.harness, ''), coalesce(this.principal, ''), hashtext(this.session_id) & 7)
+          and u.turns = 0;
+    end if;
     return null;
 end $$;
 create trigger count_usage
