@@ -63,7 +63,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     return Figure(
         text=f"after {turns:,} turns, a turn takes {cpu:.2f} times the worker's CPU time of one after {_EARLY} (at "
         f"most {_CPU_LIMIT}), {time:.2f} times the time outside of the request (at most {_TIME_LIMIT}), the worse of "
-        f"with and without table statistics; of {len(growth)} tables, {growth[worst]:.2f} times the pages of {worst} are "
+        f"with and without table statistics; of {len(growth)} tables, {worst} has {growth[worst]:.2f} times the pages "
         f"read, the others less (at most {_PAGES_LIMIT})",
         holds=cpu <= limits[0] and time <= limits[1] and growth[worst] <= limits[2],
         details={
