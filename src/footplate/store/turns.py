@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 import asyncpg
 
@@ -33,6 +33,8 @@ from footplate.store.lineage import Lineages
 from footplate.store.objects import Objects
 from footplate.store.records import Row
 
+STATEMENTS: Final = ("claim_step", "begin_turn", "files_at", "rules", "entries", "append_turn", "finish_turn")
+"""Of a turn that loads its conversation, asks a model and ends."""
 _NO_USAGE = Usage()
 
 

@@ -5,9 +5,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from footplate.domain.errors import Unavailable
+from footplate.domain.principals import Principal
 from footplate.stack import Stack
 from footplate.stack.ports import free_port
 from footplate.store.database import Database
+from footplate.store.turns import STATEMENTS
+
+from .cell import Cell
 
 
 async def test_who_is_not_let_in_is_told_where_and_why(stack: Stack) -> None:
@@ -29,3 +33,11 @@ async def test_nobody_is_there() -> None:
     assert "onnect" in caught.value.message
     assert "FOOTPLATE_DATABASE_URL" in caught.value.help_text
     assert "secret" not in caught.value.advice
+
+
+async def test_planning_statements_changes_nothing(cell: Cell, principal: Principal) -> None:
+    session_id = await cell.session(principal, "one")
+    before = await cell.everything(session_id)
+    await cell.database.plan(STATEMENTS)
+    assert await cell.everything(session_id) == before
+    assert (await cell.claim(session_id, principal)).attempt == 1

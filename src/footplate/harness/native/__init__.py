@@ -3,11 +3,12 @@
 from footplate.domain.ports import Harness, HarnessServices
 from footplate.harness.native.harness import NativeHarness
 from footplate.harness.native.models import Models
+from footplate.harness.native.warm_up import warm_up
 from footplate.harness.native.web.access import Web
 
 
 def create(services: HarnessServices) -> Harness:
     """The factory behind the entry point `native`."""
     models = Models(services.endpoints, services.models)
-    models.warm()
+    warm_up(models)
     return NativeHarness(models.resolve, Web(services.web), services.mcp)

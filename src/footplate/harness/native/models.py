@@ -22,6 +22,7 @@ AnyModel: TypeAlias = Model[Any]
 Resolver: TypeAlias = Callable[[str], AnyModel]
 
 _ANTHROPIC: Final = "anthropic"
+_USUAL: Final = "claude-sonnet-4-5"
 _ANTHROPIC_URL: Final = "https://api.anthropic.com"
 _OPENAI_URL: Final = "https://api.openai.com/v1"
 _FAMILIES: Final = {"openai-chat": "openai", "openai-responses": "openai"}
@@ -36,10 +37,10 @@ class Models:
         self._models: dict[str, AnyModel] = {}
         self._providers: dict[str, Provider[Any]] = {}
 
-    def warm(self) -> None:
-        """Import and connect the usual provider before the first turn has to wait for it."""
-        if _ANTHROPIC in self._endpoints:
-            infer_model(f"{_ANTHROPIC}:claude", self._provider)  # any name will do: it is the import that takes long
+    @property
+    def usual(self) -> AnyModel | None:
+        """One of the usual provider, if this worker has a key for it."""
+        return self.resolve(_USUAL) if _ANTHROPIC in self._endpoints else None
 
     def resolve(self, name: str) -> AnyModel:
         if name not in self._models:

@@ -127,7 +127,7 @@ class Prefix:
         if request.format is None or not self._plain(request.format, messages):
             self.length, self.items = 0, b""
         elif len(messages) - self.length > _MOST_LEFT and end > self.length:
-            added = await asyncio.to_thread(_encoded, request.unmarked, messages[self.length : end])
+            added = await asyncio.to_thread(encode, request.unmarked, messages[self.length : end])
             self.items = b",".join(filter(None, (self.items, added)))
             self.length = end
 
@@ -161,8 +161,8 @@ def _is_plain_part(part: ModelRequestPart) -> bool:
     return all(isinstance(item, str | BinaryContent) for item in content)
 
 
-def _encoded(request: Request, messages: Sequence[ModelMessage]) -> bytes:
-    """In a thread of its own: nothing here waits for anything but the processor."""
+def encode(request: Request, messages: Sequence[ModelMessage]) -> bytes:
+    """The messages as items of the request's array. For a thread without an event loop."""
     return asyncio.run(_recorded(request, messages))
 
 

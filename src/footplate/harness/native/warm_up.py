@@ -1,0 +1,35 @@
+"""Makes a request once that goes nowhere, so that the first turn does not wait for imports and schemas."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from pydantic_ai.messages import InstructionPart, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.usage import RequestUsage
+
+from footplate.domain.events import text_block
+from footplate.harness import prices
+from footplate.harness.native import mapping, prefixes, settings, tool_inputs
+from footplate.harness.native.mapping import Conversation
+from footplate.harness.native.models import Models
+
+
+def warm_up(models: Models) -> None:
+    """Takes some tenths of a second: for a worker that has not reported ready."""
+    if (model := models.usual) is None:
+        return
+    call = ToolCallPart("bash", {"command": "true"}, "call_1")
+    conversation = Conversation(
+        [
+            mapping.prompt("turn_1", [text_block("Hello")]),
+            mapping.response("turn_1", ModelResponse(parts=[TextPart("Hello."), call])),
+            mapping.tool_return("turn_1", call, [text_block("done")], is_error=False),
+        ]
+    )
+    parameters = ModelRequestParameters(
+        function_tools=[tool_inputs.definition(name) for name in tool_inputs.INPUTS],
+        instruction_parts=[InstructionPart(content="Be brief.")],
+    )
+    request = prefixes.Request(model, settings.model_settings(model, {}, "sesn_1"), parameters)
+    with ThreadPoolExecutor(1) as thread:  # the caller's own has an event loop that runs
+        thread.submit(prefixes.encode, request, conversation.messages).result()
+    prices.cost_microusd(model.system, model.model_name, RequestUsage())
