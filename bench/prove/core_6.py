@@ -21,7 +21,7 @@ from typing import Final
 from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.figure import Figure
 from bench.prove.lean import Lean, check
-from bench.prove.speed.conversation import Conversation, Turn, note_requests, open_client
+from bench.prove.speed.conversation import Conversation, Turn, add_request_times, open_client
 from bench.prove.stores import Stores, Written
 from footplate.domain.json import Json
 from footplate.engine.wake import workflow_id
@@ -41,17 +41,17 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
         cluster = await ending.enter_async_context(open_cluster())
         client = await open_client(cluster, ending)
         warm_up, long, beside = [await ending.enter_async_context(_opened(cluster, client)) for _ in range(3)]
-        await warm_up.go_on(_WARM_UP)
+        await warm_up.run_turns(_WARM_UP)
         await cluster.model.clear()
         bytes_first = await long.measured(window)
-        await long.go_on(turns - 2 * window)
+        await long.run_turns(turns - 2 * window)
         bytes_last = await long.measured(window)
         for _ in range(window // _BLOCK):
-            await long.go_on(_BLOCK)
-            await beside.go_on(_BLOCK)
+            await long.run_turns(_BLOCK)
+            await beside.run_turns(_BLOCK)
         await cluster.restart_worker(0)
-        await long.go_on(1)
-        await note_requests(cluster, [*long.turns, *beside.turns])
+        await long.run_turns(1)
+        await add_request_times(cluster, [*long.turns, *beside.turns])
         validated = check([*long.received, *beside.received])
     times = _Times(long.turns[:-1], beside.turns, cold=long.turns[-1], window=window)
     return _judge(bytes_first, bytes_last, times, validated, quick=quick)
@@ -121,14 +121,14 @@ class _Stored:
         self._stores = stores
         self.turns, self.received = conversation.turns, conversation.received
 
-    async def go_on(self, turns: int) -> None:
+    async def run_turns(self, turns: int) -> None:
         for begin in range(0, turns, _NOTED_EVERY):
-            await self._conversation.go_on(min(_NOTED_EVERY, turns - begin))
+            await self._conversation.run_turns(min(_NOTED_EVERY, turns - begin))
             await self._stores.note_run()
 
     async def measured(self, turns: int) -> Written:
         await self._stores.begin()
-        await self.go_on(turns)
+        await self.run_turns(turns)
         return await self._stores.end()
 
 

@@ -8,7 +8,7 @@ from bench.prove.speed import rate
 
 _LEAST: Final = 0.7
 _SLACK: Final = 3.0
-"""Of a sample."""
+"""How far a sample may miss the limit."""
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature

@@ -1,8 +1,8 @@
 """Turn 1,000 costs what turn 10 costs: the worker's CPU time, the time outside of the request, the pages read.
 
-One session has a thousand turns. Then it goes on, ten turns and ten turns with another one that has ten: first while
-PostgreSQL has no statistics of any table, then after `ANALYZE`. At the end the pages are counted that PostgreSQL reads
-of each table, for turns of the one and of another that has ten.
+A session runs 1,000 turns. Then it alternates with a session of 10 turns, ten turns each: first without table
+statistics, then after `ANALYZE`. Finally, the pages that PostgreSQL reads of each table are compared between the long
+session and a new one of 10 turns.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ import asyncpg
 from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.figure import Figure, require
 from bench.prove.lean import Lean
-from bench.prove.speed.conversation import Conversation, Turn, note_requests, open_client
+from bench.prove.speed.conversation import Conversation, Turn, add_request_times, open_client
 from bench.prove.speed.measured import milliseconds
 from bench.prove.speed.pages import pages_read
 from bench.prove.speed.process_tree import process_tree_cpu_seconds
@@ -39,7 +39,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         database = await asyncpg.connect(cluster.settings.database_url)
         exits.push_async_callback(database.close)
         long = await Conversation.begin(client)
-        await long.go_on(turns)
+        await long.run_turns(turns)
         every = [long]
         for name in ("without statistics", "with statistics"):
             short = await _begun(client)
@@ -48,9 +48,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             await database.execute("analyze")
         short = await _begun(client)
         every.append(short)
-        pages_short = await pages_read(database, short.go_on(blocks * _BLOCK))
-        pages_long = await pages_read(database, long.go_on(blocks * _BLOCK))
-        await note_requests(cluster, [turn for conversation in every for turn in conversation.turns])
+        pages_short = await pages_read(database, short.run_turns(blocks * _BLOCK))
+        pages_long = await pages_read(database, long.run_turns(blocks * _BLOCK))
+        await add_request_times(cluster, [turn for conversation in every for turn in conversation.turns])
     require(holds=pages_short.get("events", 0) > 0, otherwise="no pages of events were counted")
     turns_counted = blocks * _BLOCK
     growth = {
@@ -76,7 +76,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 async def _begun(client: Lean) -> Conversation:
     conversation = await Conversation.begin(client)
-    await conversation.go_on(_EARLY)
+    await conversation.run_turns(_EARLY)
     return conversation
 
 
@@ -91,7 +91,7 @@ class _Phase:
         for _ in range(blocks):
             for name, conversation in (("long", long), ("short", short)):
                 before = _worker_cpu(cluster)
-                await conversation.go_on(_BLOCK)
+                await conversation.run_turns(_BLOCK)
                 phase.cpu[name] += _worker_cpu(cluster) - before
                 phase.turns[name] += conversation.turns[-_BLOCK:]
         return phase

@@ -56,9 +56,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 async def _archive(client: Lean, database: asyncpg.Connection, copies: int, seconds: float) -> dict[str, float]:
     original = await Conversation.begin(client)
-    await original.go_on(1)
+    await original.run_turns(1)
     live = [await Conversation.begin(client) for _ in range(_AT_ONCE)]
-    await asyncio.gather(*(conversation.go_on(5) for conversation in live))
+    await asyncio.gather(*(conversation.run_turns(5) for conversation in live))
     before = await _turn_seconds(live, until=time.monotonic() + seconds)
     prefix = await resting_sessions.copy_session(database, original.session_id, copies)
     archiving = asyncio.create_task(resting_sessions.await_archives(database, prefix, copies, patience=_PATIENCE))
@@ -79,7 +79,7 @@ async def _turn_seconds(live: list[Conversation], *, until: float) -> list[float
     async def turns(conversation: Conversation) -> list[float]:
         begin = len(conversation.turns)
         while time.monotonic() < until:
-            await conversation.go_on(1)
+            await conversation.run_turns(1)
         return [turn.idle - turn.sent for turn in conversation.turns[begin:]]
 
     return [one for each in await asyncio.gather(*map(turns, live)) for one in each]

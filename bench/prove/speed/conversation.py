@@ -50,7 +50,7 @@ class Conversation:
         session = await client.post("/v1/sessions", await client.seat())
         return cls(client, session["id"])
 
-    async def go_on(self, turns: int) -> None:
+    async def run_turns(self, turns: int) -> None:
         async with self._client.stream(events_path(self.session_id)) as frames:
             for _ in range(turns):
                 self.turns.append(await self._turn(frames))
@@ -70,7 +70,7 @@ async def open_client(cluster: Cluster, exits: AsyncExitStack) -> Lean:
     return await exits.enter_async_context(Lean(cluster.base_urls[0], cluster.key))
 
 
-async def note_requests(cluster: Cluster, turns: Iterable[Turn]) -> None:
+async def add_request_times(cluster: Cluster, turns: Iterable[Turn]) -> None:
     """What the model noted of each turn's request. One turn ran at a time, so their order tells which is whose."""
     ordered = sorted(turns, key=lambda turn: turn.sent)
     records = [record for record in await cluster.model.requests(bodies=False) if record["path"] == "/v1/messages"]

@@ -1,4 +1,4 @@
-"""The model proxy as a harness asks it from within the worker's process: without a connection, by the same rules."""
+"""The port through which a harness in the worker process calls the model proxy without a connection."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -34,4 +34,4 @@ class HttpResponse(Protocol):
 
 class ModelTransport(Protocol):
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """To be closed. What is refused has a response too, as it would over a connection."""
+        """The caller closes the response. A refusal is returned as a response too, not raised."""

@@ -385,8 +385,8 @@ class HarnessServices:
     mcp: McpAccess = field(default_factory=McpAccess)
     hold: float = 0.0
     """Seconds for which a call waits for a person inside a turn that cannot be put away meanwhile. 0: not at all."""
-    models: ModelTransport | None = None
-    """For clients in this process. None: they connect to the endpoints."""
+    model_transport: ModelTransport | None = None
+    """The model proxy for harnesses in this process. None: they connect to the endpoints."""
 
 
 HarnessFactory = Callable[[HarnessServices], Harness]

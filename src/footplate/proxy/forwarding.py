@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any, Final, TypeAlias
 
-from footplate.proxy.exchange import Exchange, Refused, turn_over
+from footplate.proxy.gateway import ProviderGateway, Refused, turn_ended_refusal
 from footplate.proxy.grants import Grant
 from footplate.proxy.headers import Headers
 from footplate.proxy.upstream import Ask
@@ -25,8 +25,8 @@ _DRAIN_SECONDS: Final = 5.0
 
 
 class Forwarder:
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    def __init__(self, gateway: ProviderGateway) -> None:
+        self._gateway = gateway
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         answer, inbox = _Answer(send), _Inbox(receive, scope["headers"])
@@ -39,12 +39,12 @@ class Forwarder:
                 await answer.refuse(refused)
 
     def _admit(self, scope: Message) -> tuple[Grant, Ask]:
-        return self._exchange.admit(
+        return self._gateway.admit(
             scope["method"],
             scope["raw_path"],
             scope["query_string"],
             scope["headers"],
-            only=scope["state"].get(GRANT),
+            bound_to=scope["state"].get(GRANT),
         )
 
     async def _forward(self, grant: Grant, ask: Ask, inbox: "_Inbox", answer: "_Answer") -> None:
@@ -57,13 +57,13 @@ class Forwarder:
             passing.cancel()
             await asyncio.gather(passing, leaving, return_exceptions=True)
         if grant.ended.done():
-            raise turn_over(ask.provider)
+            raise turn_ended_refusal(ask.provider)
         if not passing.cancelled():
             passing.result()
 
     async def _pass(self, ask: Ask, inbox: "_Inbox", answer: "_Answer") -> None:
         try:
-            received = await self._exchange.send(ask, inbox.body())
+            received = await self._gateway.send(ask, inbox.body())
         except _Gone:
             return
         try:

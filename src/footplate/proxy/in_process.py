@@ -1,26 +1,26 @@
-"""Model requests from within the worker's process: admitted, sent and cut as those that come over a connection."""
+"""Serves model requests from the worker's own process, with the same checks and cancellation as over a connection."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from footplate.domain.model_transport import Headers, HttpRequest, HttpResponse
-from footplate.proxy.exchange import Exchange, Received, Refused, turn_over
+from footplate.proxy.gateway import ProviderGateway, ProviderResponse, Refused, turn_ended_refusal
 from footplate.proxy.grants import Grant
 
 
-class InProcessTransport:
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+class InProcessModelProxy:
+    def __init__(self, gateway: ProviderGateway) -> None:
+        self._gateway = gateway
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         path, _, query = request.path.partition(b"?")
         headers = [(name.lower(), value) for name, value in request.headers]
-        received: Received | None = None
+        received: ProviderResponse | None = None
         try:
-            grant, ask = self._exchange.admit(request.method, path, query, headers)
-            async with _while_good(grant, turn_over(ask.provider)):
-                received = await self._exchange.send(ask, request.body)
+            grant, ask = self._gateway.admit(request.method, path, query, headers)
+            async with _cancel_at_turn_end(grant, turn_ended_refusal(ask.provider)):
+                received = await self._gateway.send(ask, request.body)
         except Refused as refused:
             if received is not None:
                 await received.aclose()
@@ -29,7 +29,7 @@ class InProcessTransport:
 
 
 class _Response:
-    def __init__(self, received: Received, grant: Grant) -> None:
+    def __init__(self, received: ProviderResponse, grant: Grant) -> None:
         self.status = received.status
         self.headers = received.headers
         self._received = received
@@ -38,7 +38,7 @@ class _Response:
     async def pieces(self) -> AsyncIterator[bytes]:
         pieces = self._received.pieces()
         while True:
-            async with _while_good(self._grant, ConnectionError("The turn ended while its model responded.")):
+            async with _cancel_at_turn_end(self._grant, ConnectionError("The turn ended while its model responded.")):
                 piece = await anext(pieces, None)
             if piece is None:
                 return
@@ -62,10 +62,10 @@ class _Refusal:
 
 
 @asynccontextmanager
-async def _while_good(grant: Grant, otherwise: Exception) -> AsyncIterator[None]:
-    """Cancels what is inside, and raises `otherwise`, when the turn ends; also if nothing inside had to wait."""
+async def _cancel_at_turn_end(grant: Grant, error: Exception) -> AsyncIterator[None]:
+    """Cancels the block when the turn ends and raises `error`, even if the block never awaited."""
     if grant.ended.done():
-        raise otherwise
+        raise error
     loop, inside = asyncio.get_running_loop(), True
     try:
         async with asyncio.timeout(None) as limit:
@@ -80,9 +80,9 @@ async def _while_good(grant: Grant, otherwise: Exception) -> AsyncIterator[None]
             finally:
                 inside = False
                 grant.ended.remove_done_callback(cut)
-    except TimeoutError as error:
+    except TimeoutError as cut_off:
         if not grant.ended.done():
             raise
-        raise otherwise from error
+        raise error from cut_off
     if grant.ended.done():
-        raise otherwise
+        raise error

@@ -18,10 +18,10 @@ from footplate.domain.ports import Endpoint
 from footplate.domain.request_guard import GuardedApp, RequestGuard
 from footplate.domain.running import ModelAccess, ModelGrant
 from footplate.proxy import serving
-from footplate.proxy.exchange import Exchange
 from footplate.proxy.forwarding import GRANT, Forwarder
+from footplate.proxy.gateway import ProviderGateway
 from footplate.proxy.grants import Grant, Grants
-from footplate.proxy.in_process import InProcessTransport
+from footplate.proxy.in_process import InProcessModelProxy
 from footplate.proxy.serving import Served
 from footplate.proxy.upstream import Upstream
 
@@ -37,10 +37,10 @@ class ModelProxy(ModelAccess):
         """With the real credentials, by provider."""
         self._grants = Grants()
         self._upstream = Upstream(endpoints)
-        exchange = Exchange(self._grants, self._upstream)
-        self.in_process = InProcessTransport(exchange)
+        gateway = ProviderGateway(self._grants, self._upstream)
+        self.in_process = InProcessModelProxy(gateway)
         """For harnesses that run in this process."""
-        self._app = Forwarder(exchange)
+        self._app = Forwarder(gateway)
         # Every user of the machine, and a web page in a browser on it, reaches loopback.
         self._served = Served(GuardedApp(self._app, RequestGuard()), {}, _MOST)
         self._url = ""

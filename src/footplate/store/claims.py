@@ -146,8 +146,8 @@ class Claims:
     ) -> Claim | None:
         """None if the session has changed since position `seen`: not while the caller holds the head's lock.
 
-        All that may fail comes before the turn begins. The content is read before: begun or ended turns lock a row of
-        `usage_by_day`, for which other sessions wait.
+        All that may fail comes before the turn begins. The caller reads the content first: beginning or ending
+        a turn locks a row of `usage_by_day` that other sessions may wait for.
         """
         on = await of_session(connection, organisation, step["project_ids"], step["bases"])
         config = replace(self._config(step, step["overrides"]), projects=on)

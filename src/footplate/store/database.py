@@ -68,9 +68,9 @@ def translated() -> Iterator[None]:
         ) from error
     except asyncpg.DeadlockDetectedError as error:
         raise Unavailable(
-            "Two changes of the database waited for each other, and this one was undone.",
+            "The database rolled this change back because it deadlocked with another one.",
             retry_after=1,
-            help_text="Try again.",
+            help_text="Send the request again.",
         ) from error
 
 
@@ -126,10 +126,9 @@ class Database:
     async def close(self) -> None:
         await self._pool.close()
 
-    async def plan(self, queries: Sequence[str]) -> None:
-        """Have statements planned on the open connections before somebody waits for that: of a partitioned table it
-        takes many times as long as running them. They run without parameters: no row has the id null, so they neither
-        find nor change anything.
+    async def plan_statements(self, queries: Sequence[str]) -> None:
+        """Plans these on the idle connections, so that the first turn does not wait: planning for a partitioned table
+        takes many times as long as running. They run with all parameters null, which matches and changes no row.
         """
         async with AsyncExitStack() as exits:
             for _ in range(self._pool.get_idle_size()):

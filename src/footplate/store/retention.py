@@ -30,10 +30,10 @@ from footplate.store.records import Row
 log = structlog.get_logger(__name__)
 
 _HEADS: Final = 2000
-"""Looked at in one step."""
-_SECONDS: Final = 5.0
-"""After which a sweep takes no further step: the next one goes on, seconds later, after the other chores."""
-_AT_ONCE: Final = 4
+"""Looked at in one batch."""
+_SWEEP_SECONDS: Final = 5.0
+"""A sweep starts no further batch after this time; the next sweep continues."""
+_CONCURRENT_ARCHIVES: Final = 4
 """Archives that are written at the same time. Each needs a connection."""
 _BATCH: Final = 1000
 _UNFINISHED: Final = 100
@@ -57,25 +57,25 @@ class Retention:
             await self._prune(row["session_id"])
         if self._older_than is None:
             return
-        until = time.monotonic() + _SECONDS
-        while await self._walk() and time.monotonic() < until:
+        until = time.monotonic() + _SWEEP_SECONDS
+        while await self._archive_next_batch() and time.monotonic() < until:
             pass
 
-    async def _walk(self) -> bool:
-        """The next sessions in turn. False: they were the last ones."""
+    async def _archive_next_batch(self) -> bool:
+        """Archives the due sessions of the next batch. Returns False after the last batch."""
         place = await self._database.fetchrow("walk_place")
         rows = await self._database.fetch("walk", place["place"] if place else "", self._older_than, _HEADS)
         # Remembered first: a session that cannot be archived does not stop all that come after it.
         await self._database.fetch("walked", rows[-1]["session_id"] if len(rows) == _HEADS else "")
         candidates = (row for row in rows if row["candidate"])
 
-        async def archive_them() -> None:
+        async def archive_candidates() -> None:
             for row in candidates:  # shared: each takes the next one
                 await self.archive(row["organisation"], row["session_id"])
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(_AT_ONCE):
-                group.create_task(archive_them())
+            for _ in range(_CONCURRENT_ARCHIVES):
+                group.create_task(archive_candidates())
         return len(rows) == _HEADS
 
     async def archive(self, organisation: str, session_id: str) -> None:

@@ -33,8 +33,8 @@ from footplate.store.lineage import Lineages
 from footplate.store.objects import Objects
 from footplate.store.records import Row
 
-STATEMENTS: Final = ("claim_step", "begin_turn", "files_at", "rules", "entries", "append_turn", "finish_turn")
-"""Of a turn that loads its conversation, asks a model and ends."""
+TURN_STATEMENTS: Final = ("claim_step", "begin_turn", "files_at", "rules", "entries", "append_turn", "finish_turn")
+"""The statements of a text turn."""
 _NO_USAGE = Usage()
 
 

@@ -12,7 +12,7 @@ from footplate.store.database import Database
 from footplate.store.records import Row
 
 _SESSION: Final[Grouping] = "session"
-_OF_A_DAY: Final = [grouping for grouping in get_args(Grouping) if grouping != _SESSION]
+_DAILY_GROUPINGS: Final = [grouping for grouping in get_args(Grouping) if grouping != _SESSION]
 
 
 class UsageReader:
@@ -20,22 +20,22 @@ class UsageReader:
         self._database = database
 
     async def usage(self, principal: Principal, question: UsageQuestion) -> Sequence[UsageLine]:
-        flags = [grouping in question.group_by for grouping in _OF_A_DAY]
+        flags = [grouping in question.group_by for grouping in _DAILY_GROUPINGS]
         if _SESSION in question.group_by:
             rows = await self._database.fetch(
                 "usage_by_session", principal.organisation, question.start, question.end, *flags, question.limit
             )
         else:
-            first, last = _whole_days(question.start, question.end, datetime.now(UTC))
+            first_day, end_day = _whole_days(question.start, question.end, datetime.now(UTC))
             rows = await self._database.fetch(
                 "usage",
                 principal.organisation,
                 question.start,
-                min(_midnight(first), question.end),
+                min(_midnight(first_day), question.end),
                 *flags,
-                first,
-                last,
-                _midnight(last),
+                first_day,
+                end_day,
+                _midnight(end_day),
                 question.end,
                 question.limit,
             )
@@ -43,16 +43,16 @@ class UsageReader:
 
 
 def _whole_days(start: datetime, end: datetime, now: datetime) -> tuple[date, date]:
-    """The days of which all turns began in this time: the first, and the one after the last. Today is one of them if
-    the time ends in the future.
+    """The whole UTC days in the range: the first, and the day after the last. Today counts as whole if the range ends
+    in the future.
     """
     start, end = start.astimezone(UTC), end.astimezone(UTC)
-    first = start.date() if start.time() == time() else _after(start.date())
-    last = _after(end.date()) if end >= now else end.date()
-    return first, max(first, last)
+    first_day = start.date() if start.time() == time() else _next_day(start.date())
+    end_day = _next_day(end.date()) if end >= now else end.date()
+    return first_day, max(first_day, end_day)
 
 
-def _after(day: date) -> date:
+def _next_day(day: date) -> date:
     return day if day == date.max else day + timedelta(days=1)
 
 

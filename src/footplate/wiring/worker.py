@@ -42,7 +42,7 @@ from footplate.store.policies import Rules
 from footplate.store.retention import Retention
 from footplate.store.retention_deletions import Deletions
 from footplate.store.session_log import SessionLog
-from footplate.store.turns import STATEMENTS, Turns
+from footplate.store.turns import TURN_STATEMENTS, Turns
 from footplate.store.write_leases import WriteLeases
 from footplate.stream.forgetting import Forgetter
 from footplate.stream.nudges import NudgeListener
@@ -149,7 +149,7 @@ async def run(settings: Settings) -> None:
         chores = (deletions, retention, expiry, removals)
         sweep = SweepActivities(leases, TemporalWaker(client, settings), chores, urgent=urgent)
         exits.push_async_callback(sweep.aclose)
-        await database.plan(STATEMENTS)
+        await database.plan_statements(TURN_STATEMENTS)
         keep_what_is_loaded()
         await run_worker(
             client, settings, TurnActivities(runner, heartbeat_timeout=settings.heartbeat_timeout), sweep, stop

@@ -12,7 +12,7 @@ import pytest
 
 from footplate.domain.ports import Endpoint
 from footplate.domain.running import ModelGrant
-from footplate.harness.native.http import InProcess
+from footplate.harness.native.sdk_transport import HttpxModelTransport
 from footplate.proxy.grants import clock
 from footplate.proxy.models import ModelProxy
 from footplate.testing.serving import server
@@ -102,7 +102,9 @@ async def client(
     request: pytest.FixtureRequest, proxy: ModelProxy, grant: ModelGrant
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """The same, by each way that there is."""
-    async with client_of(grant, InProcess(proxy.in_process) if request.param == "in process" else None) as client:
+    async with client_of(
+        grant, HttpxModelTransport(proxy.in_process) if request.param == "in process" else None
+    ) as client:
         yield client
 
 

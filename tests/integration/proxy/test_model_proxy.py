@@ -12,7 +12,7 @@ from tests.integration.proxy.conftest import KEY, Provider, answer, client_of, r
 
 from footplate.domain.ports import Endpoint
 from footplate.domain.running import ModelGrant
-from footplate.harness.native.http import InProcess
+from footplate.harness.native.sdk_transport import HttpxModelTransport
 from footplate.proxy.grants import clock
 from footplate.proxy.models import ModelProxy
 from footplate.testing import ScriptedModel, replies, text
@@ -298,7 +298,10 @@ async def test_what_has_arrived_is_not_delivered_after_the_end_of_the_turn(
 
     async def listen() -> None:
         nonlocal pieces
-        async with client_of(grant, InProcess(proxy.in_process)) as client, client.stream("POST", MESSAGES) as answered:
+        async with (
+            client_of(grant, HttpxModelTransport(proxy.in_process)) as client,
+            client.stream("POST", MESSAGES) as answered,
+        ):
             await asyncio.sleep(0.2)
             async for _ in answered.aiter_raw():
                 pieces += 1

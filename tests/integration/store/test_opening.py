@@ -9,7 +9,7 @@ from footplate.domain.principals import Principal
 from footplate.stack import Stack
 from footplate.stack.ports import free_port
 from footplate.store.database import Database
-from footplate.store.turns import STATEMENTS
+from footplate.store.turns import TURN_STATEMENTS
 
 from .cell import Cell
 
@@ -38,6 +38,6 @@ async def test_nobody_is_there() -> None:
 async def test_planning_statements_changes_nothing(cell: Cell, principal: Principal) -> None:
     session_id = await cell.session(principal, "one")
     before = await cell.everything(session_id)
-    await cell.database.plan(STATEMENTS)
+    await cell.database.plan_statements(TURN_STATEMENTS)
     assert await cell.everything(session_id) == before
     assert (await cell.claim(session_id, principal)).attempt == 1

@@ -137,13 +137,13 @@ async def test_the_sums_of_days_are_those_of_their_turns(cell: Cell, principal: 
         assert await connection.fetchval(left, principal.organisation) == 0
 
 
-async def test_deletions_at_the_same_time_do_not_wait_for_each_other(cell: Cell, principal: Principal) -> None:
+async def test_concurrent_deletions_do_not_deadlock(cell: Cell, principal: Principal) -> None:
     """Sessions whose turns are counted in the same rows, in whatever order."""
     sessions = [await cell.session(principal, *("one", "two")) for _ in range(24)]
     for session_id in sessions:
         for _ in range(2):
             await _turn(cell, principal, session_id, None, ANSWERED)
-    async with cell.database.connection() as connection:  # as if they had been run by agents that changed
+    async with cell.database.connection() as connection:  # as if the turns had begun on different days
         await connection.execute(
             "update turns set created_at = created_at - (hashtext(id) & 3) * interval '1 day' where organisation = $1",
             principal.organisation,

@@ -9,6 +9,6 @@ from footplate.harness.native.web.access import Web
 
 def create(services: HarnessServices) -> Harness:
     """The factory behind the entry point `native`."""
-    models = Models(services.endpoints, services.models)
+    models = Models(services.endpoints, services.model_transport)
     warm_up(models)
     return NativeHarness(models.resolve, Web(services.web), services.mcp)

@@ -12,7 +12,7 @@ from footplate.harness.native import settings, tool_inputs
 from footplate.harness.native.conversations import Conversations
 from footplate.harness.native.loop import Loop
 from footplate.harness.native.models import Resolver
-from footplate.harness.native.prefixes import Request
+from footplate.harness.native.prefixes import RequestTemplate
 from footplate.harness.native.web.access import Web
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class NativeHarness:
         loop = Loop(
             turn,
             conversation,
-            request=Request(
+            template=RequestTemplate(
                 model,
                 settings.model_settings(
                     model, turn.config.model_parameters, turn.session_id, turn.endpoints.get(model.system)

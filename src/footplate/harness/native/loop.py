@@ -33,7 +33,7 @@ from footplate.harness.leftovers import INTERRUPTED, STOPPED
 from footplate.harness.native import after, commands, errors, mapping, outcomes, recovery, tools
 from footplate.harness.native.arguments import invalid_arguments
 from footplate.harness.native.mapping import Conversation
-from footplate.harness.native.prefixes import Request
+from footplate.harness.native.prefixes import RequestTemplate
 from footplate.harness.native.recovery import Todo, Waiting
 from footplate.harness.native.reply import Reply
 from footplate.harness.native.web.access import Web
@@ -49,7 +49,7 @@ _NOT_RUN = "Not run: the user interrupted the turn."
 class Loop:
     turn: TurnContext
     conversation: Conversation
-    request: Request = field(kw_only=True)
+    template: RequestTemplate = field(kw_only=True)
     web: Web = field(kw_only=True)
     servers: "Servers | None" = field(kw_only=True, default=None)
     """The agent's MCP servers, if it has any."""
@@ -119,7 +119,7 @@ class Loop:
     async def _ask(self) -> Outcome | None:
         assert self._request is not None
         self.turn.log.check()
-        reply = Reply(self.turn.log, self.request)
+        reply = Reply(self.turn.log, self.template)
         try:
             response = await unless_interrupted(self.turn.interrupt, reply.receive(self.conversation))
         except Interrupted:

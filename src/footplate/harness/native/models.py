@@ -16,13 +16,13 @@ from pydantic_ai.providers import Provider, infer_provider_class
 from footplate.domain.errors import ModelRefused
 from footplate.domain.model_transport import ModelTransport
 from footplate.domain.ports import Endpoint
-from footplate.harness.native import http
+from footplate.harness.native import sdk_transport
 
 AnyModel: TypeAlias = Model[Any]
 Resolver: TypeAlias = Callable[[str], AnyModel]
 
 _ANTHROPIC: Final = "anthropic"
-_USUAL: Final = "claude-sonnet-4-5"
+_WARM_UP_MODEL: Final = "claude-sonnet-4-5"
 _ANTHROPIC_URL: Final = "https://api.anthropic.com"
 _OPENAI_URL: Final = "https://api.openai.com/v1"
 _FAMILIES: Final = {"openai-chat": "openai", "openai-responses": "openai"}
@@ -38,9 +38,9 @@ class Models:
         self._providers: dict[str, Provider[Any]] = {}
 
     @property
-    def usual(self) -> AnyModel | None:
-        """One of the usual provider, if this worker has a key for it."""
-        return self.resolve(_USUAL) if _ANTHROPIC in self._endpoints else None
+    def warm_up_model(self) -> AnyModel | None:
+        """An Anthropic model, if this worker has a key for it."""
+        return self.resolve(_WARM_UP_MODEL) if _ANTHROPIC in self._endpoints else None
 
     def resolve(self, name: str) -> AnyModel:
         if name not in self._models:
@@ -73,9 +73,9 @@ class Models:
                 help_text=f"Give it a key (and a base URL, if it is not the provider's own). Configured: {known}.",
             )
         if family == _ANTHROPIC:
-            return _anthropic(endpoint, http.client(self._transport))
+            return _anthropic(endpoint, sdk_transport.create_client(self._transport))
         if family == "openai":
-            return _openai(endpoint, http.client(self._transport))
+            return _openai(endpoint, sdk_transport.create_client(self._transport))
         return _other(family, endpoint)
 
 

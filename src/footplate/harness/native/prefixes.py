@@ -1,10 +1,11 @@
-"""The beginning of a conversation as a provider's request has it, encoded once.
+"""Caches the older messages of a conversation as encoded JSON, so that each request maps only the newest ones.
 
 For each request, pydantic-ai maps all messages to the provider's form, and the SDK copies and encodes them: of a
-thousand turns 0.1 s with Claude, 1.3 s with OpenAI. So a conversation keeps the encoded form of its older messages,
-and the library is given the rest. What is sent is the same to the byte.
+thousand turns 0.1 s with Claude, 1.3 s with OpenAI. Here the older ones are encoded once, by the same libraries. The
+provider receives the same bytes.
 
-That holds as long as each message is mapped without regard to the others. Where it may not, all are sent anew.
+That holds as long as the mapping of a message does not depend on other messages. Conversations with any other kind of
+message are mapped as a whole for each request.
 """
 
 import asyncio
@@ -30,10 +31,10 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
-from footplate.harness.native.http import Place, prefixed, recorded
 from footplate.harness.native.models import AnyModel
+from footplate.harness.native.sdk_transport import MessageArray, insert_prefix, record_request
 
-_MOST_LEFT: Final = 8
+_MAX_OUTSIDE_PREFIX: Final = 8
 """Messages that each request may map again: adding to the prefix costs about as much as a request by itself."""
 _HARMLESS_DETAILS: Final = frozenset(
     {"finish_reason", "timestamp", "service_tier", "store", "refusal", "refusal_category"}
@@ -59,8 +60,8 @@ _FORMATS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What one request consists of beside its messages."""
+class RequestTemplate:
+    """Everything in a model request except its messages."""
 
     model: AnyModel
     settings: ModelSettings
@@ -73,10 +74,10 @@ class Request:
         return _FORMATS.get((self.model.system, type(self.model).__name__))
 
     @property
-    def place(self) -> Place:
+    def message_array(self) -> MessageArray:
         assert self.format is not None
         first = len(self.parameters.instruction_parts or ()) if self.format.instructions_first else 0
-        return Place(self.format.field, first)
+        return MessageArray(self.format.field, first)
 
     def stream(self, messages: Sequence[ModelMessage]) -> AbstractAsyncContextManager[StreamedResponse]:
         return model_request_stream(
@@ -88,20 +89,20 @@ class Request:
         )
 
     @property
-    def unmarked(self) -> "Request":
-        """Without what marks the newest message, and without the headers, which change with each turn."""
+    def for_prefix(self) -> "RequestTemplate":
+        """Without the cache mark on the newest message and the headers, both of which change from turn to turn."""
         left_out = {"anthropic_cache_messages", "extra_headers"}
         settings = {key: value for key, value in cast("dict[str, Any]", self.settings).items() if key not in left_out}
-        return Request(self.model, cast("ModelSettings", settings), self.parameters)
+        return RequestTemplate(self.model, cast("ModelSettings", settings), self.parameters)
 
 
 class Prefix:
-    """Of one conversation, whose messages are only ever added to: the last request until a response follows it, and
-    after it new ones.
+    """The encoded older messages of one conversation. Messages are append-only, except that the last request can still
+    grow until its response follows.
     """
 
     def __init__(self) -> None:
-        self._made_for: Request | None = None
+        self._made_for: RequestTemplate | None = None
         self._restart()
 
     def _restart(self) -> None:
@@ -109,70 +110,72 @@ class Prefix:
         """How many messages it has."""
         self.items = b""
         self._checked = 0
-        self._all_plain = True
+        self._independent = True
 
     @asynccontextmanager
-    async def stream(self, request: Request, messages: Sequence[ModelMessage]) -> AsyncIterator[StreamedResponse]:
+    async def stream(
+        self, template: RequestTemplate, messages: Sequence[ModelMessage]
+    ) -> AsyncIterator[StreamedResponse]:
         """The model's response to these messages, which are the conversation's."""
-        await self._extend(request, messages)
-        with prefixed(request.place, self.items) if self.length else nullcontext():
-            async with request.stream(messages[self.length :]) as response:
+        await self._extend(template, messages)
+        with insert_prefix(template.message_array, self.items) if self.length else nullcontext():
+            async with template.stream(messages[self.length :]) as response:
                 yield response
 
-    async def _extend(self, request: Request, messages: Sequence[ModelMessage]) -> None:
-        if self._made_for != request.unmarked:
+    async def _extend(self, template: RequestTemplate, messages: Sequence[ModelMessage]) -> None:
+        if self._made_for != template.for_prefix:
             self._restart()
-            self._made_for = request.unmarked
-        end = _end(messages)
-        if request.format is None or not self._plain(request.format, messages):
+            self._made_for = template.for_prefix
+        end = _prefix_end(messages)
+        if template.format is None or not self._all_independent(template.format, messages):
             self.length, self.items = 0, b""
-        elif len(messages) - self.length > _MOST_LEFT and end > self.length:
-            added = await asyncio.to_thread(encode, request.unmarked, messages[self.length : end])
+        elif len(messages) - self.length > _MAX_OUTSIDE_PREFIX and end > self.length:
+            added = await asyncio.to_thread(encode_messages, template.for_prefix, messages[self.length : end])
             self.items = b",".join(filter(None, (self.items, added)))
             self.length = end
 
-    def _plain(self, known: _Format, messages: Sequence[ModelMessage]) -> bool:
+    def _all_independent(self, known: _Format, messages: Sequence[ModelMessage]) -> bool:
         """Whether each message is mapped by itself. The last one may still be added to: it is looked at again."""
         new = messages[self._checked :]
-        self._all_plain = self._all_plain and all(_is_plain(message, known) for message in new)
+        self._independent = self._independent and all(_is_mapped_independently(message, known) for message in new)
         self._checked = max(len(messages) - 1, 0)
-        return self._all_plain
+        return self._independent
 
 
-def _end(messages: Sequence[ModelMessage]) -> int:
+def _prefix_end(messages: Sequence[ModelMessage]) -> int:
     """Up to the last request that has a response: a result stays beside its call, and nothing changes any more."""
     responses = (index for index in reversed(range(len(messages))) if isinstance(messages[index], ModelResponse))
     last = next(responses, 0)
     return last if last and isinstance(messages[last - 1], ModelRequest) else 0
 
 
-def _is_plain(message: ModelMessage, known: _Format) -> bool:
+def _is_mapped_independently(message: ModelMessage, known: _Format) -> bool:
     if isinstance(message, ModelResponse):
         details = message.provider_details or {}
         return details.keys() <= _HARMLESS_DETAILS and all(type(part) in known.parts for part in message.parts)
-    return message.instructions is None and message.metadata is None and all(map(_is_plain_part, message.parts))
+    return message.instructions is None and message.metadata is None and all(map(_is_independent_part, message.parts))
 
 
-def _is_plain_part(part: ModelRequestPart) -> bool:
-    """A file at an address may be fetched while it is mapped."""
+def _is_independent_part(part: ModelRequestPart) -> bool:
+    """False for a file URL: mapping may fetch it."""
     if not isinstance(part, UserPromptPart | ToolReturnPart) or type(part) not in {UserPromptPart, ToolReturnPart}:
         return False
     content = part.content if isinstance(part.content, list) else [part.content]
     return all(isinstance(item, str | BinaryContent) for item in content)
 
 
-def encode(request: Request, messages: Sequence[ModelMessage]) -> bytes:
+def encode_messages(template: RequestTemplate, messages: Sequence[ModelMessage]) -> bytes:
     """The messages as items of the request's array. For a thread without an event loop."""
-    return asyncio.run(_recorded(request, messages))
+    return asyncio.run(_record_items(template, messages))
 
 
-async def _recorded(request: Request, messages: Sequence[ModelMessage]) -> bytes:
-    with recorded() as recording:
+async def _record_items(template: RequestTemplate, messages: Sequence[ModelMessage]) -> bytes:
+    with record_request() as recording:
         try:
-            async with request.stream(messages):
+            async with template.stream(messages):
                 pass
         except Exception:
             if recording.body is None:
                 raise
     assert recording.body is not None
-    return request.place.items(recording.body)
+    return template.message_array.extract_items(recording.body)

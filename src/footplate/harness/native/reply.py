@@ -25,7 +25,7 @@ from footplate.domain.ports import Preview, TurnLog
 from footplate.harness import prices
 from footplate.harness.native import errors
 from footplate.harness.native.mapping import Conversation
-from footplate.harness.native.prefixes import Request
+from footplate.harness.native.prefixes import RequestTemplate
 
 _ALWAYS_SAY_WHY: Final = frozenset({"anthropic", "openai"})
 """Providers whose complete answers always carry a reason for their end: without one the stream was cut."""
@@ -57,15 +57,15 @@ class _Part:
 
 
 class Reply:
-    def __init__(self, log: TurnLog, request: Request) -> None:
+    def __init__(self, log: TurnLog, template: RequestTemplate) -> None:
         self._log = log
-        self._request = request
+        self._template = template
         self._parts: dict[int, _Part] = {}
         self._stream: StreamedResponse | None = None
 
     async def receive(self, conversation: Conversation) -> ModelResponse:
         """The whole response; raises `Temporary` when the stream ended early."""
-        async with conversation.prefix.stream(self._request, conversation.messages) as stream:
+        async with conversation.prefix.stream(self._template, conversation.messages) as stream:
             self._stream = stream
             async for event in stream:
                 self._take(event)
@@ -98,7 +98,7 @@ class Reply:
             cache_read_tokens=used.cache_read_tokens,
             cache_write_tokens=used.cache_write_tokens,
             requests=1,
-            cost_microusd=prices.cost_microusd(self._request.model.system, self._request.model.model_name, used),
+            cost_microusd=prices.cost_microusd(self._template.model.system, self._template.model.model_name, used),
         )
 
     def _take(self, event: ModelResponseStreamEvent) -> None:

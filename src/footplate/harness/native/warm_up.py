@@ -1,4 +1,4 @@
-"""Makes a request once that goes nowhere, so that the first turn does not wait for imports and schemas."""
+"""Builds one model request at startup and discards it, so that the first turn does not wait for imports and schemas."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,7 +15,7 @@ from footplate.harness.native.models import Models
 
 def warm_up(models: Models) -> None:
     """Takes some tenths of a second: for a worker that has not reported ready."""
-    if (model := models.usual) is None:
+    if (model := models.warm_up_model) is None:
         return
     call = ToolCallPart("bash", {"command": "true"}, "call_1")
     conversation = Conversation(
@@ -29,7 +29,7 @@ def warm_up(models: Models) -> None:
         function_tools=[tool_inputs.definition(name) for name in tool_inputs.INPUTS],
         instruction_parts=[InstructionPart(content="Be brief.")],
     )
-    request = prefixes.Request(model, settings.model_settings(model, {}, "sesn_1"), parameters)
-    with ThreadPoolExecutor(1) as thread:  # the caller's own has an event loop that runs
-        thread.submit(prefixes.encode, request, conversation.messages).result()
+    template = prefixes.RequestTemplate(model, settings.model_settings(model, {}, "sesn_1"), parameters)
+    with ThreadPoolExecutor(1) as thread:  # the caller's thread already runs an event loop
+        thread.submit(prefixes.encode_messages, template, conversation.messages).result()
     prices.cost_microusd(model.system, model.model_name, RequestUsage())

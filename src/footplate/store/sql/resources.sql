@@ -91,7 +91,7 @@ with asks as (update approvals set closed_at = now() where session_id = $1 and c
 update sessions set archived_at = coalesce(archived_at, now()), updated_at = now() where id = $1
 
 -- name: lock_usage
--- In one order, so that two deletions do not wait for each other.
+-- Locks the rows in a fixed order, so that two deletions cannot deadlock.
 select from usage_by_day
 where (organisation, day, agent, model, harness, key, slot) in (
     select organisation, day, agent, model, harness, key, slot from turn_usage where session_id = $1)

@@ -1,4 +1,4 @@
-"""One request to a model: who may send it, the credential that it goes out with, and what comes back."""
+"""Checks a model request's token, sends it to the provider with the real credential, and filters the response."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -36,7 +36,7 @@ class Refused(Exception):
         return [(b"content-type", b"application/json"), (b"content-length", str(len(self.body)).encode())]
 
 
-class Received:
+class ProviderResponse:
     """A provider's response, without what is not to be passed on."""
 
     def __init__(self, provider: str, response: httpx2.Response, headers: Headers, error: bytes | None = None) -> None:
@@ -64,24 +64,24 @@ class Received:
         await self._response.aclose()
 
 
-class Exchange:
+class ProviderGateway:
     def __init__(self, grants: Grants, upstream: Upstream) -> None:
         self._grants = grants
         self._upstream = upstream
 
     def admit(
-        self, method: str, path: bytes, query: bytes, headers: Headers, *, only: Grant | None = None
+        self, method: str, path: bytes, query: bytes, headers: Headers, *, bound_to: Grant | None = None
     ) -> tuple[Grant, Ask]:
-        """Raises `Refused`. `headers`: in lower case. `only`: no other turn's token is good."""
+        """Raises `Refused`. `headers` are lower-case. `bound_to`: the only grant that this connection accepts."""
         if has_two_lengths(headers):
             raise Refused(400, _TWO_LENGTHS)
         provider, rest = wire.split(path)
         token_in, token = wire.given_token(headers)
         grant = self._grants.find(token)
-        if grant is None or (only is not None and only is not grant):
-            raise Refused(401, _STRANGER, provider)
+        if grant is None or (bound_to is not None and bound_to is not grant):
+            raise Refused(401, _NOT_OF_A_TURN, provider)
         if not grant.good:
-            raise turn_over(provider)
+            raise turn_ended_refusal(provider)
         if provider not in wire.WIRES or not wire.WIRES[provider].takes(method, rest):
             log.warning("model request refused", action="proxy.refused", method=method, provider=provider)
             raise Refused(404, _NO_ROUTE, provider)
@@ -89,7 +89,7 @@ class Exchange:
             raise Refused(404, f"This worker has no key for the provider {provider!r}.", provider)
         return grant, Ask(provider, method, rest, query, headers, token_in)
 
-    async def send(self, ask: Ask, body: AsyncIterator[bytes] | bytes | None) -> Received:
+    async def send(self, ask: Ask, body: AsyncIterator[bytes] | bytes | None) -> ProviderResponse:
         """To be closed. Raises `Refused` when the provider cannot be reached."""
         try:
             response = await self._upstream.ask(ask, body)
@@ -106,30 +106,28 @@ class Exchange:
             await response.aclose()
             raise
 
-    async def _receive(self, ask: Ask, response: httpx2.Response) -> Received:
+    async def _receive(self, ask: Ask, response: httpx2.Response) -> ProviderResponse:
         blotter = self._upstream.blotter(ask.provider)
         headers = [(name, blotter.clean(value)) for name, value in wire.answered_on(response.headers.raw)]
         status = response.status_code
         if status > _HIGHEST_STATUS:
             raise Refused(502, f"The model's provider answered with the status {status}.", ask.provider)
         if status < _ERRORS:
-            return Received(ask.provider, response, headers)
+            return ProviderResponse(ask.provider, response, headers)
         body = blotter.clean(await _read(response))
         kept = [(name, value) for name, value in headers if name not in _NEW_LENGTH]
-        return Received(ask.provider, response, [*kept, (b"content-length", str(len(body)).encode())], body)
+        return ProviderResponse(ask.provider, response, [*kept, (b"content-length", str(len(body)).encode())], body)
 
 
-def turn_over(provider: str) -> Refused:
-    """Not 401: that would be final, and a turn whose worker was held up for a while is to be tried again."""
-    told = "This turn is over, or its worker has lost it: nothing is asked on its behalf any more."
+def turn_ended_refusal(provider: str) -> Refused:
+    """503, not 401: clients treat 401 as final, but a turn whose worker was only delayed must be retried."""
+    told = "This turn has ended, or its worker lost the lease. The model proxy no longer sends requests for it."
     return Refused(503, told, provider)
 
 
-_STRANGER: Final = (
-    "This token is not one of a running turn. A turn's token is good while the turn runs, and only where it runs."
-)
+_NOT_OF_A_TURN: Final = "This token does not belong to a running turn, or is used outside of the turn's own socket."
 _TWO_LENGTHS: Final = "The request has more than one Content-Length or Transfer-Encoding. Send exactly one of them."
-_NO_ROUTE: Final = "Footplate's model proxy knows no such request. It passes on what asks a model, and nothing else."
+_NO_ROUTE: Final = "The model proxy does not support this method and path. It forwards model requests only."
 
 
 def _unreachable(ask: Ask, error: Exception, status: int) -> Refused:

@@ -1,7 +1,7 @@
-"""The HTTP client of the providers' SDKs: asks the model proxy in process, and puts a request's prefix in.
+"""HTTP transport for the providers' SDKs: inserts the encoded prefix into a request, calls the model proxy in process.
 
-A request that is sent within `prefixed` has only the messages that the prefix lacks: the others are put in here, as
-they were encoded before. One that is sent within `recorded` goes nowhere: its body is what is wanted.
+Inside `insert_prefix`, the SDK's body has only the newest messages, and the older ones are inserted here. Inside
+`record_request`, the body is recorded and nothing is sent.
 """
 
 import json
@@ -20,31 +20,31 @@ _LIMITS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MessageArray:
     """Where the messages of a conversation are in a request's body."""
 
     field: str
     skipped: int = 0
     """How many items come before the first of them."""
 
-    def items(self, body: bytes) -> bytes:
+    def extract_items(self, body: bytes) -> bytes:
         """Those of the conversation, as they stand between the brackets of a JSON array."""
-        return b",".join(encode(item) for item in json.loads(body)[self.field][self.skipped :])
+        return b",".join(encode_json(item) for item in json.loads(body)[self.field][self.skipped :])
 
-    def put(self, items: bytes, body: bytes) -> bytes:
+    def insert_items(self, items: bytes, body: bytes) -> bytes:
         """The body with these items before its own."""
         return b"{" + b",".join(self._members(items, json.loads(body))) + b"}"
 
     def _members(self, items: bytes, fields: dict[str, Any]) -> Iterator[bytes]:
         for name, value in fields.items():
-            encoded = encode(value)
+            encoded = encode_json(value)
             if name == self.field:
-                own = [encode(item) for item in value]
+                own = [encode_json(item) for item in value]
                 encoded = b"[" + b",".join([*own[: self.skipped], items, *own[self.skipped :]]) + b"]"
-            yield encode(name) + b":" + encoded
+            yield encode_json(name) + b":" + encoded
 
 
-def encode(value: object) -> bytes:
+def encode_json(value: object) -> bytes:
     """As the SDKs do it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
@@ -54,16 +54,16 @@ class Recording:
     body: bytes | None = field(default=None, repr=False)
 
 
-class Recorded(Exception):
+class RequestRecorded(Exception):
     """Raised in place of a response."""
 
 
-_PREFIX: ContextVar[tuple[Place, bytes] | None] = ContextVar("prefix", default=None)
+_PREFIX: ContextVar[tuple[MessageArray, bytes] | None] = ContextVar("prefix", default=None)
 _RECORDING: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 
 @contextmanager
-def prefixed(place: Place, items: bytes) -> Iterator[None]:
+def insert_prefix(place: MessageArray, items: bytes) -> Iterator[None]:
     token = _PREFIX.set((place, items))
     try:
         yield
@@ -72,7 +72,7 @@ def prefixed(place: Place, items: bytes) -> Iterator[None]:
 
 
 @contextmanager
-def recorded() -> Iterator[Recording]:
+def record_request() -> Iterator[Recording]:
     recording = Recording()
     token = _RECORDING.set(recording)
     try:
@@ -81,12 +81,14 @@ def recorded() -> Iterator[Recording]:
         _RECORDING.reset(token)
 
 
-def client(models: ModelTransport | None) -> httpx2.AsyncClient:
-    inner = httpx2.AsyncHTTPTransport(limits=_LIMITS, trust_env=False) if models is None else InProcess(models)
-    return httpx2.AsyncClient(timeout=_TIMEOUT, transport=_Prefixing(inner), trust_env=False)
+def create_client(models: ModelTransport | None) -> httpx2.AsyncClient:
+    inner = (
+        httpx2.AsyncHTTPTransport(limits=_LIMITS, trust_env=False) if models is None else HttpxModelTransport(models)
+    )
+    return httpx2.AsyncClient(timeout=_TIMEOUT, transport=_PrefixTransport(inner), trust_env=False)
 
 
-class _Prefixing(httpx2.AsyncBaseTransport):
+class _PrefixTransport(httpx2.AsyncBaseTransport):
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner
 
@@ -94,10 +96,10 @@ class _Prefixing(httpx2.AsyncBaseTransport):
         recording, prefix = _RECORDING.get(), _PREFIX.get()
         if recording is not None:
             recording.body = await request.aread()
-            raise Recorded
+            raise RequestRecorded
         if prefix is not None:
             place, items = prefix
-            request = _with_body(request, place.put(items, await request.aread()))
+            request = _with_body(request, place.insert_items(items, await request.aread()))
         return await self._inner.handle_async_request(request)
 
     async def aclose(self) -> None:
@@ -109,7 +111,7 @@ def _with_body(request: httpx2.Request, body: bytes) -> httpx2.Request:
     return httpx2.Request(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
 
 
-class InProcess(httpx2.AsyncBaseTransport):
+class HttpxModelTransport(httpx2.AsyncBaseTransport):
     def __init__(self, models: ModelTransport) -> None:
         self._models = models
 
@@ -117,10 +119,10 @@ class InProcess(httpx2.AsyncBaseTransport):
         body = await request.aread()
         sent = HttpRequest(request.method, request.url.raw_path, request.headers.raw, body)
         response = await self._models.send(sent)
-        return httpx2.Response(response.status, headers=[*response.headers], stream=_Pieces(response))
+        return httpx2.Response(response.status, headers=[*response.headers], stream=_ResponseStream(response))
 
 
-class _Pieces(httpx2.AsyncByteStream):
+class _ResponseStream(httpx2.AsyncByteStream):
     def __init__(self, response: HttpResponse) -> None:
         self._response = response
 
