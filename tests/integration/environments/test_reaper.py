@@ -151,7 +151,7 @@ async def test_a_turn_whose_lease_ran_out_while_its_worker_was_stopped(
     groups = groups_of(tmp_path)
     worker.process.send_signal(signal.SIGSTOP)
     reaper = Reaper(tmp_path)
-    await until(lambda: not left(tmp_path) or not reaper.reap().living, limit=2 + MARGIN + 2)
+    await until(lambda: not left(tmp_path) or not reaper.reap().living, limit=2 + MARGIN + 20)
     assert not mark.processes()
     assert not any(group.exists() for group in groups)
 
@@ -167,6 +167,7 @@ def test_what_carries_the_id_of_a_lease_that_is_over_is_ended(tmp_path: Path) ->
         assert (looked.processes, left(tmp_path)) == (2, [lease.id])
         assert Reaper(tmp_path).reap().processes == 2
         assert (by_variable.wait(), by_name.wait(), other.poll()) == (-9, -9, None)
+        Reaper(tmp_path).reap()  # what a busy machine had not ended yet is left to the next look
         assert left(tmp_path) == []
     finally:
         for process in (by_variable, by_name, other):

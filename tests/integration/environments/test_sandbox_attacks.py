@@ -164,9 +164,9 @@ async def test_too_much_on_disk_ends_the_sandbox_and_lets_nothing_grow(
     async with opened(sandbox_host, tmp_path, limits=limits) as environment:
         for number in range(3):
             await environment.shell(f"head -c 19M /dev/urandom > {number}", timeout=20)
-        result = await environment.shell("sleep 20", timeout=30)
+        result = await environment.shell("sleep 90", timeout=100)
         assert "delete some" in result.error
-        assert result.duration < 18
+        assert result.duration < 80
         refused = await environment.shell("echo more > more; head -c 1M /dev/zero >> 0", timeout=10)
         assert refused.exit_code != 0
         assert "delete some" in refused.error
