@@ -73,12 +73,21 @@ async def open_client(cluster: Cluster, exits: AsyncExitStack) -> Lean:
 async def add_request_times(cluster: Cluster, turns: Iterable[Turn]) -> None:
     """What the model noted of each turn's request. One turn ran at a time, so their order tells which is whose."""
     ordered = sorted(turns, key=lambda turn: turn.sent)
+    for turn, (arrived, answered) in zip(ordered, await request_times(cluster, len(ordered)), strict=True):
+        turn.request_arrived, turn.answered = arrived, answered
+
+
+async def request_times(cluster: Cluster, turns: int) -> list[tuple[float, float]]:
+    """When each request arrived at the model, and when it was answered; as many as there were turns."""
     records = [record for record in await cluster.model.requests(bodies=False) if record["path"] == "/v1/messages"]
-    require(holds=len(records) == len(ordered), otherwise=f"{len(records)} requests in {len(ordered)} turns")
-    for turn, record in zip(ordered, records, strict=True):
-        turn.request_arrived, turn.answered = float(str(record["time"])), float(str(record["ended_at"]))
+    require(holds=len(records) == turns, otherwise=f"{len(records)} requests in {turns} turns")
+    return [(float(str(record["time"])), float(str(record["ended_at"]))) for record in records]
+
+
+def processed_at(frame: Received) -> float:
+    return dt.datetime.fromisoformat(frame.body["processed_at"]).timestamp()
 
 
 def _time(received: Sequence[Received], event: str) -> float:
     (found,) = (frame for frame in received if frame.event == event)
-    return dt.datetime.fromisoformat(found.body["processed_at"]).timestamp()
+    return processed_at(found)

@@ -5,7 +5,6 @@ byte to the first piece of text in the client's hands: for a session, over HTTP,
 the event stream; for pydantic-ai, in the process that asks.
 """
 
-import datetime as dt
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,8 +19,8 @@ from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from bench.prove.cluster import Cluster
-from bench.prove.figure import require
 from bench.prove.lean import MODEL, Frames, Lean, Received, check, events_path
+from bench.prove.speed.conversation import processed_at, request_times
 from bench.prove.speed.measured import Measured, median, milliseconds
 from footplate.domain.json import JsonObject
 from footplate.testing import replies, reply, text
@@ -86,16 +85,14 @@ async def measure(cluster: Cluster, limits: Limits, *, samples: int, slack: floa
             session_id = (await client.post("/v1/sessions", seat))["id"]
             async with client.stream(events_path(session_id, deltas=True)) as frames:
                 turns.append(await _ours(client, session_id, frames, received, "new"))
-    await _note_requests(cluster, turns)
+    await _add_request_times(cluster, turns)
     return _judge(turns, limits, slack, {"samples": samples, "events_validated": check(received)})
 
 
-async def _note_requests(cluster: Cluster, turns: Sequence[_Turn]) -> None:
+async def _add_request_times(cluster: Cluster, turns: Sequence[_Turn]) -> None:
     """One was asked at a time, so their order tells which is whose."""
-    records = [record for record in await cluster.model.requests(bodies=False) if record["path"] == "/v1/messages"]
-    require(holds=len(records) == len(turns), otherwise=f"{len(records)} requests in {len(turns)} turns")
-    for turn, record in zip(turns, records, strict=True):
-        turn.request_arrived = float(str(record["time"]))
+    for turn, (arrived, _) in zip(turns, await request_times(cluster, len(turns)), strict=True):
+        turn.request_arrived = arrived
 
 
 def _judge(turns: Sequence[_Turn], limits: Limits, slack: float, details: JsonObject) -> Measured:
@@ -124,12 +121,8 @@ async def _ours(client: Lean, session_id: str, frames: Frames, received: list[Re
     turn = await frames.until_idle()
     received.extend(turn)
     first = next(frame.at for frame in turn if frame.event in {"event_delta", "agent.message"})
-    noted = {_NOTED[frame.event]: _time(frame) for frame in turn if frame.event in _NOTED}
+    noted = {_NOTED[frame.event]: processed_at(frame) for frame in turn if frame.event in _NOTED}
     return _Turn(side, sent, first, {"accepted": accepted, **noted})
-
-
-def _time(frame: Received) -> float:
-    return dt.datetime.fromisoformat(frame.body["processed_at"]).timestamp()
 
 
 async def _bare(model: AnthropicModel, side: str) -> _Turn:

@@ -57,7 +57,7 @@ class ProviderResponse:
                 yield piece
         except httpx2.HTTPError as error:
             kind = type(error).__name__
-            log.warning("model answer cut", action="proxy.cut", provider=self._provider, error=kind)
+            log.warning("model response cut", action="proxy.cut", provider=self._provider, error=kind)
             raise ConnectionError(f"The provider's response was cut off ({kind}).") from error
 
     async def aclose(self) -> None:
@@ -90,7 +90,7 @@ class ProviderGateway:
         return grant, Ask(provider, method, rest, query, headers, token_in)
 
     async def send(self, ask: Ask, body: AsyncIterator[bytes] | bytes | None) -> ProviderResponse:
-        """To be closed. Raises `Refused` when the provider cannot be reached."""
+        """The caller closes the response. Raises `Refused` when the provider cannot be reached."""
         try:
             response = await self._upstream.ask(ask, body)
         except httpx2.TimeoutException as error:
@@ -99,11 +99,10 @@ class ProviderGateway:
             raise _unreachable(ask, error, 502) from error
         try:
             return await self._receive(ask, response)
-        except httpx2.HTTPError as error:
+        except BaseException as error:
             await response.aclose()
-            raise _unreachable(ask, error, 502) from error
-        except BaseException:
-            await response.aclose()
+            if isinstance(error, httpx2.HTTPError):
+                raise _unreachable(ask, error, 502) from error
             raise
 
     async def _receive(self, ask: Ask, response: httpx2.Response) -> ProviderResponse:
@@ -121,8 +120,8 @@ class ProviderGateway:
 
 def turn_ended_refusal(provider: str) -> Refused:
     """503, not 401: clients treat 401 as final, but a turn whose worker was only delayed must be retried."""
-    told = "This turn has ended, or its worker lost the lease. The model proxy no longer sends requests for it."
-    return Refused(503, told, provider)
+    message = "This turn has ended, or its worker lost the lease. The model proxy no longer sends requests for it."
+    return Refused(503, message, provider)
 
 
 _NOT_OF_A_TURN: Final = "This token does not belong to a running turn, or is used outside of the turn's own socket."
@@ -133,8 +132,8 @@ _NO_ROUTE: Final = "The model proxy does not support this method and path. It fo
 def _unreachable(ask: Ask, error: Exception, status: int) -> Refused:
     # The error's own text may hold the address, and that a password.
     log.warning("provider not reached", action="proxy.unreachable", provider=ask.provider, error=type(error).__name__)
-    told = f"The model's provider could not be reached, or did not answer ({type(error).__name__})."
-    return Refused(status, told, ask.provider)
+    message = f"The model's provider could not be reached, or did not respond ({type(error).__name__})."
+    return Refused(status, message, ask.provider)
 
 
 async def _read(response: httpx2.Response) -> bytes:

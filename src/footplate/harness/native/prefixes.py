@@ -39,7 +39,7 @@ _MAX_OUTSIDE_PREFIX: Final = 8
 _HARMLESS_DETAILS: Final = frozenset(
     {"finish_reason", "timestamp", "service_tier", "store", "refusal", "refusal_category"}
 )
-"""What providers say of a response that has no effect on how other messages are sent."""
+"""Details of a response that do not change how other messages are mapped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class _Format:
 
 _FORMATS: Final = {
     ("anthropic", "AnthropicModel"): _Format("messages"),
-    # A thought changes how the chat's later messages are sent.
+    # A thinking part changes how later messages of the chat are mapped.
     ("openai", "OpenAIChatModel"): _Format("messages", True, (TextPart, ToolCallPart)),
     ("openai", "OpenAIResponsesModel"): _Format("input"),
 }
-"""By provider and class of model, and not those derived from it. These providers' clients have our transport."""
+"""By provider and class of model; subclasses map differently. The clients of these providers use our transport."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +123,15 @@ class Prefix:
                 yield response
 
     async def _extend(self, template: RequestTemplate, messages: Sequence[ModelMessage]) -> None:
-        if self._made_for != template.for_prefix:
+        for_prefix = template.for_prefix
+        if self._made_for != for_prefix:
             self._restart()
-            self._made_for = template.for_prefix
+            self._made_for = for_prefix
         end = _prefix_end(messages)
         if template.format is None or not self._all_independent(template.format, messages):
             self.length, self.items = 0, b""
         elif len(messages) - self.length > _MAX_OUTSIDE_PREFIX and end > self.length:
-            added = await asyncio.to_thread(encode_messages, template.for_prefix, messages[self.length : end])
+            added = await asyncio.to_thread(encode_messages, for_prefix, messages[self.length : end])
             self.items = b",".join(filter(None, (self.items, added)))
             self.length = end
 

@@ -37,10 +37,11 @@ class MessageArray:
 
     def _members(self, items: bytes, fields: dict[str, Any]) -> Iterator[bytes]:
         for name, value in fields.items():
-            encoded = encode_json(value)
             if name == self.field:
                 own = [encode_json(item) for item in value]
                 encoded = b"[" + b",".join([*own[: self.skipped], items, *own[self.skipped :]]) + b"]"
+            else:
+                encoded = encode_json(value)
             yield encode_json(name) + b":" + encoded
 
 
@@ -63,8 +64,8 @@ _RECORDING: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 
 @contextmanager
-def insert_prefix(place: MessageArray, items: bytes) -> Iterator[None]:
-    token = _PREFIX.set((place, items))
+def insert_prefix(array: MessageArray, items: bytes) -> Iterator[None]:
+    token = _PREFIX.set((array, items))
     try:
         yield
     finally:
@@ -98,8 +99,8 @@ class _PrefixTransport(httpx2.AsyncBaseTransport):
             recording.body = await request.aread()
             raise RequestRecorded
         if prefix is not None:
-            place, items = prefix
-            request = _with_body(request, place.insert_items(items, await request.aread()))
+            array, items = prefix
+            request = _with_body(request, array.insert_items(items, await request.aread()))
         return await self._inner.handle_async_request(request)
 
     async def aclose(self) -> None:
