@@ -1,0 +1,73 @@
+"""The statements of a turn find their rows by index, however long the session is."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from footplate.domain.principals import Principal
+from footplate.store.database import SQL, Connection
+from footplate.store.turns import TURN_STATEMENTS
+
+from .cell import ANSWERED, Cell
+
+_TURNS = 2000
+_LONG_TABLES = re.compile(r"(steps|turns|events)_\d+")
+_FILL = {
+    "steps": """insert into steps (session_id, position, organisation, kind, state, event_id, when_busy, overrides, context)
+        select session_id, -n, organisation, kind, state, event_id || n, when_busy, overrides, context
+        from steps, generate_series(1, $2) as n where session_id = $1""",
+    "turns": """insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, controls_seq,
+                                   config, context, started_at, deadline_at)
+        select session_id, id || n, organisation, -n, input_event_id, status, -n, controls_seq, config, context, started_at,
+               deadline_at
+        from turns, generate_series(1, $2) as n where session_id = $1""",
+    "events": """insert into events (session_id, seq, organisation, turn_id, event_id, type, processed_at, body, entries)
+        select session_id, -n, organisation, turn_id, event_id || n, type, processed_at, body, entries
+        from events, generate_series(1, $2) as n where session_id = $1 and seq = 1""",
+}
+
+
+@pytest.mark.parametrize("statistics", [False, True], ids=["without statistics", "with statistics"])
+async def test_no_statement_of_a_turn_reads_the_whole_session(
+    cell: Cell, principal: Principal, *, statistics: bool
+) -> None:
+    session_id = await cell.session(principal, "hello")
+    await cell.turns.finish(await cell.claim(session_id, principal), ANSWERED)
+    async with cell.database.transaction() as connection:
+        for fill in _FILL.values():
+            await connection.execute(fill, session_id, _TURNS)
+        if statistics:
+            await connection.execute("analyze steps, turns, events")
+        await connection.execute("set local plan_cache_mode = force_generic_plan")
+        slow = [
+            f"{name}: {node['Node Type']} of {node['Relation Name']} {node.get('Index Cond', '')}"
+            for name in {*TURN_STATEMENTS, "end_turn", "next_step"}
+            for node in await _scans(connection, name, session_id)
+            if _reads_many(node)
+        ]
+    assert slow == []
+
+
+def _reads_many(node: dict[str, Any]) -> bool:
+    """An index is used for the session and for the position in it; a scan of an empty partition costs nothing."""
+    return node["Total Cost"] > 0 and " AND " not in node.get("Index Cond", "")
+
+
+async def _scans(connection: Connection, name: str, session_id: str) -> list[dict[str, Any]]:
+    parameters = [f"'{session_id}'"] + ["null"] * (max(map(int, re.findall(r"\$(\d+)", SQL[name]))) - 1)
+    await connection.execute(f"prepare planned as {SQL[name]}")
+    plan = await connection.fetchval(f"explain (format json) execute planned ({', '.join(parameters)})")
+    await connection.execute("deallocate planned")
+    return [
+        node
+        for node in _nodes(plan[0]["Plan"])
+        if "Scan" in node["Node Type"] and _LONG_TABLES.fullmatch(node.get("Relation Name", ""))
+    ]
+
+
+def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _nodes(child)
