@@ -150,7 +150,10 @@ MOST_READ: Final = 16 << 20
 
 
 class Environment(Protocol):
-    """An environment opened for one turn. Whatever it starts is dead when the turn is over or lost."""
+    """An environment for one turn. Whatever it starts is dead when the turn is over or lost."""
+
+    async def ensure_open(self) -> None:
+        """Opens it, if that was left to the first use (`OpensLate`). The properties below are known from then on."""
 
     @property
     def root(self) -> str:
@@ -338,6 +341,13 @@ class Prepares(Protocol):
         """Begin with what the next turn needs, whatever its input is. That turn finds it as `kept`, if it comes here
         and soon, and if nothing changed. None: there is nothing to prepare.
         """
+
+
+@runtime_checkable
+class OpensLate(Protocol):
+    """A harness that needs no environment until a tool is called: the environment is opened at its first use."""
+
+    opens_late: Literal[True]
 
 
 @dataclass(frozen=True, slots=True)

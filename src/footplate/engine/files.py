@@ -79,24 +79,29 @@ class TurnFiles:
         self._trees = trees
         self._each_call = each_call
         self._environment = environment
-        projects = {project.id: project for project in claim.config.projects}
-        self._kept = {
-            name: KeptTree(
-                organisation=claim.organisation,
-                session_id=claim.session_id,
-                project=projects.get(name),
-                files=files,
-                beside=number > 0,
-            )
-            for number, (name, files) in enumerate(environment.trees.items())
-            if trees is not None
-        }
+        self._claim = claim
         self._last: dict[str, KeptSnapshot] = {**claim.files.kept}
         self._course = _Course.of(claim)
         self._collected: dict[str, Collected] = {}
         """The agent's own commits, at the end."""
         self.lock = asyncio.Lock()
         """One append with files at a time: each goes on from the last."""
+
+    @property
+    def _kept(self) -> dict[str, KeptTree]:
+        """None before the environment is open."""
+        projects = {project.id: project for project in self._claim.config.projects}
+        return {
+            name: KeptTree(
+                organisation=self._claim.organisation,
+                session_id=self._claim.session_id,
+                project=projects.get(name),
+                files=files,
+                beside=number > 0,
+            )
+            for number, (name, files) in enumerate(self._environment.trees.items())
+            if self._trees is not None
+        }
 
     def concerned(self, events: Sequence[Event]) -> bool:
         """Whether the files have to be looked at before these events are in the log."""
@@ -110,6 +115,8 @@ class TurnFiles:
     async def look(self, *, full_scan: bool = False) -> list[TreeSnapshot]:
         """Returns snapshots of the trees that changed. The caller holds the lock. `full_scan`: read every file."""
         begins, self._course.looked = self._course.begins, True
+        if not full_scan:  # which comes at the end, when everything is closed
+            await self._environment.ensure_open()
         found = []
         for name, tree in self._kept.items():
             incremental = self._each_call and not full_scan

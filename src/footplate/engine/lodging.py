@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from footplate.domain import environments
 from footplate.domain.ports import Kept
 from footplate.domain.running import Claim, Environments, ModelAccess, ModelGrant, OpenEnvironment
+from footplate.engine.late_environment import LateEnvironment
 
 
 @dataclass(slots=True)
@@ -39,10 +40,14 @@ class Lodging:
             await self.models.aclose()
 
 
-async def lodge(places: Environments, models: ModelAccess, claim: Claim, *, deadline: float) -> Lodging:
+async def lodge(
+    places: Environments, models: ModelAccess, claim: Claim, *, deadline: float, late: bool = False
+) -> Lodging:
+    """`late`: the environment is opened at its first use."""
     grant = models.grant(deadline=deadline)
-    try:
-        environment = await places.open(
+
+    async def open_environment(deadline: float) -> OpenEnvironment:
+        return await places.open(
             claim.organisation,
             claim.session_id,
             deadline=deadline,
@@ -52,6 +57,9 @@ async def lodge(places: Environments, models: ModelAccess, claim: Claim, *, dead
             projects=claim.config.projects,
             files=claim.files,
         )
+
+    try:
+        environment = LateEnvironment(open_environment, deadline) if late else await open_environment(deadline)
     except BaseException:
         await grant.aclose()
         raise

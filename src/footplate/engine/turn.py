@@ -16,7 +16,7 @@ from footplate import failpoints
 from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent, Temporary
 from footplate.domain.leases import WriteLeases
 from footplate.domain.parts import Sources
-from footplate.domain.ports import Harness, Kept, TurnContext
+from footplate.domain.ports import Harness, Kept, OpensLate, TurnContext
 from footplate.domain.running import (
     Claim,
     ClaimStore,
@@ -236,7 +236,9 @@ class _Turn:
         parts = self._parts
         claim = self._claim = await decided(parts.trees, parts.turns, self._claim)
         found = await parts.slots.take(claim) or await parts.kept.take(claim)
-        return found or await lodge(parts.environments, parts.models, claim, deadline=self._held.deadline)
+        # An attempt that was lost may have changed files: a later one looks at them whatever it does itself.
+        late = claim.attempt == 1 and isinstance(parts.harness(claim.config.harness), OpensLate)
+        return found or await lodge(parts.environments, parts.models, claim, deadline=self._held.deadline, late=late)
 
     async def _leave(self) -> None:
         """All that the turn started is dead when this returns."""

@@ -55,6 +55,9 @@ class GuardedEnvironment(Environment):
         self._streamed: list[Streamed] = []
         self._closed = False
 
+    async def ensure_open(self) -> None:
+        """It is open."""
+
     @property
     def root(self) -> str:
         return self._root

@@ -143,6 +143,7 @@ class TurnGate:
     async def _judged(self, policy: Policy, tool: str, given: JsonObject, directory: str | None) -> Decision:
         """Links are followed where the call would run. Which paths matter is known once they were asked for."""
         environment, links = self._environment, _Links()
+        await environment.ensure_open()
         is_command = TOOL_NAMES.get(tool, tool) == BASH
         if is_command and directory is None:
             directory = await environment.directory()

@@ -115,6 +115,8 @@ class LocalEnvironment:
     crash_in: str | None = None
     started: asyncio.Event = field(default_factory=asyncio.Event)
 
+    async def ensure_open(self) -> None: ...
+
     @property
     def root(self) -> str:
         return str(self.path)

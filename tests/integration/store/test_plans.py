@@ -14,19 +14,25 @@ from .cell import ANSWERED, Cell
 
 _TURNS = 2000
 _LONG_TABLES = re.compile(r"(steps|turns|events)_\d+")
-_FILL = {
-    "steps": """insert into steps (session_id, position, organisation, kind, state, event_id, when_busy, overrides, context)
-        select session_id, -n, organisation, kind, state, event_id || n, when_busy, overrides, context
-        from steps, generate_series(1, $2) as n where session_id = $1""",
-    "turns": """insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, controls_seq,
-                                   config, context, started_at, deadline_at)
-        select session_id, id || n, organisation, -n, input_event_id, status, -n, controls_seq, config, context, started_at,
-               deadline_at
-        from turns, generate_series(1, $2) as n where session_id = $1""",
-    "events": """insert into events (session_id, seq, organisation, turn_id, event_id, type, processed_at, body, entries)
-        select session_id, -n, organisation, turn_id, event_id || n, type, processed_at, body, entries
-        from events, generate_series(1, $2) as n where session_id = $1 and seq = 1""",
-}
+_FILL = (
+    """
+    insert into steps (session_id, position, organisation, kind, state, event_id, when_busy, overrides, context)
+    select session_id, -n, organisation, kind, state, event_id || n, when_busy, overrides, context
+    from steps, generate_series(1, $2) as n where session_id = $1
+    """,
+    """
+    insert into turns (session_id, id, organisation, position, input_event_id, status, first_seq, controls_seq, config,
+                       context, started_at, deadline_at)
+    select session_id, id || n, organisation, -n, input_event_id, status, -n, controls_seq, config, context,
+           started_at, deadline_at
+    from turns, generate_series(1, $2) as n where session_id = $1
+    """,
+    """
+    insert into events (session_id, seq, organisation, turn_id, event_id, type, processed_at, body, entries)
+    select session_id, -n, organisation, turn_id, event_id || n, type, processed_at, body, entries
+    from events, generate_series(1, $2) as n where session_id = $1 and seq = 1
+    """,
+)
 
 
 @pytest.mark.parametrize("statistics", [False, True], ids=["without statistics", "with statistics"])
@@ -36,7 +42,7 @@ async def test_no_statement_of_a_turn_reads_the_whole_session(
     session_id = await cell.session(principal, "hello")
     await cell.turns.finish(await cell.claim(session_id, principal), ANSWERED)
     async with cell.database.transaction() as connection:
-        for fill in _FILL.values():
+        for fill in _FILL:
             await connection.execute(fill, session_id, _TURNS)
         if statistics:
             await connection.execute("analyze steps, turns, events")

@@ -74,6 +74,8 @@ class TwinEnvironment:
     seen: Mapping[str, str] = field(default_factory=dict)
     used: bool = False
 
+    async def ensure_open(self) -> None: ...
+
 
 @pytest.fixture
 def trees() -> TwinTrees:

@@ -17,6 +17,7 @@ _MOST_SAID: Final = 2000
 
 
 async def ask(hook: Hook, told: JsonObject, environment: Environment) -> Word:
+    await environment.ensure_open()
     argv = ["env", f"CLAUDE_PROJECT_DIR={environment.root}", "sh", "-c", hook.what]
     result = await environment.run(argv, stdin=json.dumps(told).encode(), timeout=hook.seconds)
     return word_of(hook, result)

@@ -1,7 +1,7 @@
 """The `native` harness itself: prepares a turn, hands it to the loop. What it keeps between turns only saves time."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from footplate.domain.errors import Permanent
 from footplate.domain.events import Event
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 class NativeHarness:
+    opens_late: Final = True
+
     def __init__(self, models: Resolver, web: Web, access: McpAccess | None = None) -> None:
         """`access`: to MCP servers."""
         self._models = models

@@ -168,6 +168,8 @@ class Loop:
         `leads_on`: the model hears of the results next.
         """
         waiting = [*asked]
+        if todo:
+            await self.turn.environment.ensure_open()  # before the log says of any call that it starts
         for index, item in enumerate(todo):
             rest = todo[index + 1 :]
             if self.turn.interrupt.is_set():

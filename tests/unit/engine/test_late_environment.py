@@ -1,0 +1,92 @@
+"""An environment that is opened by its first use: once, with the newest deadline, and never after the turn."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from footplate.domain.running import OpenEnvironment
+from footplate.engine.late_environment import LateEnvironment
+
+
+class Recorded:
+    """What an environment is told."""
+
+    root = "/tree"
+    used = True
+
+    def __init__(self) -> None:
+        self.trees = {"scratch": Path("/tree")}
+        self.deadlines: list[float] = []
+        self.closed = 0
+
+    def renew(self, deadline: float) -> None:
+        self.deadlines.append(deadline)
+
+    async def read(self, path: str) -> bytes:
+        return path.encode()
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+class Opening:
+    def __init__(self) -> None:
+        self.environment = Recorded()
+        self.deadlines: list[float] = []
+        self.failures = 0
+
+    async def __call__(self, deadline: float) -> OpenEnvironment:
+        self.deadlines.append(deadline)
+        await asyncio.sleep(0)
+        if self.failures:
+            self.failures -= 1
+            raise OSError("no space left")
+        return self.environment  # type: ignore[return-value]  # what these tests use of one
+
+
+@pytest.fixture
+def opening() -> Opening:
+    return Opening()
+
+
+async def test_a_turn_that_uses_nothing_opens_nothing(opening: Opening) -> None:
+    late = LateEnvironment(opening, 1.0)
+    late.renew(2.0)
+    assert (late.trees, late.seen, late.used) == ({}, {}, False)
+    await late.aclose()
+    assert opening.deadlines == []
+    assert opening.environment.closed == 0
+
+
+async def test_the_first_use_opens_it_once_with_the_newest_deadline(opening: Opening) -> None:
+    late = LateEnvironment(opening, 1.0)
+    late.renew(2.0)
+    assert await asyncio.gather(late.read("a"), late.read("b")) == [b"a", b"b"]
+    late.renew(3.0)
+    assert opening.deadlines == [2.0]
+    assert opening.environment.deadlines == [2.0, 3.0]
+    assert (late.trees, late.used, late.root) == ({"scratch": Path("/tree")}, True, "/tree")
+    await late.aclose()
+    assert opening.environment.closed == 1
+
+
+async def test_a_failed_opening_is_the_failure_of_its_use_and_is_tried_again(opening: Opening) -> None:
+    opening.failures = 1
+    late = LateEnvironment(opening, 1.0)
+    with pytest.raises(OSError, match="no space left"):
+        await late.ensure_open()
+    assert await late.read("a") == b"a"
+
+
+async def test_nothing_is_opened_after_the_end(opening: Opening) -> None:
+    late = LateEnvironment(opening, 1.0)
+    await late.aclose()
+    with pytest.raises(RuntimeError, match="closed"):
+        await late.ensure_open()
+    assert opening.deadlines == []
+
+
+async def test_a_property_needs_an_open_environment(opening: Opening) -> None:
+    with pytest.raises(RuntimeError, match="ensure_open"):
+        _ = LateEnvironment(opening, 1.0).root
