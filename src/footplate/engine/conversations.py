@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from footplate.domain.json import clean_object
+from footplate.domain.json import JsonObject, clean_object
 from footplate.domain.ports import Entry
 from footplate.domain.running import Claim, TurnStore
 
@@ -77,4 +77,11 @@ class Conversations:
 
 
 def _size(entries: Sequence[Entry]) -> int:
-    return sum(len(orjson.dumps(clean_object(entry.body))) for entry in entries)
+    return sum(len(_encode(entry.body)) for entry in entries)
+
+
+def _encode(body: JsonObject) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError:  # half of a surrogate pair: cleaning every text takes ten times as long
+        return orjson.dumps(clean_object(body))
