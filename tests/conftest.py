@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from bench.prove.forked_program import preloaded
 from executing import Source
 from hypothesis import settings
 
@@ -17,7 +18,7 @@ settings.load_profile("sample")
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
-    async with Stack(tmp_path_factory.mktemp("stack")) as running:
+    async with Stack(tmp_path_factory.mktemp("stack")) as running, preloaded():
         yield running
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from bench.prove.command_server import Command, CommandServer
 from jsonschema import Draft202012Validator
-from tests.acceptance.command_server import Command, CommandServer
 
 from footplate.cli import local
 from footplate.client import AsyncFootplate

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from bench.prove.command_server import CommandServer
 from tests.acceptance.cli_cell import Cell
-from tests.acceptance.command_server import CommandServer
 
 from footplate.client import AsyncFootplate
 
