@@ -11,14 +11,6 @@ from footplate.client import AsyncFootplate
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def commands() -> AsyncIterator[CommandServer]:
-    server = CommandServer()
-    await server.start()
-    yield server
-    await server.stop()
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def cell(tmp_path_factory: pytest.TempPathFactory, commands: CommandServer) -> AsyncIterator[Cell]:
     made = Cell(tmp_path_factory.mktemp("cli"), commands)
     try:
