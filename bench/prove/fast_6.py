@@ -19,7 +19,6 @@ _TEXT: Final = "native: text"
 _IN_PLACE: Final = 0.9
 _CLAIM: Final = "fast-6"
 _CHANGES: Final = 5
-_MOST: Final = 20
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -27,7 +26,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
     def repetitions(scenario: str) -> Repetitions:
         """A sample stops as soon as the counts agree with the table: more repetitions could only lower them."""
-        return Repetitions(2 if quick else _MOST, _MOST, lambda counts: not differences(table, {scenario: counts}))
+        least, most = (2, 10) if quick else (20, 20)
+        return Repetitions(least, most, lambda counts: not differences(table, {scenario: counts}))
 
     measured = await measure(repetitions, all_scenarios=not quick)
     found = differences(table, measured.counts)
