@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from bench.prove.command_server import CommandServer
+from bench.prove.forked_program import preloaded
 from executing import Source
 from hypothesis import settings
 
@@ -17,8 +19,17 @@ settings.load_profile("sample")
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
-    async with Stack(tmp_path_factory.mktemp("stack")) as running:
+    async with Stack(tmp_path_factory.mktemp("stack")) as running, preloaded():
         yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def commands() -> AsyncIterator[CommandServer]:
+    """Has loaded the command line, and forks for each command."""
+    server = CommandServer()
+    await server.start()
+    yield server
+    await server.stop()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.prove import cluster, registry
+from bench.prove import cluster, forked_program, registry
 from bench.prove.figure import Figure, NotHeld
 from bench.prove.registry import Claim, Prove
 
@@ -37,7 +37,7 @@ def main() -> None:
 
 async def _prove(selected: Sequence[Claim], *, quick: bool) -> bool:
     lines = []
-    async with cluster.shared(enabled=quick and len(selected) > 1):
+    async with cluster.shared(enabled=quick and len(selected) > 1), forked_program.preloaded(enabled=quick):
         for claim in selected:
             title, figure, seconds = await _prove_one(claim, quick=quick)
             lines.append(f"{'holds' if figure.holds else 'FAILS'}  {claim.key}: {figure.text}  ({seconds:.0f} s)")

@@ -20,6 +20,7 @@ from typing import Final
 
 from bench.prove import databases, remains
 from bench.prove.figure import NotHeld
+from bench.prove.forked_program import ForkedProgram
 from footplate import wiring
 from footplate.cli.children import WORKER_READY
 from footplate.config import Settings
@@ -213,7 +214,7 @@ class Cluster:
         )
 
     def _api(self, number: int, port: int) -> Program:
-        return Program(
+        return ForkedProgram(
             self.directory / f"api-{number}",
             title=f"api {number}",
             module="footplate",
@@ -225,7 +226,7 @@ class Cluster:
         )
 
     def _worker(self, number: int) -> Program:
-        return Program(
+        return ForkedProgram(
             self.directory / f"worker-{number}",
             title=f"worker {number}",
             module=self._worker_module,

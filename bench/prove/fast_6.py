@@ -8,6 +8,7 @@ each add processes, statements or commands are made, and each of them has to be 
 from typing import Final
 
 from bench.ci.mutations import load_mutations, missed_mutations
+from bench.prove.counts.counters import Repetitions
 from bench.prove.counts.scenarios import measure
 from bench.prove.counts.table import differences, load_table
 from bench.prove.figure import Figure
@@ -21,8 +22,15 @@ _CHANGES: Final = 5
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    measured = await measure(6 if quick else 20, all_scenarios=not quick)
-    found = differences(load_table(), measured.counts)
+    table = load_table()
+
+    def repetitions(scenario: str) -> Repetitions:
+        """A sample stops as soon as the counts agree with the table: more repetitions could only lower them."""
+        least, most = (2, 10) if quick else (20, 20)
+        return Repetitions(least, most, lambda counts: not differences(table, {scenario: counts}))
+
+    measured = await measure(repetitions, all_scenarios=not quick)
+    found = differences(table, measured.counts)
     text = {kind: sum(measured.counts[_TEXT][kind].values()) for kind in _LIMITS}
     in_place = measured.updates.in_place / measured.updates.all
     changes = [] if quick else [each for each in load_mutations() if each.caught_by == _CLAIM]

@@ -8,6 +8,7 @@ from typing import Final
 
 from bench.prove.cluster import Cluster
 from bench.prove.figure import require
+from bench.prove.forked_program import ForkedProgram
 from footplate.cli.children import WORKER_READY
 from footplate.stack import Program
 from footplate.stack.leftovers import wait_until
@@ -29,7 +30,7 @@ def host(cluster: Cluster, name: str, backend: str, objects: str | None = None) 
     }
     os.makedirs(directory / "home", exist_ok=True)  # noqa: PTH103
     os.makedirs(directory / "data", exist_ok=True)  # noqa: PTH103
-    program = Program(
+    program = ForkedProgram(
         cluster.directory / f"worker-{name}",
         title=f"worker {name}",
         module="footplate",

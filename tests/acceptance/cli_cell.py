@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from bench.prove import remains
+from bench.prove.command_server import Command, CommandServer
 from jsonschema import Draft202012Validator
-from tests.acceptance.command_server import Command, CommandServer
 
 from footplate.cli import local
 from footplate.client import AsyncFootplate
@@ -82,9 +83,12 @@ class Cell:
     def environment(self) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], "HOME": str(self.person), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
 
+    @property
+    def _data(self) -> Path:
+        return self.person / ".local/share/footplate"
+
     def client(self) -> AsyncFootplate:
-        data = self.person / ".local/share/footplate"
-        running, key = local.find(data), local.key(data)
+        running, key = local.find(self._data), local.key(self._data)
         assert running is not None
         assert key is not None
         return AsyncFootplate(running.base_url, key)
@@ -105,9 +109,13 @@ class Cell:
         await self._dev.wait()
 
     async def stop(self) -> None:
-        if self._dev is not None and self._dev.returncode is None:
-            self._dev.send_signal(signal.SIGTERM)
-            await self._dev.wait()
+        """Tell `footplate dev` to stop, and check that it ends in order and leaves nothing behind."""
+        if self._dev is None or self._dev.returncode is not None:
+            return
+        self._dev.send_signal(signal.SIGTERM)
+        assert await self._dev.wait() == 0
+        assert not remains.of(self.home.name, self._data)
+        assert local.find(self._data) is None
 
     async def spawn(self, *arguments: str, **extra: str) -> Command:
         """A command in a process of its own, forked from one that has loaded the command line before."""

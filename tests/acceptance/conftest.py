@@ -4,18 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from bench.prove.command_server import CommandServer
 from tests.acceptance.cli_cell import Cell
-from tests.acceptance.command_server import CommandServer
 
 from footplate.client import AsyncFootplate
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def commands() -> AsyncIterator[CommandServer]:
-    server = CommandServer()
-    await server.start()
-    yield server
-    await server.stop()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.prove.command_server import Command
 from tests.acceptance.cli_cell import Cell, fits
-from tests.acceptance.command_server import Command
 
 from footplate.cli import answers
 from footplate.client import AsyncFootplate

@@ -1,4 +1,7 @@
-"""`footplate dev` as a person has it: stopped, killed, started again, and with a part that dies."""
+"""`footplate dev` as a person has it: killed, started again, and with a part that dies.
+
+The `cell` fixture shows that it stops when told to.
+"""
 
 import asyncio
 import os
@@ -65,7 +68,7 @@ async def dev(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Dev]:
     made.end()
 
 
-async def test_killed_it_leaves_nothing_and_starts_again_with_its_state_and_stops_when_told_to(dev: Dev) -> None:
+async def test_killed_it_leaves_nothing_and_starts_again_and_a_part_that_dies_ends_it_with_a_reason(dev: Dev) -> None:
     first = await dev.start()
     secret = local.key(dev.data)
     assert await dev.answers()
@@ -75,19 +78,12 @@ async def test_killed_it_leaves_nothing_and_starts_again_with_its_state_and_stop
     second = await dev.start()
     assert local.key(dev.data) == secret
     assert await dev.answers()
-    second.send_signal(signal.SIGTERM)
-    assert await second.wait() == 0
-    assert await dev.nothing_left()
-    assert local.find(dev.data) is None
-
-
-async def test_a_part_that_dies_ends_it_with_a_reason(dev: Dev) -> None:
-    process = await dev.start()
     redis = next(pid for pid, command in remains.of(MARK, dev.data).items() if "redis-server" in command)
     os.kill(redis, signal.SIGKILL)
-    assert await process.wait() == 1
-    assert process.stderr is not None
-    said = (await process.stderr.read()).decode()
+    assert await second.wait() == 1
+    assert second.stderr is not None
+    said = (await second.stderr.read()).decode()
     assert "Redis was ended by SIGKILL" in said
     assert "redis.log" in said
     assert await dev.nothing_left()
+    assert local.find(dev.data) is None

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from bench.prove.clients import Client
 from bench.prove.cluster import Cluster, open_cluster
+from bench.prove.command_server import CommandServer
 from tests.acceptance.cli_cell import finish, fits
-from tests.acceptance.command_server import CommandServer
 
 from footplate.stack import Stack
 from footplate.testing import replies, text, tool

@@ -52,6 +52,17 @@ class Updates:
     in_place: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Repetitions:
+    least: int
+    most: int
+    expected: Callable[[Counts], bool] = lambda _: True
+    """Whether counts are as expected: if not, the work is repeated beyond the least number."""
+
+    def suffice(self, done: int, counts: Counts) -> bool:
+        return done >= self.most or (done >= self.least and self.expected(counts))
+
+
 class Counters:
     def __init__(self, cluster: Cluster, database: asyncpg.Connection, redis: Redis, temporal: Client) -> None:
         self._cluster = cluster
@@ -59,13 +70,19 @@ class Counters:
         self._redis = redis
         self._temporal = temporal
 
-    async def count(self, work: Callable[[], Awaitable[object]], *, times: int, session_id: str) -> Counts:
-        """What `work` costs, which is done so many times."""
+    async def count(
+        self, work: Callable[[], Awaitable[object]], repetitions: Repetitions, *, session_id: str
+    ) -> Counts:
+        """What `work` costs."""
         sums = [await self._sums(session_id)]
-        for _ in range(times):
+        while True:
             await work()
             sums.append(await self._sums(session_id))
-        return {kind: _lowest([after[kind] - before[kind] for before, after in pairwise(sums)]) for kind in sums[0]}
+            counts = {
+                kind: _lowest([after[kind] - before[kind] for before, after in pairwise(sums)]) for kind in sums[0]
+            }
+            if repetitions.suffice(len(sums) - 1, counts):
+                return counts
 
     async def updates(self) -> Updates:
         """Of the cluster's whole life."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from bench.prove.cluster import open_cluster
 from bench.prove.counts import pid_namespace
-from bench.prove.counts.counters import Counters, Counts, Updates, open_counters
+from bench.prove.counts.counters import Counters, Counts, Repetitions, Updates, open_counters
 from bench.prove.lean import MODEL, Frames, Lean, events_path
 from bench.prove.speed.measured import ROOT
 from footplate.domain.json import JsonObject
@@ -54,8 +54,11 @@ class _Session:
         await self.lean.post(f"/v1/sessions/{self.id}/fork", {})
 
 
-async def measure(times: int, *, all_scenarios: bool = True) -> Measured:
-    """Else Claude Code runs only the text and write scenarios, because each start of its CLI takes seconds."""
+async def measure(repetitions: Callable[[str], Repetitions], *, all_scenarios: bool = True) -> Measured:
+    """Repeat each scenario as often as `repetitions` says for its name.
+
+    Without `all_scenarios` Claude Code runs only text and write, because each start of its CLI takes seconds.
+    """
     environment = {"PYTHONPATH": str(ROOT)}
     counts: dict[str, Counts] = {}
     async with (
@@ -69,18 +72,20 @@ async def measure(times: int, *, all_scenarios: bool = True) -> Measured:
                 called = replies([tool(bash, {"command": command})], _DONE)
                 await cluster.model.install(f"{harness}-{kind}", called)
         for harness in _BASH:
-            plain = _Scenarios(lean, counters, harness, [_TOOLS], times)
-            asking = _Scenarios(lean, counters, harness, [_ASKING], times)
+            plain = _Scenarios(lean, counters, harness, [_TOOLS], repetitions)
+            asking = _Scenarios(lean, counters, harness, [_ASKING], repetitions)
             few = harness == "claude" and not all_scenarios
             for kind in ("text", "write") if few else ("text", *_COMMANDS):
                 script = "text" if kind == "text" else f"{harness}-{kind}"
-                counts[f"{harness}: {kind}"] = await plain.count(partial(_Session.turn, script=script))
+                name = f"{harness}: {kind}"
+                counts[name] = await plain.count(name, partial(_Session.turn, script=script))
             if not few:
                 approved = partial(_Session.approved_turn, script=f"{harness}-read")
-                counts[f"{harness}: approval"] = await asking.count(approved)
-        resting = _Scenarios(lean, counters, "native", [_TOOLS], times)
-        counts["fork"] = await resting.count(_Session.fork)
-        counts["idle"] = await resting.count(lambda _: asyncio.sleep(_IDLE_SECONDS))
+                name = f"{harness}: approval"
+                counts[name] = await asking.count(name, approved)
+        resting = _Scenarios(lean, counters, "native", [_TOOLS], repetitions)
+        counts["fork"] = await resting.count("fork", _Session.fork)
+        counts["idle"] = await resting.count("idle", lambda _: asyncio.sleep(_IDLE_SECONDS))
         return Measured(counts, await counters.updates())
 
 
@@ -90,9 +95,9 @@ class _Scenarios:
     counters: Counters
     harness: str
     tools: list[JsonObject]
-    times: int
+    repetitions: Callable[[str], Repetitions]
 
-    async def count(self, work: Callable[[_Session], Awaitable[object]]) -> Counts:
+    async def count(self, name: str, work: Callable[[_Session], Awaitable[object]]) -> Counts:
         """In a session of its own."""
         body = {"name": "counted", "model": MODEL, "tools": self.tools, "harness": self.harness}
         agent = await self.lean.post("/v1/agents", body)
@@ -103,4 +108,4 @@ class _Scenarios:
             await session.turn("text")
             for _ in range(_WARM_UP):
                 await work(session)
-            return await self.counters.count(lambda: work(session), times=self.times, session_id=session_id)
+            return await self.counters.count(lambda: work(session), self.repetitions(name), session_id=session_id)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, cast
 
-from bench.prove.counts.counters import Counts
+from bench.prove.counts.counters import Counts, Repetitions
 
 _TABLE: Final = Path(__file__).with_name("table.toml")
 _MAY_BE_FEWER: Final = {"redis", "processes"}
@@ -63,4 +63,4 @@ def write_table(measured: Mapping[str, Counts]) -> str:
 if __name__ == "__main__":
     from bench.prove.counts.scenarios import measure
 
-    print(write_table(asyncio.run(measure(20)).counts), end="")
+    print(write_table(asyncio.run(measure(lambda _: Repetitions(20, 20))).counts), end="")

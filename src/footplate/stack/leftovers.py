@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_POLL: Final = 0.02
+_POLL: Final = 0.05
 
 
 def find(program: Path, directory: Path) -> list[int]:

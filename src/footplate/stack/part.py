@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -29,6 +29,20 @@ class PartFailed(Unavailable):
     code = "part_failed"
 
 
+class ChildProcess(Protocol):
+    """What a part needs of `asyncio.subprocess.Process`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    def send_signal(self, number: signal.Signals, /) -> None: ...
+
+    async def wait(self) -> int: ...
+
+
 class Part(ABC):
     title: str
     """What people call it."""
@@ -43,7 +57,7 @@ class Part(ABC):
     def __init__(self, directory: Path, *, log_file: Path) -> None:
         self.directory = directory
         self.log = log_file
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: ChildProcess | None = None
 
     @property
     @abstractmethod
@@ -141,8 +155,8 @@ class Part(ABC):
             help_text=f"Its log is {self.log}. {advice}".rstrip(),
         )
 
-    async def _spawn(self) -> asyncio.subprocess.Process:
-        output = _open_log(self.log)
+    async def _spawn(self) -> ChildProcess:
+        output = open_log(self.log)
         try:
             # A session of its own: Ctrl-C in the launcher's terminal is the launcher's to handle.
             return await asyncio.create_subprocess_exec(
@@ -190,13 +204,13 @@ def _make_private(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-def _open_log(path: Path) -> int:
+def open_log(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if path.is_file() and path.stat().st_size > _LOG_LIMIT:
         path.replace(path.with_name(f"{path.name}.1"))
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
-def _send(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+def _send(process: ChildProcess, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         process.send_signal(number)

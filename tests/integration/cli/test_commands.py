@@ -1,13 +1,13 @@
 """The command line as a shell sees it: output, exit codes, and no colour where none is wanted."""
 
 import json
-import os
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from tests.integration.cli.conftest import Footplate
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -15,21 +15,11 @@ from footplate.cli.app import app
 from footplate.stack.ports import free_port
 
 
-def _footplate(*arguments: str, home: Path, **extra: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "200", **extra}
-    return subprocess.run(
-        [sys.executable, "-m", "footplate", *arguments],
-        env=environment,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        check=False,
-        timeout=60,
+def test_version() -> None:
+    """As a shell starts the program."""
+    result = subprocess.run(
+        [sys.executable, "-m", "footplate", "version"], capture_output=True, text=True, check=False, timeout=60
     )
-
-
-def test_version(tmp_path: Path) -> None:
-    result = _footplate("version", home=tmp_path)
     assert (result.returncode, result.stdout) == (0, f"{version('footplate')}\n")
 
 
@@ -90,8 +80,8 @@ def test_no_command_is_missing_here() -> None:
     assert set(get_command(app).commands) == named  # type: ignore[attr-defined]
 
 
-def test_help_fits_a_narrow_terminal(tmp_path: Path) -> None:
-    text = _footplate("run", "--help", home=tmp_path, COLUMNS="60").stdout
+async def test_help_fits_a_narrow_terminal(footplate: Footplate) -> None:
+    text = (await footplate("run", "--help", COLUMNS="60")).out
     assert max(len(line) for line in text.splitlines()) <= 60
 
 
@@ -112,66 +102,65 @@ def test_help_fits_a_narrow_terminal(tmp_path: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_a_wrong_command_line_is_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    result = _footplate(*arguments, home=tmp_path)
-    assert result.returncode == 2
-    assert "Error" in result.stderr or "Usage" in result.stderr
+async def test_a_wrong_command_line_is_2(footplate: Footplate, arguments: tuple[str, ...]) -> None:
+    result = await footplate(*arguments)
+    assert result.code == 2
+    assert "Error" in result.err or "Usage" in result.err
 
 
 @pytest.mark.parametrize("command", [("run", "x"), ("ls",), ("show",), ("agents", "ls")], ids=" ".join)
-def test_without_a_server_it_is_7_and_says_what_to_do(tmp_path: Path, command: tuple[str, ...]) -> None:
-    result = _footplate(*command, home=tmp_path)
-    assert (result.returncode, result.stdout) == (7, "")
-    assert "footplate dev" in result.stderr
+async def test_without_a_server_it_is_7_and_says_what_to_do(footplate: Footplate, command: tuple[str, ...]) -> None:
+    result = await footplate(*command)
+    assert (result.code, result.out) == (7, "")
+    assert "footplate dev" in result.err
     nobody = {"FOOTPLATE_BASE_URL": f"http://127.0.0.1:{free_port()}", "FOOTPLATE_API_KEY": "key"}
-    result = _footplate(*command, "--json", home=tmp_path, **nobody)
-    assert result.returncode == 7
-    answer = json.loads(result.stdout)
+    result = await footplate(*command, "--json", **nobody)
+    assert result.code == 7
+    answer = json.loads(result.out)
     assert (answer["error"]["code"], answer["exit_code"]) == ("unreachable", 7)
     assert "footplate config list" in answer["error"]["help"]
 
 
-def test_a_story_that_does_not_exist_is_said_before_anything_starts(tmp_path: Path) -> None:
-    result = _footplate("dev", "--scripted", "drama", home=tmp_path)
-    assert result.returncode == 1
-    assert "Stories: demo" in result.stderr
+async def test_a_story_that_does_not_exist_is_said_before_anything_starts(footplate: Footplate, tmp_path: Path) -> None:
+    result = await footplate("dev", "--scripted", "drama")
+    assert result.code == 1
+    assert "Stories: demo" in result.err
     assert not (tmp_path / ".local").exists()
 
 
-def test_doctor_names_what_does_not_answer_and_how_to_mend_it(tmp_path: Path) -> None:
+async def test_doctor_names_what_does_not_answer_and_how_to_mend_it(footplate: Footplate) -> None:
     nobody = f"127.0.0.1:{free_port()}"
-    result = _footplate(
+    result = await footplate(
         *("doctor", "--json"),
-        home=tmp_path,
         FOOTPLATE_DATABASE_URL=f"postgresql://somebody:hidden@{nobody}/x",
         FOOTPLATE_REDIS_URL=f"redis://:hidden@{nobody}/0",
         FOOTPLATE_TEMPORAL_ADDRESS=nobody,
     )
-    findings = {finding["name"]: finding for finding in json.loads(result.stdout)}
-    assert result.returncode == 1
+    findings = {finding["name"]: finding for finding in json.loads(result.out)}
+    assert result.code == 1
     for name in ("PostgreSQL", "Redis", "Temporal", "Schema"):
         assert findings[name]["state"] == "failed"
         assert findings[name]["mend"]
     assert "FOOTPLATE_DATABASE_URL" in findings["PostgreSQL"]["mend"]
     assert findings["bash"]["state"] == "ok"
     assert findings["Model credentials"]["state"] == "warning"
-    assert "hidden" not in result.stdout
+    assert "hidden" not in result.out
 
 
-def test_env_without_a_running_dev_fails_and_says_so(tmp_path: Path) -> None:
-    result = _footplate("env", home=tmp_path)
-    assert result.returncode == 1
-    assert result.stdout == ""
-    assert "footplate dev" in result.stderr
+async def test_env_without_a_running_dev_fails_and_says_so(footplate: Footplate) -> None:
+    result = await footplate("env")
+    assert result.code == 1
+    assert result.out == ""
+    assert "footplate dev" in result.err
 
 
-def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
+async def test_a_taken_port_is_said_before_anything_starts(footplate: Footplate, tmp_path: Path) -> None:
     import socket
 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen(1)
-        result = _footplate("dev", "--port", str(taken.getsockname()[1]), home=tmp_path)
-    assert result.returncode == 1
-    assert "--port" in result.stderr
+        result = await footplate("dev", "--port", str(taken.getsockname()[1]))
+    assert result.code == 1
+    assert "--port" in result.err
     assert not (tmp_path / ".local" / "share" / "footplate" / "postgres").exists()

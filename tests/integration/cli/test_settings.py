@@ -1,13 +1,11 @@
 """A setting that is wrong is told by its name, without a trace and without its value."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.integration.cli.conftest import Footplate
 
 from footplate.config import Settings
 
@@ -21,21 +19,13 @@ from footplate.config import Settings
         ("FOOTPLATE_KEEPALIVE", "often", "doctor"),
     ],
 )
-def test_it_is_named(tmp_path: Path, variable: str, value: str, command: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "footplate", command],
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), variable: value},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 1
-    assert variable in done.stderr
-    assert value not in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "mend or unset" in done.stderr
+async def test_it_is_named(footplate: Footplate, variable: str, value: str, command: str) -> None:
+    done = await footplate(command, **{variable: value})
+    assert done.code == 1
+    assert variable in done.err
+    assert value not in done.err
+    assert "Traceback" not in done.err
+    assert "mend or unset" in done.err
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def response(random: Random, calls: Sequence[ToolCallPart], provider: str, *, th
 async def test_a_provider_gets_the_same_bytes(wire: Wire, name: str, thinks: bool, seed: int) -> None:  # noqa: FBT001
     random = Random(f"{name} {thinks} {seed}")
     request, conversation = request_to(wire, name), Conversation()
-    for number in range(12):
+    for number in range(8):
         for entries in turn_of(random, number, provider=request.model.system, thinks=thinks):
             conversation.add(entries)
             if not isinstance(conversation.messages[-1], ModelResponse):
