@@ -12,7 +12,7 @@ from footplate.domain.ports import Environment
 from footplate.domain.projects import Base, SessionProject, Trust
 from footplate.domain.running import KeptTree, PlacedTree, TreeGround, Trees
 from footplate.domain.snapshots import NO_FILES, SCRATCH, Collected, Files, KeptSnapshot, bases_of, prefix_of
-from footplate.trees import bringing
+from footplate.trees import bringing, repacking
 from footplate.trees.commits import collect
 from footplate.trees.git import Git
 from footplate.trees.incremental_snapshots import IncrementalSnapshots
@@ -34,6 +34,8 @@ from footplate.trees.returning import Return, bring_back, go_on_from, goes_on
 
 _LOCK: Final = "lock"
 _MOST_BROUGHT: Final = 32
+_MERGE_SECONDS: Final = 10.0
+"""For the packs of one session, whose next turn waits for it."""
 
 
 class SessionTrees(Trees):
@@ -133,8 +135,12 @@ class SessionTrees(Trees):
         return kept
 
     async def stop_watching(self, tree: KeptTree) -> None:
-        if (followed := self._followed.pop(self._host(tree), None)) is not None:
+        host = self._host(tree)
+        if (followed := self._followed.pop(host, None)) is not None:
             await followed.close()
+        await repacking.merge_packs(host, seconds=_MERGE_SECONDS)
+        if tree.project is not None:
+            self._mirrors.merge_packs_later(tree.organisation, tree.project.id)
 
     async def commits(
         self, tree: KeptTree, environment: Environment, seen: str, last: KeptSnapshot | None
