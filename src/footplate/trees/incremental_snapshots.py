@@ -96,7 +96,7 @@ class IncrementalSnapshots:
             touched = await asyncio.to_thread(self._watch.read_touched)
             if touched.paths:
                 async with asyncio.timeout(_SECONDS):
-                    self._state = await self._follow(touched)
+                    self._state = await self._snapshot_touched(touched)
             remembered, left_out = self._state.remembered, self._state.left_out
             return Taken(Snapshot(remembered.tree, remembered.apart), tuple(left_out.values()))
         except WatchFailed:
@@ -177,7 +177,7 @@ class IncrementalSnapshots:
         self._state = _State(remembered, {each.path: each for each in taken.left_out}, self._state.small)
         return taken
 
-    async def _follow(self, touched: Touched) -> _State:
+    async def _snapshot_touched(self, touched: Touched) -> _State:
         objects, state = self._open_objects(), self._state
         change = await asyncio.to_thread(_classify, self.work_tree, objects, state.remembered.tree, touched)
         if change.unclear:

@@ -27,6 +27,7 @@ _LOCK: Final = "merging.lock"
 _PROCESSOR_SECONDS: Final = 120
 _COPY: Final = {"pack.window": "0", "pack.threads": "1", "core.bigFileThreshold": "16m"}
 """Objects are copied as they are stored: searching for better deltas is expensive, and others choose the content."""
+_ALLOCATIONS: Final = {"GIT_ALLOC_LIMIT": "512m"}
 _failed: set[Path] = set()
 """Git directories whose packs could not be merged: this process does not try it again at every turn."""
 
@@ -55,7 +56,13 @@ async def _merge(git_dir: Path, seconds: float) -> None:
         merged = place / "objects" / "pack"
         before = await asyncio.to_thread(_link_packs, packs, merged)
         # git sees these packs alone: before 2.41 it would also merge those of alternates.
-        git = Git(git_dir=git_dir, objects=merged.parent, configuration=_COPY, processor_seconds=_PROCESSOR_SECONDS)
+        git = Git(
+            git_dir=git_dir,
+            objects=merged.parent,
+            configuration=_COPY,
+            variables=_ALLOCATIONS,
+            processor_seconds=_PROCESSOR_SECONDS,
+        )
         await git.run("repack", "--geometric=2", "-d", "-n", "-q", seconds=seconds)
         await asyncio.to_thread(_link_packs, merged, packs)
         after = {path.stem for path in merged.glob("*.pack")}
