@@ -31,6 +31,7 @@ from footplate.trees.object_database import (
     TreeTooLarge,
     count_packs,
 )
+from footplate.trees.packs import Step
 from footplate.trees.remembered import Kept, Remembered
 from footplate.trees.staging import FILE, LINK, PROGRAM, Limits
 from footplate.trees.watches import Touched, TreeWatch, WatchFailed
@@ -82,6 +83,8 @@ class IncrementalSnapshots:
     git_dir: Path
     work_tree: Path
     limits: Limits
+    uploaded: Step | None = None
+    """The last one whose pack is in the object store."""
     _watch: TreeWatch | None = None
     _watchable: bool = True
     """False: a watch could not be created, even without the ignored directories, or there are too many packs."""

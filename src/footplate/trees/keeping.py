@@ -81,12 +81,18 @@ class Keeper:
             return last if last.left_out == left_out else replace(last, left_out=left_out)
         number, before = (0, None) if last is None else (last.number + 1, last.snapshot)
         step = Step(number, snapshot, before)
-        pack = None if incremental is None else await incremental.pack(before, snapshot)
+        if incremental is None or incremental.uploaded != step:
+            await self._upload(place, step, incremental)
+        return KeptSnapshot(step.number, step.snapshot, None if base is None else base.snapshot.tree, left_out)
+
+    async def _upload(self, place: TreePlace, step: Step, incremental: IncrementalSnapshots | None) -> None:
+        pack = None if incremental is None else await incremental.pack(step.before, step.snapshot)
         if pack is None or len(pack) > packs.PART:
             await packs.upload(self._shelf, place.prefix, place.git_dir, step)
         else:
             await self._shelf.create(f"{place.prefix}/{step.name(0, 1)}", pack)
-        return KeptSnapshot(step.number, step.snapshot, None if base is None else base.snapshot.tree, left_out)
+        if incremental is not None:
+            incremental.uploaded = step
 
     async def bring_back(self, place: TreePlace, kept: KeptSnapshot, *, user: tuple[int, int] | None = None) -> None:
         """The files as they were. The tree is there and empty, and so is the git directory; what it shares with the
