@@ -16,8 +16,8 @@ _QUIET: Final = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATE
 
 
 @asynccontextmanager
-async def client(model: ModelProcess) -> AsyncIterator[sdk.ClaudeSDKClient]:
-    """Connected; with a home and a working directory of its own."""
+async def client(model: ModelProcess, **more: Any) -> AsyncIterator[sdk.ClaudeSDKClient]:
+    """Connected; with a home and a working directory of its own. `more`: further options."""
     with tempfile.TemporaryDirectory(prefix="footplate-bare-", ignore_cleanup_errors=True) as directory:
         env = {
             **dict.fromkeys(_QUIET, "1"),
@@ -35,6 +35,7 @@ async def client(model: ModelProcess) -> AsyncIterator[sdk.ClaudeSDKClient]:
             permission_mode="bypassPermissions",
             setting_sources=[],
             include_partial_messages=True,
+            **more,
         )
         async with sdk.ClaudeSDKClient(options) as connected:
             yield connected

@@ -65,6 +65,9 @@ class Log:
         self.events += events
         self.entries += entries
 
+    async def upload_files_ahead(self) -> None:
+        pass
+
     async def keep(self, printed: Printed) -> str:
         return str(printed.size)
 

@@ -61,6 +61,11 @@ class TurnLog(Protocol):
         come with it or before.
         """
 
+    async def upload_files_ahead(self) -> None:
+        """Uploads what a finished call wrote, so that appending its result takes less time. It is never necessary, and
+        may fail.
+        """
+
     async def keep(self, printed: Printed) -> str:
         """Put a large output into the object store; what it is called there. It goes with its session."""
 

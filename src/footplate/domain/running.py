@@ -310,7 +310,7 @@ class Trees(Protocol):
         """
 
     async def stop_watching(self, tree: "KeptTree") -> None:
-        """Stops watching the tree. Called when the turn is over."""
+        """Stops watching the tree, and tidies up what the host has of it. Called when the turn is over."""
 
     async def commits(
         self, tree: "KeptTree", environment: Environment, seen: str, last: KeptSnapshot | None

@@ -68,6 +68,10 @@ class FencedLog:
         await failpoints.hit("before_publish")
         await self._live.publish(positions)
 
+    async def upload_files_ahead(self) -> None:
+        if self.files is not None:
+            await self.files.upload_ahead()
+
     async def keep(self, printed: Printed) -> str:
         return await self._turns.keep(self._claim, printed)
 

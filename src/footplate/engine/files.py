@@ -125,6 +125,14 @@ class TurnFiles:
                 found.append(TreeSnapshot(name, kept, begins))
         return found
 
+    async def upload_ahead(self) -> None:
+        """Uploads what a call wrote before its result is there to be committed: `look` then has less to do."""
+        if self._trees is None or not self._each_call:
+            return
+        async with self.lock:
+            for name, tree in self._kept.items():
+                await self._trees.keep(tree, self._last.get(name), self._collected.get(name), incremental=True)
+
     def committed(self, found: Sequence[TreeSnapshot]) -> None:
         self._last |= {snapshot.tree: snapshot.kept for snapshot in found}
 

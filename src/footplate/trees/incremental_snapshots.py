@@ -31,6 +31,7 @@ from footplate.trees.object_database import (
     TreeTooLarge,
     count_packs,
 )
+from footplate.trees.packs import Step
 from footplate.trees.remembered import Kept, Remembered
 from footplate.trees.staging import FILE, LINK, PROGRAM, Limits
 from footplate.trees.watches import Touched, TreeWatch, WatchFailed
@@ -82,6 +83,8 @@ class IncrementalSnapshots:
     git_dir: Path
     work_tree: Path
     limits: Limits
+    uploaded: Step | None = None
+    """The last one whose pack is in the object store."""
     _watch: TreeWatch | None = None
     _watchable: bool = True
     """False: a watch could not be created, even without the ignored directories, or there are too many packs."""
@@ -96,7 +99,7 @@ class IncrementalSnapshots:
             touched = await asyncio.to_thread(self._watch.read_touched)
             if touched.paths:
                 async with asyncio.timeout(_SECONDS):
-                    self._state = await self._follow(touched)
+                    self._state = await self._snapshot_touched(touched)
             remembered, left_out = self._state.remembered, self._state.left_out
             return Taken(Snapshot(remembered.tree, remembered.apart), tuple(left_out.values()))
         except WatchFailed:
@@ -177,7 +180,7 @@ class IncrementalSnapshots:
         self._state = _State(remembered, {each.path: each for each in taken.left_out}, self._state.small)
         return taken
 
-    async def _follow(self, touched: Touched) -> _State:
+    async def _snapshot_touched(self, touched: Touched) -> _State:
         objects, state = self._open_objects(), self._state
         change = await asyncio.to_thread(_classify, self.work_tree, objects, state.remembered.tree, touched)
         if change.unclear:

@@ -52,8 +52,8 @@ class Keeper:
         self._bases: dict[tuple[str, str], KeptSnapshot] = {}
         """By session: its base is in the log before it is looked for here, and from then on it stays in the store."""
 
-    def follow(self, place: TreePlace) -> IncrementalSnapshots:
-        """Returns what takes incremental snapshots of the tree during one turn."""
+    def create_incremental_snapshots(self, place: TreePlace) -> IncrementalSnapshots:
+        """For the tree during one turn; `keep` takes the snapshots."""
         return IncrementalSnapshots(place.git_dir, place.tree, self._limits or Limits())
 
     async def keep(
@@ -61,18 +61,18 @@ class Keeper:
         place: TreePlace,
         last: KeptSnapshot | None,
         collected: Collected | None = None,
-        followed: IncrementalSnapshots | None = None,
+        incremental: IncrementalSnapshots | None = None,
     ) -> KeptSnapshot:
         """`last` is what the log refers to by now. Whatever is returned is in the object store to stay. `collected`: of
-        the agent's own commits; None: as they were. `followed`: takes the snapshot incrementally.
+        the agent's own commits; None: as they were. `incremental`: takes the snapshot; None: every file is scanned.
         """
         base = await self._base(place)
         last = last or base
         tree = None if base is None else base.snapshot.tree
-        if followed is None:
+        if incremental is None:
             taken = await snapshots.take(place.git_dir, place.tree, base=tree, limits=self._limits)
         else:
-            taken = await followed.take(tree)
+            taken = await incremental.take(tree)
         left_out = _told(taken.left_out)
         if collected is None:
             collected = Collected() if last is None else Collected(last.snapshot.commits, last.snapshot.bundles)
@@ -81,12 +81,18 @@ class Keeper:
             return last if last.left_out == left_out else replace(last, left_out=left_out)
         number, before = (0, None) if last is None else (last.number + 1, last.snapshot)
         step = Step(number, snapshot, before)
-        pack = None if followed is None else await followed.pack(before, snapshot)
+        if incremental is None or incremental.uploaded != step:
+            await self._upload(place, step, incremental)
+        return KeptSnapshot(step.number, step.snapshot, None if base is None else base.snapshot.tree, left_out)
+
+    async def _upload(self, place: TreePlace, step: Step, incremental: IncrementalSnapshots | None) -> None:
+        pack = None if incremental is None else await incremental.pack(step.before, step.snapshot)
         if pack is None or len(pack) > packs.PART:
             await packs.upload(self._shelf, place.prefix, place.git_dir, step)
         else:
             await self._shelf.create(f"{place.prefix}/{step.name(0, 1)}", pack)
-        return KeptSnapshot(step.number, step.snapshot, None if base is None else base.snapshot.tree, left_out)
+        if incremental is not None:
+            incremental.uploaded = step
 
     async def bring_back(self, place: TreePlace, kept: KeptSnapshot, *, user: tuple[int, int] | None = None) -> None:
         """The files as they were. The tree is there and empty, and so is the git directory; what it shares with the

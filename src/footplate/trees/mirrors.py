@@ -1,6 +1,6 @@
 """A project's mirror: a bare repository of the host's own, with all branches and tags of where the project comes from.
 
-Sessions share its objects, so nothing is ever removed from it: git's own cleaning up is off.
+Sessions share its objects, so no object is ever removed from it: git's own cleaning up is off. Packs are merged.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from footplate.domain.addresses import Reach
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.organisations import directory_of
 from footplate.domain.projects import Base, SessionProject, root_of
-from footplate.trees import size_limits
+from footplate.trees import repacking, size_limits
 from footplate.trees.git import Git, GitFailed, write_attributes
 from footplate.trees.locks import locked
 from footplate.trees.size_limits import RepositoryTooLarge
@@ -28,6 +28,7 @@ _READABLE_BY_ALL: Final = "0644"
 _ONE_PACK: Final = {"fetch.unpackLimit": "1"}
 """What is fetched is one file, whose size can be limited, and not many."""
 _MOST_MEASURED: Final = 1000
+_MERGE_SECONDS: Final = 300.0
 
 
 class Written(Enum):
@@ -70,6 +71,7 @@ class Mirrors:
         self._root = root
         self._reach = reach
         self._seconds = seconds
+        self._merging: dict[Path, asyncio.Task[None]] = {}
 
     def path(self, organisation: str, project_id: str) -> Path:
         return self._data / MIRRORS / directory_of(organisation) / project_id
@@ -111,6 +113,13 @@ class Mirrors:
                 except GitFailed as error:
                     raise explained(error, project) from error
         return path
+
+    def merge_packs_later(self, organisation: str, project_id: str) -> None:
+        """Merges the packs of a mirror in the background, if there are many. Nothing waits for it."""
+        path = self.path(organisation, project_id)
+        if path not in self._merging:
+            self._merging[path] = task = asyncio.create_task(repacking.merge_packs(path, seconds=_MERGE_SECONDS))
+            task.add_done_callback(lambda _: self._merging.pop(path))
 
     async def branch(self, organisation: str, project: SessionProject, branch: str) -> str | None:
         """The commit that a branch is at, in the mirror as it was last refreshed."""

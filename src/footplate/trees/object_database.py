@@ -181,11 +181,11 @@ class ObjectDatabase:
         return name
 
 
-def count_packs(git_dir: Path) -> int:
-    """Counts the packs of a git directory and of its alternates."""
+def count_packs(git_dir: Path, *, alternates: bool = True) -> int:
+    """Counts the packs of a git directory, and of its alternates unless told otherwise."""
     objects = git_dir / "objects"
-    alternates = objects / "info" / "alternates"
-    others = alternates.read_text().splitlines() if alternates.is_file() else []
+    listed = objects / "info" / "alternates"
+    others = listed.read_text().splitlines() if alternates and listed.is_file() else []
     return sum(1 for place in (objects, *map(Path, others)) for _ in (place / "pack").glob("*.pack"))
 
 

@@ -12,7 +12,7 @@ from footplate.domain.ports import Environment
 from footplate.domain.projects import Base, SessionProject, Trust
 from footplate.domain.running import KeptTree, PlacedTree, TreeGround, Trees
 from footplate.domain.snapshots import NO_FILES, SCRATCH, Collected, Files, KeptSnapshot, bases_of, prefix_of
-from footplate.trees import bringing
+from footplate.trees import bringing, repacking
 from footplate.trees.commits import collect
 from footplate.trees.git import Git
 from footplate.trees.incremental_snapshots import IncrementalSnapshots
@@ -34,6 +34,8 @@ from footplate.trees.returning import Return, bring_back, go_on_from, goes_on
 
 _LOCK: Final = "lock"
 _MOST_BROUGHT: Final = 32
+_MERGE_SECONDS: Final = 10.0
+"""For the packs of one session, whose next turn waits for it."""
 
 
 class SessionTrees(Trees):
@@ -42,7 +44,7 @@ class SessionTrees(Trees):
         self._mirrors = mirrors
         self._keeper = keeper
         self._seconds = seconds
-        self._followed: dict[Path, IncrementalSnapshots] = {}
+        self._watched: dict[Path, IncrementalSnapshots] = {}
         """Incremental snapshots of running turns, by the host's git directory."""
         self._brought: dict[tuple[str, str, str, Trust], Brought] = {}
         """A commit does not change: what was read last is not read again for every turn."""
@@ -120,21 +122,27 @@ class SessionTrees(Trees):
         incremental: bool = False,
     ) -> KeptSnapshot | None:
         place = self._tree_place(tree)
-        followed = self._followed.setdefault(place.git_dir, self._keeper.follow(place)) if incremental else None
+        watched = None
+        if incremental:
+            watched = self._watched.setdefault(place.git_dir, self._keeper.create_incremental_snapshots(place))
         if not place.git_dir.is_dir():
-            if followed is not None:
-                await followed.watch_empty_tree()
+            if watched is not None:
+                await watched.watch_empty_tree()
             if last is None and not await asyncio.to_thread(_has_any, tree.files):
                 return None
             await _make_host(place.git_dir)
-        kept = await self._keeper.keep(place, last, collected, followed)
+        kept = await self._keeper.keep(place, last, collected, watched)
         if kept != last:
             go_on_from(place.git_dir, [last, kept])
         return kept
 
     async def stop_watching(self, tree: KeptTree) -> None:
-        if (followed := self._followed.pop(self._host(tree), None)) is not None:
-            await followed.close()
+        host = self._host(tree)
+        if (watched := self._watched.pop(host, None)) is not None:
+            await watched.close()
+        await repacking.merge_packs(host, seconds=_MERGE_SECONDS)
+        if tree.project is not None:
+            self._mirrors.merge_packs_later(tree.organisation, tree.project.id)
 
     async def commits(
         self, tree: KeptTree, environment: Environment, seen: str, last: KeptSnapshot | None

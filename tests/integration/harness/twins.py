@@ -64,6 +64,7 @@ class MemoryLog:
     previews: list[MemoryPreview] = field(default_factory=list)
     outputs: list[bytes] = field(default_factory=list)
     refuses_output: bool = False
+    uploads: int = 0
     appends: int = 0
     crash_at: int | None = None
     crash_after_commit: bool = False
@@ -86,6 +87,11 @@ class MemoryLog:
             self.usage.append(usage)
         if crash:
             raise Crash
+
+    async def upload_files_ahead(self) -> None:
+        self.uploads += 1
+        if self.refuses_output:
+            raise Unavailable("the object store does not answer")
 
     async def keep(self, printed: Printed) -> str:
         if self.refuses_output:

@@ -100,6 +100,35 @@ async def test_a_worker_that_died_before_the_log_knew_is_followed_by_one_that_fi
     assert await objects.names(place.prefix) == names
 
 
+async def test_a_pack_is_uploaded_once_and_again_when_the_files_changed_since(
+    world: World, objects: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper, place = Keeper(objects), await begin(world, "session")
+    incremental = keeper.create_incremental_snapshots(place)
+    created: list[str] = []
+    create = Objects.create
+
+    async def counted(self: Objects, key: str, content: bytes) -> bool:
+        created.append(key)
+        return await create(self, key, content)
+
+    try:
+        first = await keeper.keep(place, None, incremental=incremental)
+        monkeypatch.setattr(Objects, "create", counted)
+        (place.tree / "1").write_text("changed\n")
+        ahead = await keeper.keep(place, first, incremental=incremental)
+        assert await keeper.keep(place, first, incremental=incremental) == ahead
+        assert len(created) == 1
+        (place.tree / "1").write_text("changed again\n")
+        kept = await keeper.keep(place, first, incremental=incremental)
+        assert len(created) == 2
+    finally:
+        await incremental.close()
+    expected = contents(place.tree)
+    shutil.rmtree(world.root / "session")
+    assert contents(await elsewhere(world, keeper, place, kept, "other")) == expected
+
+
 async def test_a_fork_begins_with_its_parents_files_and_goes_on_alone(world: World, objects: Objects) -> None:
     keeper, parent = Keeper(objects), await begin(world, "parent")
     (parent.tree / "early").write_text("early\n")

@@ -132,6 +132,27 @@ async def test_they_are_looked_at_before_the_first_call_and_with_what_may_have_w
     assert await looked(files, result(MCP), events.model_request_start()) == [TreeSnapshot(SCRATCH, kept(2))]
 
 
+@pytest.mark.parametrize("each_call", [True, False])
+async def test_what_was_uploaded_ahead_is_told_with_the_result(trees: TwinTrees, *, each_call: bool) -> None:
+    files = files_of(trees, each_call=each_call)
+    await looked(files, BASH)
+    trees.number = 1
+    before = len(trees.looked)
+    await files.upload_ahead()
+    assert len(trees.looked) - before == each_call
+    assert await looked(files, result(BASH)) == ([TreeSnapshot(SCRATCH, kept(1))] if each_call else None)
+    assert files.lock.locked() is False
+
+
+async def test_a_failed_upload_ahead_changes_nothing(trees: TwinTrees) -> None:
+    files = files_of(trees)
+    await looked(files, BASH)
+    trees.number, trees.failures = 1, 1
+    with pytest.raises(Unavailable):
+        await files.upload_ahead()
+    assert await looked(files, result(BASH)) == [TreeSnapshot(SCRATCH, kept(1))]
+
+
 async def test_a_file_that_an_input_brought_comes_with_what_tells_of_it(trees: TwinTrees) -> None:
     files = files_of(trees)
     files.given()

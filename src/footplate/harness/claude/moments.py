@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import claude_agent_sdk as sdk
+import structlog
 
 from footplate.domain.errors import FootplateError, Temporary
 from footplate.domain.hooks import Heard, HookEvent
 from footplate.domain.json import JsonObject
 from footplate.domain.ports import TurnContext
 from footplate.harness.claude.recorder import Recorder
+
+log = structlog.get_logger(__name__)
 
 _AFTER: Final = ("tool_input", "tool_response", "tool_use_id", "duration_ms")
 _STOPPED: Final = ("stop_hook_active", "agent_id", "agent_type", "last_assistant_message")
@@ -40,6 +43,7 @@ class Moments:
         if self._recorder().asking.tools.has(name):
             return {}  # the client has not answered it yet
         heard = await self._tell(HookEvent.AFTER_TOOL, given, _AFTER, about=name)
+        self._recorder().spawn(self._upload_files())
         said: sdk.types.SyncHookJSONOutput = {}
         if heard.told:
             context = "\n".join(heard.told)
@@ -47,6 +51,15 @@ class Moments:
         if heard.block is not None:
             said["decision"], said["reason"] = "block", heard.block
         return said
+
+    async def _upload_files(self) -> None:
+        """While the CLI writes down the result, which takes it up to 100 ms."""
+        turn = self._turn()
+        try:
+            if turn is not None:
+                await turn.log.upload_files_ahead()
+        except Exception as error:  # noqa: BLE001 - the result's commit tries it again
+            log.info("files not uploaded ahead", action="claude.files_not_uploaded", reason=str(error))
 
     async def _stopped(
         self, given: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext

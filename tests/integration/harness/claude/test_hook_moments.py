@@ -55,6 +55,14 @@ async def test_what_hooks_say_of_a_call_comes_with_its_result(desk: Desk) -> Non
     assert len(results(desk)) == 1
 
 
+@pytest.mark.parametrize("refuses", [False, True])
+async def test_files_of_a_call_are_uploaded_while_its_result_is_written_down(desk: Desk, *, refuses: bool) -> None:
+    desk.log.refuses_output = refuses
+    assert (await desk.turn("Go. [[script:one]]")).text == "Done."
+    assert desk.log.uploads == 1
+    assert len(results(desk)) == 1
+
+
 async def test_nothing_is_told_of_a_call_that_failed_or_was_denied(desk: Desk) -> None:
     await desk.turn("Go. [[script:fails]]")
     desk.gate.words = {"Bash": Gated.DENY}

@@ -1,0 +1,87 @@
+"""Merges the packs of a git directory, so that finding an object stays cheap however many packs were added.
+
+Each fetch adds a pack to a mirror, and each turn with new commits of the agent adds one to the session's git directory.
+git merges the small ones and keeps every object, referenced or not. It works on hard links in a directory of its own;
+the new pack comes to its place first, and only then the old ones are removed. So a killed process loses nothing, and a
+reader that misses a removed pack finds the new one when it lists the packs again, as git and dulwich do.
+"""
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from footplate.domain.errors import FootplateError, Unavailable
+from footplate.trees.git import Git
+from footplate.trees.locks import locked
+from footplate.trees.object_database import count_packs
+from footplate.trees.scratch import scratch
+
+log = structlog.get_logger(__name__)
+
+MAX_UNMERGED: Final = 20
+"""Packs. Each is one more file to open and to search; with more than 100, every snapshot scans every file."""
+_LOCK: Final = "merging.lock"
+_PROCESSOR_SECONDS: Final = 120
+_COPY: Final = {"pack.window": "0", "pack.threads": "1", "core.bigFileThreshold": "16m"}
+"""Objects are copied as they are stored: searching for better deltas is expensive, and others choose the content."""
+_ALLOCATIONS: Final = {"GIT_ALLOC_LIMIT": "512m"}
+_failed: set[Path] = set()
+"""Git directories whose packs could not be merged: this process does not try it again at every turn."""
+
+
+async def merge_packs(git_dir: Path, *, seconds: float) -> None:
+    """Merges small packs if there are many, unless another process does. Objects of alternates, and those outside of
+    packs, stay where they are. A failure is only logged: nothing is lost by it.
+    """
+    if git_dir in _failed or await asyncio.to_thread(count_packs, git_dir, alternates=False) <= MAX_UNMERGED:
+        return
+    async with contextlib.AsyncExitStack() as exits:
+        try:
+            await exits.enter_async_context(locked(git_dir / _LOCK, seconds=0))
+        except Unavailable:
+            return
+        try:
+            await _merge(git_dir, seconds)
+        except (FootplateError, OSError) as error:
+            _failed.add(git_dir)
+            log.warning("packs not merged", action="trees.packs_not_merged", git_dir=str(git_dir), reason=str(error))
+
+
+async def _merge(git_dir: Path, seconds: float) -> None:
+    packs = git_dir / "objects" / "pack"
+    with scratch(git_dir) as place:
+        merged = place / "objects" / "pack"
+        before = await asyncio.to_thread(_link_packs, packs, merged)
+        # git sees these packs alone: before 2.41 it would also merge those of alternates.
+        git = Git(
+            git_dir=git_dir,
+            objects=merged.parent,
+            configuration=_COPY,
+            variables=_ALLOCATIONS,
+            processor_seconds=_PROCESSOR_SECONDS,
+        )
+        await git.run("repack", "--geometric=2", "-d", "-n", "-q", seconds=seconds)
+        await asyncio.to_thread(_link_packs, merged, packs)
+        after = {path.stem for path in merged.glob("*.pack")}
+        await asyncio.to_thread(_remove_packs, packs, before - after)
+
+
+def _link_packs(source: Path, target: Path) -> set[str]:
+    """Links the files of each pack; returns the packs' names. A reader looks for the index, so that comes last."""
+    target.mkdir(parents=True, exist_ok=True)
+    names = {path.stem for path in source.glob("*.pack")} & {path.stem for path in source.glob("*.idx")}
+    for name in names:
+        for suffix in (".pack", ".rev", ".idx"):
+            with contextlib.suppress(FileExistsError, FileNotFoundError):
+                (target / f"{name}{suffix}").hardlink_to(source / f"{name}{suffix}")
+    return names
+
+
+def _remove_packs(packs: Path, names: set[str]) -> None:
+    """The pack first: without it, nobody looks at what a killed process leaves of the rest."""
+    for name in names:
+        for suffix in (".pack", ".rev", ".idx"):
+            (packs / f"{name}{suffix}").unlink(missing_ok=True)
