@@ -1,5 +1,6 @@
 """What all tests share: the real stack, started once per run on free ports in a directory of its own."""
 
+import gc
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,6 +11,9 @@ from executing import Source
 from hypothesis import settings
 
 from footplate.stack import Stack
+
+# What is imported stays until the end: the garbage collector need not look at it, now or later.
+gc.disable()
 
 # No deadline: other lanes use the machine too.
 settings.register_profile("sample", max_examples=25, deadline=None)
@@ -38,3 +42,5 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """
     for path in {str(item.path) for item in session.items if hasattr(getattr(item, "module", None), "snapshot")}:
         Source.for_filename(path)
+    gc.freeze()
+    gc.enable()
