@@ -1,0 +1,60 @@
+"""Ahead of OpenHands, opencode and langgraph in first token and after a kill; no fewer sessions a second than opencode.
+
+The systems run one after the other in one run of `bench.compare`. After a kill, the tool's process has to end sooner
+than the peer's, the session has to continue where the peer's does not, and the record of the call must not be behind.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from bench.compare.measurements import SYSTEMS, Plan, SystemResult, measure_system
+from bench.compare.opencode import OpenCode
+from bench.compare.page import render_table, write_page
+from bench.prove.figure import Figure
+
+_RECORDS: Final = {"settled": 2, "open": 1, "lost": 0}
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    plan = Plan.of(quick=quick)
+    ours, *peers = [await measure_system(kind, plan) for kind in SYSTEMS]
+    print(render_table([ours, *peers], plan), end="")
+    if not quick:
+        write_page([ours, *peers], plan, quick=quick)
+    opencode = peers[SYSTEMS.index(OpenCode) - 1]
+    behind = {
+        peer.name: [*_behind_after_kill(ours, peer), *([] if quick else _behind_in_time(ours, peer))] for peer in peers
+    }
+    fast_enough = quick or ours.sessions_per_second >= opencode.sessions_per_second
+    missed = [f"{name} in {', '.join(rows)}" for name, rows in behind.items() if rows]
+    return Figure(
+        text=f"{_tell(ours)}; {'; '.join(map(_tell, peers))}; not ahead of: {'; '.join(missed) or 'none'}; "
+        f"{ours.sessions_per_second:.2f} sessions/s with one tool call against {opencode.sessions_per_second:.2f} of "
+        "opencode",
+        holds=not missed and fast_enough,
+        details={result.name: result.to_json() for result in (ours, *peers)},
+    )
+
+
+def _behind_in_time(ours: SystemResult, peer: SystemResult) -> Sequence[str]:
+    pairs = zip(ours.first_token_ms, peer.first_token_ms, strict=True)
+    return [f"first token of turn {turn}" for turn, (own, other) in enumerate(pairs, start=1) if own >= other]
+
+
+def _behind_after_kill(ours: SystemResult, peer: SystemResult) -> Sequence[str]:
+    own, other = ours.kill, peer.kill
+    ended = own.tool_ended_after is not None and (
+        other.tool_ended_after is None or own.tool_ended_after < other.tool_ended_after
+    )
+    continued = own.continued_after is not None and not own.ran_again and other.continued_after is None
+    recorded = _RECORDS[own.record.state] >= _RECORDS[other.record.state] and own.record.state == "settled"
+    rows = {"the end of the tool": ended, "continuing by itself": continued, "the record of the call": recorded}
+    return [name for name, ahead in rows.items() if not ahead]
+
+
+def _tell(result: SystemResult) -> str:
+    new, again = result.first_token_ms
+    ended = result.kill.tool_ended_after
+    tool = "lived on" if ended is None else f"was dead after {ended:.1f} s"
+    went_on = "continued by itself" if result.kill.continued_after is not None else "did not continue"
+    return f"{result.name} {result.version}: first token {new:.0f} / {again:.0f} ms, the killed tool {tool}, {went_on}"
