@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import httpx2
 
-from bench.compare.peer import MODEL, REPOSITORY_FILES, TURN_TIMEOUT, CallRecord, read_events
+from bench.compare.peer import MODEL, REPOSITORY_FILES, TURN_TIMEOUT, CallRecord, call_bash, read_events
 from bench.prove import remains
 from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.figure import NotHeld
@@ -19,6 +19,7 @@ from bench.prove.speed.process_tree import cpu_seconds
 from bench.prove.speed.repository import make_repository
 from footplate import __version__
 from footplate.testing.process import ModelProcess
+from footplate.testing.steps import Tool
 
 _PROJECT: Final = "compared"
 
@@ -26,7 +27,6 @@ _PROJECT: Final = "compared"
 class Footplate:
     name = "Footplate"
     version = __version__
-    shell_tool = "bash"
 
     def __init__(self) -> None:
         self._exits = AsyncExitStack()
@@ -42,6 +42,9 @@ class Footplate:
     @property
     def model(self) -> ModelProcess:
         return self.cluster.model
+
+    def call_shell(self, command: str) -> Tool:
+        return call_bash(command)
 
     async def install(self) -> None:
         """It is this checkout."""

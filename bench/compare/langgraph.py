@@ -10,9 +10,10 @@ import httpx2
 import orjson
 
 from bench.compare.installation import install_python
-from bench.compare.peer import MODEL, CallRecord, PeerServer, read_events
+from bench.compare.peer import MODEL, CallRecord, PeerServer, call_bash, read_events
 from bench.prove.figure import NotHeld
 from footplate.stack.ports import LOOPBACK
+from footplate.testing.steps import Tool
 
 _VERSION: Final = "0.4.40"
 _PACKAGES: Final = ("langgraph==1.2.22", "langgraph-api==0.16.7", "langchain==1.4.7", "langchain-anthropic==1.7.7")
@@ -43,7 +44,6 @@ graph = create_agent(model, [bash])
 
 
 class LangGraph(PeerServer):
-    shell_tool = "bash"
     version = f"{_VERSION} (langgraph 1.2.22)"
 
     def __init__(self) -> None:
@@ -75,6 +75,9 @@ class LangGraph(PeerServer):
         (self.directory / "agent.py").write_text(_AGENT)
         configuration = {"dependencies": ["."], "graphs": {"agent": "./agent.py:graph"}}
         (self.directory / "langgraph.json").write_bytes(orjson.dumps(configuration))
+
+    def call_shell(self, command: str) -> Tool:
+        return call_bash(command)
 
     async def create_session(self) -> str:
         return str((await self.post("/threads", {}))["thread_id"])

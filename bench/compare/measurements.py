@@ -21,7 +21,7 @@ from bench.prove.figure import require
 from bench.prove.speed.measured import median, milliseconds
 from footplate.domain.json import JsonObject
 from footplate.stack.leftovers import wait_until
-from footplate.testing import replies, reply, text, tool
+from footplate.testing import replies, reply, text
 
 SYSTEMS: Final[tuple[type[Peer], ...]] = (Footplate, OpenHands, OpenCode, LangGraph)
 AT_ONCE: Final = 8
@@ -123,8 +123,7 @@ async def _measure_first_tokens(system: Peer, sessions: int) -> tuple[float, flo
 
 async def _measure_tool_sessions(system: Peer, sessions: int) -> tuple[float, float]:
     """Returns sessions per second and the CPU milliseconds of each."""
-    call = tool(system.shell_tool, {"command": _ECHO, **_description(system)})
-    await system.model.install("echo", replies([call], reply(text("Done."), repeat=True)))
+    await system.model.install("echo", replies([system.call_shell(_ECHO)], reply(text("Done."), repeat=True)))
 
     async def run_sessions(count: int) -> None:
         numbers = iter(range(count))
@@ -150,7 +149,7 @@ async def _measure_tool_sessions(system: Peer, sessions: int) -> tuple[float, fl
 
 async def _measure_kill(system: Peer, plan: Plan) -> KillResult:
     seconds = f"{_TOOL_SECONDS}.{random.randrange(10**6):06}"
-    call = tool(system.shell_tool, {"command": f"sleep {seconds}", **_description(system)})
+    call = system.call_shell(f"sleep {seconds}")
     await system.model.install("sleep", replies([call], reply(text("Noted."), repeat=True)))
     session = await system.create_session()
     await system.send_message(session, "Go [[script:sleep]]")
@@ -179,11 +178,6 @@ async def _measure_kill(system: Peer, plan: Plan) -> KillResult:
         ran_again=bool(_find_sleeps(seconds) - before),
         record=await system.describe_call(session),
     )
-
-
-def _description(system: Peer) -> dict[str, str]:
-    """Models send it where the tool has such an input, and often where it has none; OpenHands refuses it."""
-    return {} if isinstance(system, OpenHands) else {"description": "Runs a command"}
 
 
 def _find_sleeps(seconds: str) -> set[int]:

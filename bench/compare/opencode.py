@@ -11,14 +11,14 @@ import httpx2
 import orjson
 
 from bench.compare.installation import install_node
-from bench.compare.peer import MODEL, TURN_TIMEOUT, CallRecord, PeerServer, read_events
+from bench.compare.peer import MODEL, TURN_TIMEOUT, CallRecord, PeerServer, call_bash, read_events
 from bench.prove.figure import NotHeld
+from footplate.testing.steps import Tool
 
 _VERSION: Final = "1.18.33"
 
 
 class OpenCode(PeerServer):
-    shell_tool = "bash"
     version = _VERSION
 
     def __init__(self) -> None:
@@ -71,6 +71,9 @@ class OpenCode(PeerServer):
     async def aclose(self) -> None:
         await self._stop_reader()
         await super().aclose()
+
+    def call_shell(self, command: str) -> Tool:
+        return call_bash(command)
 
     async def create_session(self) -> str:
         # With a title of its own, no second model request is made to invent one.

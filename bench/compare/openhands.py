@@ -13,13 +13,14 @@ from bench.compare.installation import install_python
 from bench.compare.peer import MODEL, TURN_TIMEOUT, CallRecord, PeerServer
 from bench.prove.figure import NotHeld
 from footplate.stack.ports import LOOPBACK
+from footplate.testing.steps import Tool, tool
 
 _VERSION: Final = "1.58.0"
+_SHELL_TOOL: Final = "terminal"
 _PACKAGES: Final = ("agent-server", "sdk", "tools")
 
 
 class OpenHands(PeerServer):
-    shell_tool = "terminal"
     version = _VERSION
 
     def __init__(self) -> None:
@@ -48,10 +49,13 @@ class OpenHands(PeerServer):
             "LOG_LEVEL": "WARNING",
         }
 
+    def call_shell(self, command: str) -> Tool:
+        return tool(_SHELL_TOOL, {"command": command})
+
     async def create_session(self) -> str:
         llm = {"model": f"anthropic/{MODEL}", "base_url": self.model.url, "api_key": "scripted", "stream": True}
         body = {
-            "agent": {"kind": "Agent", "llm": {**llm, "usage_id": "agent"}, "tools": [{"name": self.shell_tool}]},
+            "agent": {"kind": "Agent", "llm": {**llm, "usage_id": "agent"}, "tools": [{"name": _SHELL_TOOL}]},
             "workspace": {"kind": "LocalWorkspace", "working_dir": str(self.directory)},
         }
         return str((await self.post("/api/conversations", body))["id"])

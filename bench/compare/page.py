@@ -22,7 +22,7 @@ _NOTES: Final = """
 ## How it is measured
 
 - Every system gets the same prompts from the same HTTP client. A scripted model on loopback speaks Anthropic's wire
-  format to each of them. No system reaches the internet or has a real key.
+  format to each of them. The others get an empty environment, no real key, no telemetry and a proxy that leads nowhere.
 - First token: from the request to the first piece of text at the client. Turn 1 is in a new session.
 - Sessions: each is created, runs `echo` once by the shell tool, and ends with a text. The run fails unless every
   second model request carries the output of the command.
@@ -54,8 +54,8 @@ _NOTES: Final = """
 def write_page(results: Sequence[SystemResult], plan: Plan, *, quick: bool) -> None:
     date = dt.datetime.now(dt.UTC).date().isoformat()
     size = (
-        f"\nMeasured on {date}: medians of {plan.two_turn_sessions} sessions of two turns; {plan.tool_sessions} sessions "
-        f"with one tool call each, {AT_ONCE} at once; one kill.\n"
+        f"\nMeasured on {date}: medians of {plan.two_turn_sessions} sessions of two turns; {plan.tool_sessions} "
+        f"sessions with one tool call each, {AT_ONCE} at once; one kill.\n"
     )
     PAGE.write_text(_HEAD + (_SAMPLE if quick else "") + size + "\n" + render_table(results, plan) + _NOTES)
 

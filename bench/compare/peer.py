@@ -23,10 +23,12 @@ from footplate.stack.part import Part
 from footplate.stack.ports import LOOPBACK, free_port
 from footplate.stack.program import http_ok
 from footplate.testing.process import ModelProcess
+from footplate.testing.steps import Tool, tool
 
 MODEL: Final = "claude-sonnet-4-5"
 TURN_TIMEOUT: Final = 120.0
 REPOSITORY_FILES: Final = 20
+_ENDS_WITHIN: Final = 30.0
 _NO_PROXY: Final = "http://127.0.0.1:9"
 """Nothing listens there: a request that would leave the machine fails at once."""
 
@@ -50,11 +52,10 @@ class Peer(Protocol):
     def version(self) -> str: ...
 
     @property
-    def shell_tool(self) -> str:
-        """The name of its tool that runs a shell command."""
-
-    @property
     def model(self) -> ModelProcess: ...
+
+    def call_shell(self, command: str) -> Tool:
+        """Returns the scripted call of its tool that runs a shell command."""
 
     async def install(self) -> None: ...
 
@@ -149,11 +150,12 @@ class PeerServer(Part):
         await self.client.aclose()
         await self.stop()
         await self.model.aclose()
-        while left := remains.of(self.id, self.root):
-            for pid in left:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            await asyncio.sleep(0.1)
+        async with asyncio.timeout(_ENDS_WITHIN):
+            while left := remains.of(self.id, self.root):
+                for pid in left:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                await asyncio.sleep(0.1)
         await asyncio.to_thread(partial(shutil.rmtree, ignore_errors=True), self.root)
 
     async def post(self, path: str, body: Mapping[str, object]) -> Any:
@@ -165,6 +167,11 @@ class PeerServer(Part):
         response = await self.client.get(path)
         response.raise_for_status()
         return orjson.loads(response.content)
+
+
+def call_bash(command: str) -> Tool:
+    """Returns the call of a tool named `bash`, with the description that models send along."""
+    return tool("bash", {"command": command, "description": "Runs a command"})
 
 
 async def read_events(response: httpx2.Response) -> AsyncIterator[tuple[str, Any]]:
