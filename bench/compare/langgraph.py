@@ -16,7 +16,8 @@ from footplate.stack.ports import LOOPBACK
 from footplate.testing.steps import Tool
 
 _VERSION: Final = "0.4.40"
-_PACKAGES: Final = ("langgraph==1.2.22", "langgraph-api==0.16.7", "langchain==1.4.7", "langchain-anthropic==1.7.7")
+_LIBRARY: Final = "1.2.22"
+_PACKAGES: Final = (f"langgraph=={_LIBRARY}", "langgraph-api==0.16.7", "langchain==1.4.7", "langchain-anthropic==1.7.7")
 _JOBS: Final = 10
 """Runs at once; the measurement asks for eight."""
 _AGENT: Final = '''
@@ -44,7 +45,7 @@ graph = create_agent(model, [bash])
 
 
 class LangGraph(PeerServer):
-    version = f"{_VERSION} (langgraph 1.2.22)"
+    version = f"{_VERSION} (langgraph {_LIBRARY})"
 
     def __init__(self) -> None:
         super().__init__("langgraph dev", "/ok")
