@@ -25,6 +25,8 @@ _PROJECT: Final = "compared"
 
 
 class Footplate:
+    """Each session has a new, empty working tree."""
+
     name = "Footplate"
     version = __version__
 
@@ -67,8 +69,11 @@ class Footplate:
         self._session = {
             "agent": (await self._post("/v1/agents", {"name": _PROJECT, "model": MODEL, "tools": tools}))["id"],
             "environment_id": (await self._post("/v1/environments", {"name": _PROJECT, "config": config}))["id"],
-            "project_ids": [(await self._post("/v1/projects", {"path": _PROJECT}))["id"]],
+            **await self._select_project(),
         }
+
+    async def _select_project(self) -> dict[str, object]:
+        return {}
 
     async def aclose(self) -> None:
         await self._exits.aclose()
@@ -125,3 +130,12 @@ class Footplate:
         response = await self._client.post(path, json=body)
         response.raise_for_status()
         return response.json()
+
+
+class FootplateProject(Footplate):
+    """Each session has a working tree of its own, checked out from a repository. No peer does this."""
+
+    name = "Footplate, project checkout"
+
+    async def _select_project(self) -> dict[str, object]:
+        return {"project_ids": [(await self._post("/v1/projects", {"path": _PROJECT}))["id"]]}

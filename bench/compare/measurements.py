@@ -12,7 +12,7 @@ from typing import Final
 
 import orjson
 
-from bench.compare.footplate import Footplate
+from bench.compare.footplate import Footplate, FootplateProject
 from bench.compare.langgraph import LangGraph
 from bench.compare.opencode import OpenCode
 from bench.compare.openhands import OpenHands
@@ -23,7 +23,7 @@ from footplate.domain.json import JsonObject
 from footplate.stack.leftovers import wait_until
 from footplate.testing import replies, reply, text
 
-SYSTEMS: Final[tuple[type[Peer], ...]] = (Footplate, OpenHands, OpenCode, LangGraph)
+SYSTEMS: Final[tuple[type[Peer], ...]] = (Footplate, FootplateProject, OpenHands, OpenCode, LangGraph)
 AT_ONCE: Final = 8
 _ECHO: Final = "echo ran-$((40 + 2))"
 _ECHOED: Final = b"ran-42"

@@ -36,11 +36,14 @@ _NOTES: Final = """
 | | Footplate | OpenHands agent-server | opencode | langgraph dev |
 |---|---|---|---|---|
 | where the tool runs | in a bubblewrap sandbox | on the host, in tmux | on the host | on the host |
-| files | a working tree for each session | one directory for all | one directory for all | one directory for all |
+| files | a new working tree for each session | one directory for all | one directory for all | one directory for all |
 | snapshot of the files | with each call that writes | none | with each step | none |
 | log | PostgreSQL, committed with fsync | one JSON file for each event | SQLite | in memory |
 | processes | api, worker and three stores | one, and tmux | one | one |
 
+- A Footplate session on a project checks out a working tree of its own in its first turn. The second column shows what
+  that costs. The others have nothing like it, so `fast-8` compares the first column, whose sessions begin with an empty
+  tree.
 - Footplate's stores are not killed. They have crash tests of their own: `just prove core-2`.
 - OpenHands' server is meant to run inside a sandbox, and opencode on a developer's machine: neither promises to survive
   a kill. `langgraph dev` is a development server. LangGraph's production server keeps its threads in PostgreSQL; it

@@ -59,6 +59,10 @@ def test_only_the_sessions_of_opencode_are_a_limit() -> None:
     assert judge([OURS, replace(PEER, name="langgraph dev", sessions_per_second=10)], quick=False).holds
 
 
+def test_a_variant_of_footplate_is_no_peer() -> None:
+    assert judge([OURS, replace(OURS, name="Footplate, project checkout"), PEER], quick=False).holds
+
+
 def test_the_table_shows_what_a_kill_left() -> None:
     table = render_table([OURS, PEER], Plan.of(quick=True))
     assert "| dead after 0.3 s | alive after 5 s |" in table
