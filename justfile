@@ -48,6 +48,10 @@ bench:
 prove +claims:
     {{ python }} -m bench.prove {{ claims }}
 
+# Install comparable servers, run the same work on all and kill each; writes docs/comparison.md. QUICK=1 takes a small sample.
+compare *systems:
+    {{ python }} -m bench.compare {{ systems }}
+
 # A small sample of every claim; CI runs some of them.
 samples:
     QUICK=1 {{ python }} -m bench.prove all

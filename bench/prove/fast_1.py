@@ -15,7 +15,6 @@ Claude Code's own Bash, Edit and Write calls are compared with the same CLI with
 
 import asyncio
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
@@ -31,6 +30,7 @@ from bench.prove.lean import MODEL, Lean, Received, events_path
 from bench.prove.speed import claude_calls
 from bench.prove.speed.measured import median, milliseconds
 from bench.prove.speed.process_tree import process_tree_cpu_seconds
+from bench.prove.speed.repository import make_repository
 from bench.prove.speed.sandbox import opened, spawn_bare
 from footplate.domain.json import JsonObject
 from footplate.environments.opening import Sandboxed
@@ -68,7 +68,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     rows: dict[str, dict[str, float]] = {}
     try:
         for name, files in _FILES.items():
-            await asyncio.to_thread(_make_repository, root / name, min(files, 500) if quick else files)
+            await asyncio.to_thread(make_repository, root / name, min(files, 500) if quick else files)
         async with open_cluster(environment={"FOOTPLATE_PROJECTS_ROOT": str(root)}) as cluster:
             for kind, commands in _COMMANDS.items():
                 calls = [tool("bash", {"command": commands[n % 2].format(n=n)}) for n in range(_CALLS)]
@@ -186,17 +186,3 @@ async def _measure_bare(root: Path, commands: Sequence[str], sessions: int, turn
             for call in range(turns * _CALLS)
         ]
     return _Cost(median(took), sum(each.cpu_seconds for each in spawned) / len(spawned))
-
-
-def _make_repository(path: Path, files: int) -> None:
-    for number in range(files):
-        file = path / "src" / f"{number // 500}" / f"{number // 50}" / f"{number}.py"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"VALUE = {number}\n" * 20)
-    (path / "README.md").write_text("A repository.\n")
-    for argv in (
-        ["init", "-q", "-b", "main"],
-        ["add", "-A"],
-        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "base"],
-    ):
-        subprocess.run(["git", "-C", str(path), *argv], check=True)

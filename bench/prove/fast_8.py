@@ -1,0 +1,73 @@
+"""Ahead of OpenHands, opencode and langgraph in first token and after a kill; no fewer sessions a second than opencode.
+
+The systems run one after the other in one run of `bench.compare`. Footplate's sessions have the sandbox and snapshots on
+and begin with an empty working tree; the table also shows sessions on a project's checkout, which take longer. After a
+kill, the tool's process has to end sooner than the peer's, the session has to continue where the peer's does not, and
+the record of the call must not be behind.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from bench.compare.measurements import SYSTEMS, Plan, SystemResult, measure_system
+from bench.compare.page import render_table, write_page
+from bench.prove.figure import Figure
+
+_SESSIONS_OF: Final = "opencode"
+"""The peer whose sessions per second have to be reached."""
+_RECORDS: Final = {"settled": 2, "open": 1, "lost": 0}
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    plan = Plan.of(quick=quick)
+    results = [await measure_system(kind, plan) for kind in SYSTEMS]
+    print(render_table(results, plan), end="")
+    if not quick:
+        write_page(results, plan, quick=quick)
+    return judge(results, quick=quick)
+
+
+def judge(results: Sequence[SystemResult], *, quick: bool) -> Figure:
+    """Compares the first system with the peers, not with its own variant. In a sample no time is judged."""
+    ours = results[0]
+    peers = [result for result in results if not result.name.startswith(ours.name)]
+    behind = {peer.name: _behind_after_kill(ours, peer) for peer in peers}
+    if not quick:
+        for peer in peers:
+            behind[peer.name] += _behind_in_time(ours, peer)
+    missed = [f"{name} in {', '.join(rows)}" for name, rows in behind.items() if rows]
+    return Figure(
+        text="; ".join([*map(_describe, results), f"not ahead of: {'; '.join(missed) or 'none'}"]),
+        holds=not missed,
+        details={result.name: result.to_json() for result in results},
+    )
+
+
+def _behind_in_time(ours: SystemResult, peer: SystemResult) -> list[str]:
+    pairs = zip(ours.first_token_ms, peer.first_token_ms, strict=True)
+    rows = [f"first token of turn {turn}" for turn, (own, other) in enumerate(pairs, start=1) if own >= other]
+    if peer.name == _SESSIONS_OF and ours.sessions_per_second < peer.sessions_per_second:
+        rows.append("sessions/s")
+    return rows
+
+
+def _behind_after_kill(ours: SystemResult, peer: SystemResult) -> list[str]:
+    own, other = ours.kill, peer.kill
+    ended = own.tool_ended_after is not None and (
+        other.tool_ended_after is None or own.tool_ended_after < other.tool_ended_after
+    )
+    continued = own.continued_after is not None and not own.ran_again and other.continued_after is None
+    recorded = _RECORDS[own.record.state] >= _RECORDS[other.record.state] and own.record.state == "settled"
+    rows = {"the end of the tool": ended, "continuing by itself": continued, "the record of the call": recorded}
+    return [name for name, ahead in rows.items() if not ahead]
+
+
+def _describe(result: SystemResult) -> str:
+    new, again = result.first_token_ms
+    ended = result.kill.tool_ended_after
+    tool = "lived on" if ended is None else f"was dead after {ended:.1f} s"
+    continued = "continued by itself" if result.kill.continued_after is not None else "did not continue"
+    return (
+        f"{result.name} {result.version}: first token {new:.0f} / {again:.0f} ms, {result.sessions_per_second:.2f} "
+        f"sessions/s with one tool call, the killed server's tool {tool}, the session {continued}"
+    )

@@ -1,0 +1,69 @@
+"""The judgement of fast-8 finds every row in which a peer is not behind, and the table shows what was found."""
+
+from dataclasses import replace
+
+import pytest
+from bench.compare.measurements import KillResult, Plan, SystemResult
+from bench.compare.page import render_table
+from bench.compare.peer import CallRecord
+from bench.prove.fast_8 import judge
+
+OURS = SystemResult(
+    name="Footplate",
+    version="1",
+    first_token_ms=(50, 40),
+    sessions_per_second=6,
+    cpu_ms_per_session=300,
+    kill=KillResult(
+        tool_ended_after=0.3, continued_after=8, ran_again=False, record=CallRecord("settled", "outcome unknown")
+    ),
+)
+PEER = SystemResult(
+    name="opencode",
+    version="2",
+    first_token_ms=(200, 190),
+    sessions_per_second=5,
+    cpu_ms_per_session=200,
+    kill=KillResult(tool_ended_after=None, continued_after=None, ran_again=False, record=CallRecord("open", "running")),
+)
+
+
+def test_a_system_that_leads_in_every_row_holds() -> None:
+    assert judge([OURS, PEER], quick=False).holds
+
+
+@pytest.mark.parametrize(
+    ("ours", "peer", "row"),
+    [
+        (OURS, replace(PEER, first_token_ms=(50, 190)), "first token of turn 1"),
+        (OURS, replace(PEER, first_token_ms=(200, 30)), "first token of turn 2"),
+        (OURS, replace(PEER, sessions_per_second=6.1), "sessions/s"),
+        (OURS, replace(PEER, kill=replace(PEER.kill, tool_ended_after=0.2)), "the end of the tool"),
+        (OURS, replace(PEER, kill=replace(PEER.kill, continued_after=1)), "continuing by itself"),
+        (replace(OURS, kill=replace(OURS.kill, tool_ended_after=None)), PEER, "the end of the tool"),
+        (replace(OURS, kill=replace(OURS.kill, ran_again=True)), PEER, "continuing by itself"),
+        (replace(OURS, kill=replace(OURS.kill, record=PEER.kill.record)), PEER, "the record of the call"),
+    ],
+)
+def test_a_row_without_a_lead_is_named(ours: SystemResult, peer: SystemResult, row: str) -> None:
+    figure = judge([ours, peer], quick=False)
+    assert not figure.holds
+    assert figure.text.endswith(f"not ahead of: opencode in {row}")
+
+
+def test_a_sample_has_no_limit_of_time() -> None:
+    assert judge([OURS, replace(PEER, first_token_ms=(1, 1), sessions_per_second=100)], quick=True).holds
+
+
+def test_only_the_sessions_of_opencode_are_a_limit() -> None:
+    assert judge([OURS, replace(PEER, name="langgraph dev", sessions_per_second=10)], quick=False).holds
+
+
+def test_a_variant_of_footplate_is_no_peer() -> None:
+    assert judge([OURS, replace(OURS, name="Footplate, project checkout"), PEER], quick=False).holds
+
+
+def test_the_table_shows_what_a_kill_left() -> None:
+    table = render_table([OURS, PEER], Plan.of(quick=True))
+    assert "| dead after 0.3 s | alive after 5 s |" in table
+    assert "| yes, 8.0 s after the restart began | no |" in table
