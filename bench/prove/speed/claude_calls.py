@@ -13,9 +13,10 @@ the SDK's messages of the call and of its result. It has the snapshot and the co
 too favourable, because `agent.tool_use` is in the stream only when the call has been allowed.
 
 `transcript_wait_ms`: what is added by waiting for the CLI's transcript, without Footplate. The CLI writes a line of it
-up to 100 ms after the line is made, and has no option to write it sooner. No call may start before the model's response
-is in the log with its lines of the transcript, so this part of `added_ms` cannot be saved. It is measured with the bare
-SDK, a session store in memory, and a hook that waits for the call's line.
+up to 100 ms after the line is made, and version 2.1.325 has no option for it that we found. No call may start before
+the model's response is in the log with its lines of the transcript, so this part of `added_ms` stays for as long as the
+lines come from the CLI. It is measured with the bare SDK, a session store in memory, and a hook that waits for the
+call's line.
 """
 
 import asyncio
