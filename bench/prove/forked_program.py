@@ -1,7 +1,8 @@
 """An api or a worker that is forked from a process which has imported both: a start takes two CPU seconds less.
 
 Programs are forked while `preloaded()` is open, in tests and small samples. Otherwise, and where a program has modules
-of its own, it is started as users start it.
+of its own, it is started as users start it. The kernel shows a forked program's environment as it was when the process
+that it was forked from started.
 """
 
 import asyncio
