@@ -1,6 +1,6 @@
 """Ahead of OpenHands, opencode and langgraph in first token and after a kill; no fewer sessions a second than opencode.
 
-The systems run one after the other in one run of `bench.compare`. Footplate's sessions have the sandbox and snapshots on
+The systems run one after the other in one run of `bench.compare`. Footplate's sessions have sandbox and snapshots on
 and begin with an empty working tree; the table also shows sessions on a project's checkout, which take longer. After a
 kill, the tool's process has to end sooner than the peer's, the session has to continue where the peer's does not, and
 the record of the call must not be behind.
