@@ -28,8 +28,8 @@ _NOTES: Final = """
   second model request carries the output of the command.
 - CPU: user and system time of the server and of all that it started. For Footplate this includes PostgreSQL, Redis and
   Temporal. The model and the client are not counted.
-- Kill: SIGKILL to the server 12 s after its tool started `sleep`. For Footplate, the api and the worker are killed together.
-  Then the server is started again, and the client sends nothing.
+- Kill: SIGKILL to the server 12 s after its tool started `sleep`. For Footplate, the api and the worker are killed
+  together. Then the server is started again, and the client sends nothing.
 
 ## What is not the same work
 
