@@ -30,6 +30,8 @@ _ECHOED: Final = b"ran-42"
 """Only a shell makes this of the command, so a request with it shows that the tool ran."""
 _TOOL_SECONDS: Final = 300
 _TOOL_STARTS_WITHIN: Final = 60.0
+_KILL_AFTER: Final = 12.0
+"""Seconds of the tool's run before the kill. `langgraph dev` writes its state to disk every 10 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +168,7 @@ async def _measure_kill(system: Peer, plan: Plan) -> KillResult:
         return any(record["n"] != 0 for record in await system.model.requests("sleep", bodies=False))
 
     require(holds=await wait_until(tool_runs, _TOOL_STARTS_WITHIN), otherwise=f"{system.name}: the tool did not start")
+    await asyncio.sleep(_KILL_AFTER)
     killed = time.monotonic()
     await system.kill()
     ended = time.monotonic() - killed if await wait_until(tool_ended, plan.tool_ends_within) else None

@@ -28,8 +28,8 @@ _NOTES: Final = """
   second model request carries the output of the command.
 - CPU: user and system time of the server and of all that it started. For Footplate this includes PostgreSQL, Redis and
   Temporal. The model and the client are not counted.
-- Kill: SIGKILL to the server while its tool runs `sleep`. For Footplate, the api and the worker are killed together.
-  Then the server is started again, and the client sends nothing.
+- Kill: SIGKILL to the server 12 s after its tool started `sleep`. For Footplate, the api and the worker are killed
+  together. Then the server is started again, and the client sends nothing.
 
 ## What is not the same work
 
@@ -38,7 +38,7 @@ _NOTES: Final = """
 | where the tool runs | in a bubblewrap sandbox | on the host, in tmux | on the host | on the host |
 | files | a new working tree for each session | one directory for all | one directory for all | one directory for all |
 | snapshot of the files | with each call that writes | none | with each step | none |
-| log | PostgreSQL, committed with fsync | one JSON file for each event | SQLite | in memory |
+| log | PostgreSQL, committed with fsync | one JSON file for each event | SQLite | in memory, on disk every 10 s |
 | processes | api, worker and three stores | one, and tmux | one | one |
 
 - A Footplate session on a project checks out a working tree of its own in its first turn. The second column shows what
@@ -49,6 +49,7 @@ _NOTES: Final = """
   a kill. `langgraph dev` is a development server. LangGraph's production server keeps its threads in PostgreSQL; it
   needs a licence or an account, so it is not compared.
 - A run of `langgraph dev` waits in a queue that is polled about once a second. That is most of its first token.
+  After a kill, a run that was on disk begins its tool call again, and one that was not is gone.
 - OpenHands' browser and editor services are off. opencode gets a title for each session, so it does not ask the model
   for one.
 """
@@ -85,5 +86,6 @@ def _describe_tool(result: SystemResult, plan: Plan) -> str:
 
 def _describe_continuation(result: SystemResult) -> str:
     continued = result.kill.continued_after
-    again = ", and runs the command again" if result.kill.ran_again else ""
-    return f"no{again}" if continued is None else f"yes, {continued:.1f} s after the restart began{again}"
+    if result.kill.ran_again:
+        return "it runs the command a second time"
+    return "no" if continued is None else f"yes, {continued:.1f} s after the restart began"

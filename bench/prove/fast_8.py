@@ -9,7 +9,7 @@ the record of the call must not be behind.
 from collections.abc import Sequence
 from typing import Final
 
-from bench.compare.measurements import SYSTEMS, Plan, SystemResult, measure_system
+from bench.compare.measurements import SYSTEMS, KillResult, Plan, SystemResult, measure_system
 from bench.compare.page import render_table, write_page
 from bench.prove.figure import Figure
 
@@ -56,17 +56,24 @@ def _behind_after_kill(ours: SystemResult, peer: SystemResult) -> list[str]:
     ended = own.tool_ended_after is not None and (
         other.tool_ended_after is None or own.tool_ended_after < other.tool_ended_after
     )
-    continued = own.continued_after is not None and not own.ran_again and other.continued_after is None
+    continued = _continues(own) and not _continues(other)
     recorded = _RECORDS[own.record.state] >= _RECORDS[other.record.state] and own.record.state == "settled"
     rows = {"the end of the tool": ended, "continuing by itself": continued, "the record of the call": recorded}
     return [name for name, ahead in rows.items() if not ahead]
+
+
+def _continues(kill: KillResult) -> bool:
+    """Running the command a second time is no continuation: it may do its harm twice."""
+    return kill.continued_after is not None and not kill.ran_again
 
 
 def _describe(result: SystemResult) -> str:
     new, again = result.first_token_ms
     ended = result.kill.tool_ended_after
     tool = "lived on" if ended is None else f"was dead after {ended:.1f} s"
-    continued = "continued by itself" if result.kill.continued_after is not None else "did not continue"
+    continued = "continued by itself" if _continues(result.kill) else "did not continue"
+    if result.kill.ran_again:
+        continued = "ran the command again"
     return (
         f"{result.name} {result.version}: first token {new:.0f} / {again:.0f} ms, {result.sessions_per_second:.2f} "
         f"sessions/s with one tool call, the killed server's tool {tool}, the session {continued}"

@@ -63,6 +63,12 @@ def test_a_variant_of_footplate_is_no_peer() -> None:
     assert judge([OURS, replace(OURS, name="Footplate, project checkout"), PEER], quick=False).holds
 
 
+def test_running_the_command_again_is_no_continuation() -> None:
+    again = replace(PEER, kill=replace(PEER.kill, continued_after=1, ran_again=True))
+    assert judge([OURS, again], quick=False).holds
+    assert "| it runs the command a second time |" in render_table([OURS, again], Plan.of(quick=True))
+
+
 def test_the_table_shows_what_a_kill_left() -> None:
     table = render_table([OURS, PEER], Plan.of(quick=True))
     assert "| dead after 0.3 s | alive after 5 s |" in table
