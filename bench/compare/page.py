@@ -37,7 +37,7 @@ _NOTES: Final = """
 |---|---|---|---|---|
 | where the tool runs | in a bubblewrap sandbox | on the host, in tmux | on the host | on the host |
 | files | a new working tree for each session | one directory for all | one directory for all | one directory for all |
-| snapshot of the files | with each call that writes | none | with each step | none |
+| snapshot of the files | with each call that writes | none | off | none |
 | log | PostgreSQL, committed with fsync | one JSON file for each event | SQLite | in memory, on disk every 10 s |
 | processes | api, worker and three stores | one, and tmux | one | one |
 
@@ -50,6 +50,8 @@ _NOTES: Final = """
   needs a licence or an account, so it is not compared.
 - A run of `langgraph dev` waits in a queue that is polled about once a second. That is most of its first token.
   After a kill, a run that was on disk begins its tool call again, and one that was not is gone.
+- opencode's own snapshots are off: with them, as is its default in a repository, 16 sessions with one tool call ran at
+  0.85 a second instead of 3.51, and took 944 ms of CPU each instead of 210 (2026-11-17, a small sample).
 - OpenHands' browser and editor services are off. opencode gets a title for each session, so it does not ask the model
   for one.
 """
