@@ -1,4 +1,4 @@
-"""The house rules that no linter knows: no file over 400 lines, nothing unfinished, no pattern from outside in `re`."""
+"""The house rules that no linter knows: no file over 450 lines, nothing unfinished, no pattern from outside in `re`."""
 
 import re
 import sys
@@ -7,7 +7,7 @@ from typing import Final
 
 from bench.regex_check import find_outside_patterns
 
-LONGEST: Final = 400
+LONGEST: Final = 450
 UNFINISHED: Final = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError)\b")
 SOURCE: Final = Path(__file__).resolve().parent.parent / "src"
 

@@ -22,6 +22,7 @@ from bench.prove.clients import TOOLSET, Client
 from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.door_4 import FORMATS
 from bench.prove.figure import Figure, require
+from bench.prove.forked_program import real_starts
 from bench.prove.providers.site import Site
 from bench.prove.providers.stories import MAX_FAILURES, Story, stories
 from bench.prove.telemetry import tracing
@@ -55,7 +56,8 @@ sleep 1; wc -c < /workspace/{places.SEEN}
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
     key = Canary.new()
-    with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
+    # What the kernel shows of a forked worker's environment is not the worker's.
+    with tempfile.TemporaryDirectory(prefix="footplate-") as directory, real_starts():
         async with open_sink() as sink, _collected(sink) as endpoint, Site() as site, Stack(Path(directory)) as stack:
             environment = {
                 **_SETTINGS,

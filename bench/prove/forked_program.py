@@ -7,8 +7,8 @@ that it was forked from started.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 from bench.prove.command_server import SERVERS, CommandServer
@@ -51,6 +51,16 @@ async def preloaded(*, enabled: bool = True) -> AsyncIterator[None]:
     finally:
         _preloaded.remove(opened)
         await opened.stop()
+
+
+@contextmanager
+def real_starts() -> Iterator[None]:
+    """While it is open, programs are started as users start them."""
+    set_aside, _preloaded[:] = [*_preloaded], []
+    try:
+        yield
+    finally:
+        _preloaded[:] = set_aside
 
 
 class ForkedProgram(Program):

@@ -309,8 +309,8 @@ class Trees(Protocol):
         Raises `Temporary` when the store does not answer.
         """
 
-    async def stop_watching(self, tree: "KeptTree") -> None:
-        """Stops watching the tree, and tidies up what the host has of it. Called when the turn is over."""
+    async def stop_watching(self, tree: "KeptTree", *, tidy: bool = True) -> None:
+        """Stops watching the tree. Called when the turn is over. `tidy`: merges the packs that the host has of it."""
 
     async def commits(
         self, tree: "KeptTree", environment: Environment, seen: str, last: KeptSnapshot | None

@@ -166,9 +166,9 @@ class TurnFiles:
         async with self.lock:
             return await self.look(full_scan=True)
 
-    async def close(self) -> None:
+    async def close(self, *, tidy: bool = True) -> None:
         if self._trees is not None:
-            await asyncio.gather(*map(self._trees.stop_watching, self._kept.values()))
+            await asyncio.gather(*(self._trees.stop_watching(tree, tidy=tidy) for tree in self._kept.values()))
 
     async def rescue(self, turns: TurnStore, claim: Claim) -> None:
         """What changed since the last result, for a turn that is handed over or fails, if it can be had soon. Else its

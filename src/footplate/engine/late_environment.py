@@ -1,33 +1,59 @@
 """An environment that is opened by the first call that needs it: most turns of a conversation run no tool."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
+
+import structlog
 
 from footplate.domain.ports import CommandResult, Endpoint, FileInfo, Process
 from footplate.domain.running import OpenEnvironment
 
+log = structlog.get_logger(__name__)
+
 
 class LateEnvironment(OpenEnvironment):
-    def __init__(self, open_environment: Callable[[float], Awaitable[OpenEnvironment]], deadline: float) -> None:
-        """`open_environment` is given the deadline of that moment."""
+    def __init__(
+        self,
+        open_environment: Callable[[float], Coroutine[None, None, OpenEnvironment]],
+        deadline: float,
+        check_lease: Callable[[], None],
+    ) -> None:
+        """`open_environment` is given the deadline of that moment. `check_lease` raises if the turn is lost: opening
+        may set the session's files back to what this turn began with.
+        """
         self._open_environment = open_environment
         self._deadline = deadline
+        self._check_lease = check_lease
+        self._opening: asyncio.Task[None] | None = None
         self._environment: OpenEnvironment | None = None
         self._closed = False
-        self._lock = asyncio.Lock()
 
     async def ensure_open(self) -> None:
-        await self._open()
+        """Whoever is cancelled here does not cancel the opening: threads that write files could not be stopped."""
+        if self._closed:
+            raise RuntimeError("The turn is over: its environment is closed.")
+        opening = self._opening or self.open_in_background()
+        try:
+            await asyncio.shield(opening)
+        finally:
+            if self._opening is opening and opening.done() and self._environment is None:
+                self._opening = None  # the next use tries again
 
-    async def _open(self) -> OpenEnvironment:
-        async with self._lock:
-            if self._closed:
-                raise RuntimeError("The turn is over: its environment is closed.")
-            if self._environment is None:
-                self._environment = await self._open_environment(self._deadline)
-                self._environment.renew(self._deadline)  # which may have moved meanwhile
-            return self._environment
+    def open_in_background(self) -> "asyncio.Task[None]":
+        """For a turn that will probably use it. The first use is told of a failure."""
+        self._check_lease()
+        self._opening = asyncio.create_task(self._open())
+        return self._opening
+
+    async def _open(self) -> None:
+        environment = await self._open_environment(self._deadline)
+        environment.renew(self._deadline)  # which may have moved meanwhile
+        self._environment = environment
+
+    async def _use(self) -> OpenEnvironment:
+        await self.ensure_open()
+        return self._opened
 
     @property
     def _opened(self) -> OpenEnvironment:
@@ -53,10 +79,14 @@ class LateEnvironment(OpenEnvironment):
             self._environment.renew(deadline)
 
     async def aclose(self) -> None:
+        """One that is still being opened is closed then."""
         self._closed = True
-        async with self._lock:
-            if self._environment is not None:
-                await self._environment.aclose()
+        if self._opening is not None:
+            await asyncio.wait({self._opening})
+            if not self._opening.cancelled() and (error := self._opening.exception()) is not None:
+                log.info("environment not opened", action="turn.environment_not_opened", reason=str(error))
+        if self._environment is not None:
+            await self._environment.aclose()
 
     @property
     def root(self) -> str:
@@ -74,16 +104,16 @@ class LateEnvironment(OpenEnvironment):
         return self._opened.reach(endpoint)
 
     async def calm(self, *, but: Process) -> None:
-        await (await self._open()).calm(but=but)
+        await (await self._use()).calm(but=but)
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
-        return await (await self._open()).start(argv, env=env)
+        return await (await self._use()).start(argv, env=env)
 
     async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the shell enforces it
-        return await (await self._open()).shell(command, timeout=timeout)
+        return await (await self._use()).shell(command, timeout=timeout)
 
     async def restart_shell(self) -> None:
-        await (await self._open()).restart_shell()
+        await (await self._use()).restart_shell()
 
     async def run(
         self,
@@ -92,19 +122,19 @@ class LateEnvironment(OpenEnvironment):
         stdin: bytes = b"",
         timeout: float = 60,  # noqa: ASYNC109 - as above
     ) -> CommandResult:
-        return await (await self._open()).run(argv, stdin=stdin, timeout=timeout)
+        return await (await self._use()).run(argv, stdin=stdin, timeout=timeout)
 
     async def read(self, path: str) -> bytes:
-        return await (await self._open()).read(path)
+        return await (await self._use()).read(path)
 
     async def write(self, path: str, content: bytes) -> None:
-        await (await self._open()).write(path, content)
+        await (await self._use()).write(path, content)
 
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
-        return await (await self._open()).list_files(path)
+        return await (await self._use()).list_files(path)
 
     async def real(self, paths: Sequence[str]) -> Sequence[str | None]:
-        return await (await self._open()).real(paths)
+        return await (await self._use()).real(paths)
 
     async def directory(self) -> str | None:
-        return await (await self._open()).directory()
+        return await (await self._use()).directory()

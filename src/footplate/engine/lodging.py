@@ -3,6 +3,7 @@
 import contextlib
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from footplate.domain import environments
@@ -41,9 +42,14 @@ class Lodging:
 
 
 async def lodge(
-    places: Environments, models: ModelAccess, claim: Claim, *, deadline: float, late: bool = False
+    places: Environments,
+    models: ModelAccess,
+    claim: Claim,
+    *,
+    deadline: float,
+    check_lease: Callable[[], None] | None = None,
 ) -> Lodging:
-    """`late`: the environment is opened at its first use."""
+    """With `check_lease` the environment is opened at its first use, and only while the turn holds its lease."""
     grant = models.grant(deadline=deadline)
 
     async def open_environment(deadline: float) -> OpenEnvironment:
@@ -59,7 +65,11 @@ async def lodge(
         )
 
     try:
-        environment = LateEnvironment(open_environment, deadline) if late else await open_environment(deadline)
+        environment = (
+            await open_environment(deadline)
+            if check_lease is None
+            else LateEnvironment(open_environment, deadline, check_lease)
+        )
     except BaseException:
         await grant.aclose()
         raise

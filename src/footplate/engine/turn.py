@@ -13,8 +13,10 @@ from typing import Final
 import structlog
 
 from footplate import failpoints
+from footplate.domain import environments
 from footplate.domain.errors import Fenced, FootplateError, HandOver, Permanent, Temporary
 from footplate.domain.leases import WriteLeases
+from footplate.domain.named_directories import KEY
 from footplate.domain.parts import Sources
 from footplate.domain.ports import Harness, Kept, OpensLate, TurnContext
 from footplate.domain.running import (
@@ -41,6 +43,7 @@ from footplate.engine.fenced_log import FencedLog
 from footplate.engine.files import SOON, TurnFiles
 from footplate.engine.inputs import NoSources, TurnInputs
 from footplate.engine.kept import KeptHarnesses
+from footplate.engine.late_environment import LateEnvironment
 from footplate.engine.leases import HeldTurn, LeaseKeeper
 from footplate.engine.lodging import Lodging, lodge
 from footplate.engine.moments import Moments
@@ -164,6 +167,7 @@ class _Turn:
         self._last_files: Sequence[TreeSnapshot] = ()
 
     async def run(self) -> Ended | TryAgain:
+        result: Ended | TryAgain | None = None
         try:
             result = await self._run()
             if self._keeps and self._lodging is not None and isinstance(result, Ended):
@@ -175,7 +179,9 @@ class _Turn:
                 await self._leave()
             finally:
                 if self._log.files is not None:
-                    await self._log.files.close()
+                    # Who is handed the turn, or takes it up again, does not wait for that.
+                    unhurried = isinstance(result, Ended) and not self._parts.stopping.is_set()
+                    await self._log.files.close(tidy=unhurried)
 
     async def _run(self) -> Ended | TryAgain:
         claim = self._claim
@@ -236,9 +242,21 @@ class _Turn:
         parts = self._parts
         claim = self._claim = await decided(parts.trees, parts.turns, self._claim)
         found = await parts.slots.take(claim) or await parts.kept.take(claim)
-        # An attempt that was lost may have changed files: a later one looks at them whatever it does itself.
-        late = claim.attempt == 1 and isinstance(parts.harness(claim.config.harness), OpensLate)
-        return found or await lodge(parts.environments, parts.models, claim, deadline=self._held.deadline, late=late)
+        check_lease = self._held.check if self._may_open_late else None
+        return found or await lodge(
+            parts.environments, parts.models, claim, deadline=self._held.deadline, check_lease=check_lease
+        )
+
+    @property
+    def _may_open_late(self) -> bool:
+        """Not where opening can be refused: such a turn fails before it pays for a model request. Nor in a later
+        attempt: the one that was lost may have changed files.
+        """
+        claim, harness = self._claim, self._parts.harness(self._claim.config.harness)
+        asks_for_something = (
+            KEY in claim.context or environments.load(claim.config.environment) != environments.EnvironmentConfig()
+        )
+        return claim.attempt == 1 and not asks_for_something and isinstance(harness, OpensLate)
 
     async def _leave(self) -> None:
         """All that the turn started is dead when this returns."""
@@ -254,12 +272,13 @@ class _Turn:
             lodging.models.renew(deadline)
             lodging.environment.renew(deadline)
 
+        self._held.on_renew = renew
         renew(self._held.deadline)  # one that was kept has waited without
         self._log.files = TurnFiles(parts.trees, claim, lodging.environment, each_call=parts.files_of_each_call)
+        if claim.config.projects and isinstance(lodging.environment, LateEnvironment):
+            lodging.environment.open_in_background()  # a checkout takes a while: the model is asked meanwhile
         context, moments = await self._context(lodging)
         task = asyncio.ensure_future(harness.run(context))
-        self._held.on_renew = renew
-        renew(self._held.deadline)  # which may have moved meanwhile
         self._held.on_lost = task.cancel
         async with self._controls.heeded(self._held):
             with TurnClock(claim, self._controls.interrupt, task, used=self._used) as clock:

@@ -36,3 +36,15 @@ def _taken(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def lock_directory(place: Path) -> int | None:
+    """Returns the descriptor that holds the lock; None if somebody else does, or if there is no such directory."""
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if _taken(descriptor):
+        return descriptor
+    os.close(descriptor)
+    return None

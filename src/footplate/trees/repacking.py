@@ -8,14 +8,16 @@ reader that misses a removed pack finds the new one when it lists the packs agai
 
 import asyncio
 import contextlib
+import os
+import time
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-from footplate.domain.errors import FootplateError, Unavailable
+from footplate.domain.errors import FootplateError
 from footplate.trees.git import Git
-from footplate.trees.locks import locked
+from footplate.trees.locks import lock_directory
 from footplate.trees.object_database import count_packs
 from footplate.trees.scratch import scratch
 
@@ -23,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 MAX_UNMERGED: Final = 20
 """Packs. Each is one more file to open and to search; with more than 100, every snapshot scans every file."""
-_LOCK: Final = "merging.lock"
+_UNFINISHED_SECONDS: Final = 3600
 _PROCESSOR_SECONDS: Final = 120
 _COPY: Final = {"pack.window": "0", "pack.threads": "1", "core.bigFileThreshold": "16m"}
 """Objects are copied as they are stored: searching for better deltas is expensive, and others choose the content."""
@@ -36,24 +38,33 @@ async def merge_packs(git_dir: Path, *, seconds: float) -> None:
     """Merges small packs if there are many, unless another process does. Objects of alternates, and those outside of
     packs, stay where they are. A failure is only logged: nothing is lost by it.
     """
-    if git_dir in _failed or await asyncio.to_thread(count_packs, git_dir, alternates=False) <= MAX_UNMERGED:
+    if git_dir in _failed:
         return
-    async with contextlib.AsyncExitStack() as exits:
-        try:
-            await exits.enter_async_context(locked(git_dir / _LOCK, seconds=0))
-        except Unavailable:
-            return
-        try:
-            await _merge(git_dir, seconds)
-        except (FootplateError, OSError) as error:
-            _failed.add(git_dir)
-            log.warning("packs not merged", action="trees.packs_not_merged", git_dir=str(git_dir), reason=str(error))
+    try:
+        if await asyncio.to_thread(count_packs, git_dir, alternates=False) > MAX_UNMERGED:
+            await _merge_alone(git_dir, seconds)
+    except (FootplateError, OSError) as error:
+        _failed.add(git_dir)
+        log.warning("packs not merged", action="trees.packs_not_merged", git_dir=str(git_dir), reason=str(error))
+
+
+async def _merge_alone(git_dir: Path, seconds: float) -> None:
+    """Creates no directory outside of its own: the session may just be deleted."""
+    lock = lock_directory(git_dir / "objects" / "pack")
+    if lock is None:
+        return
+    try:
+        await _merge(git_dir, seconds)
+    finally:
+        os.close(lock)
 
 
 async def _merge(git_dir: Path, seconds: float) -> None:
     packs = git_dir / "objects" / "pack"
     with scratch(git_dir) as place:
+        await asyncio.to_thread(_remove_unfinished_packs, packs)
         merged = place / "objects" / "pack"
+        merged.mkdir(parents=True)
         before = await asyncio.to_thread(_link_packs, packs, merged)
         # git sees these packs alone: before 2.41 it would also merge those of alternates.
         git = Git(
@@ -71,13 +82,19 @@ async def _merge(git_dir: Path, seconds: float) -> None:
 
 def _link_packs(source: Path, target: Path) -> set[str]:
     """Links the files of each pack; returns the packs' names. A reader looks for the index, so that comes last."""
-    target.mkdir(parents=True, exist_ok=True)
     names = {path.stem for path in source.glob("*.pack")} & {path.stem for path in source.glob("*.idx")}
     for name in names:
         for suffix in (".pack", ".rev", ".idx"):
             with contextlib.suppress(FileExistsError, FileNotFoundError):
                 (target / f"{name}{suffix}").hardlink_to(source / f"{name}{suffix}")
     return names
+
+
+def _remove_unfinished_packs(packs: Path) -> None:
+    """Removes what a killed process linked without an index. A fetch has a new pack without an index for a moment."""
+    for pack in packs.glob("*.pack"):
+        if not pack.with_suffix(".idx").exists() and time.time() - pack.stat().st_ctime > _UNFINISHED_SECONDS:
+            _remove_packs(packs, {pack.stem})
 
 
 def _remove_packs(packs: Path, names: set[str]) -> None:

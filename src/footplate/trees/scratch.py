@@ -1,6 +1,5 @@
 """Room for one piece of work in a host's git directory, which no agent can reach."""
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -8,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+
+from footplate.trees.locks import lock_directory
 
 _PREFIX: Final = "work-"
 
@@ -19,7 +20,7 @@ def scratch(git_dir: Path) -> Iterator[Path]:
     do: workers in several containers may share the disk, and each counts its own.
     """
     for left in git_dir.glob(f"{_PREFIX}*"):
-        if (nobodys := _locked(left)) is not None:
+        if (nobodys := lock_directory(left)) is not None:
             shutil.rmtree(left, ignore_errors=True)
             os.close(nobodys)
     place, mine = _taken(git_dir)
@@ -34,22 +35,8 @@ def _taken(git_dir: Path) -> tuple[Path, int]:
     """One that is new may be taken for left before it is locked: then there has to be another."""
     while True:
         place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=git_dir))
-        mine = _locked(place)
+        mine = lock_directory(place)
         if mine is not None and place.exists():
             return place, mine
         if mine is not None:
             os.close(mine)
-
-
-def _locked(place: Path) -> int | None:
-    """What holds the lock; None if somebody else does, or if there is no such directory."""
-    try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor

@@ -136,10 +136,12 @@ class SessionTrees(Trees):
             go_on_from(place.git_dir, [last, kept])
         return kept
 
-    async def stop_watching(self, tree: KeptTree) -> None:
+    async def stop_watching(self, tree: KeptTree, *, tidy: bool = True) -> None:
         host = self._host(tree)
         if (watched := self._watched.pop(host, None)) is not None:
             await watched.close()
+        if not tidy:
+            return
         await repacking.merge_packs(host, seconds=_MERGE_SECONDS)
         if tree.project is not None:
             self._mirrors.merge_packs_later(tree.organisation, tree.project.id)

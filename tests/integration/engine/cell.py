@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from temporalio.client import Client, WorkflowExecutionStatus
 from tests.integration.store.cell import Cell
@@ -50,6 +51,7 @@ class ScriptedHarness:
     """Does for each session what the test has written for it."""
 
     work: dict[str, Work] = field(default_factory=dict)
+    opens_late: Literal[True] = True
 
     async def run(self, turn: TurnContext) -> Outcome:
         return await self.work[turn.session_id](turn)
@@ -63,6 +65,8 @@ class Engine:
     principal: Principal
     folder: Path
     harness: ScriptedHarness = field(default_factory=ScriptedHarness)
+    opened: list[str] = field(default_factory=list)
+    """A session's id for each environment that was opened for it."""
 
     @property
     def waker(self) -> TemporalWaker:
@@ -78,7 +82,7 @@ class Engine:
             keeper = LeaseKeeper(leases, worker=ids.new_id(ids.WORKER), host="test", lease=settings.lease)
             live = await exits.enter_async_context(Live(settings.redis_url))
             environments, models = (
-                _Folders(self.folder, tree=tree if trees is not None else None),
+                _Folders(self.folder, self.opened, tree=tree if trees is not None else None),
                 await exits.enter_async_context(ModelProxy({})),
             )
             conversations = Conversations(self.cell.turns, most=1 << 20, seconds=300)
@@ -201,8 +205,9 @@ class _LiveTurns:
 
 
 class _Folders:
-    def __init__(self, root: Path, *, tree: str | None) -> None:
+    def __init__(self, root: Path, opened: list[str], *, tree: str | None) -> None:
         self._root = root
+        self._opened = opened
         self._tree = tree
 
     async def open(
@@ -218,6 +223,7 @@ class _Folders:
         files: Files = NO_FILES,
     ) -> OpenEnvironment:
         del organisation, config, models, projects, files
+        self._opened.append(session_id)
         directory = self._root / session_id
         directory.mkdir(exist_ok=True)
         trees = {} if self._tree is None else {self._tree: directory}

@@ -33,6 +33,8 @@ class Files:
     failure: OSError | None = None
     tellings: int = 0
 
+    async def ensure_open(self) -> None: ...
+
     def told(self) -> None:
         self.tellings += 1
 

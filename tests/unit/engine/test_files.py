@@ -42,7 +42,8 @@ class TwinTrees:
     incremental: list[bool] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
 
-    async def stop_watching(self, tree: KeptTree) -> None:
+    async def stop_watching(self, tree: KeptTree, *, tidy: bool = True) -> None:
+        del tidy
         self.stopped.append(SCRATCH if tree.project is None else tree.project.id)
 
     async def commits(self, *_: object) -> Collected:

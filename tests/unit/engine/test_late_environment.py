@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from footplate.domain.errors import Fenced
 from footplate.domain.running import OpenEnvironment
 from footplate.engine.late_environment import LateEnvironment
+
+pytestmark = pytest.mark.timing
 
 
 class Recorded:
@@ -35,10 +38,22 @@ class Opening:
         self.environment = Recorded()
         self.deadlines: list[float] = []
         self.failures = 0
+        self.began = asyncio.Event()
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+        self.lost = False
+
+    def check_lease(self) -> None:
+        if self.lost:
+            raise Fenced("Another worker holds the session.")
+
+    def late(self, deadline: float = 1.0) -> LateEnvironment:
+        return LateEnvironment(self, deadline, self.check_lease)
 
     async def __call__(self, deadline: float) -> OpenEnvironment:
         self.deadlines.append(deadline)
-        await asyncio.sleep(0)
+        self.began.set()
+        await self.may_end.wait()
         if self.failures:
             self.failures -= 1
             raise OSError("no space left")
@@ -51,7 +66,7 @@ def opening() -> Opening:
 
 
 async def test_a_turn_that_uses_nothing_opens_nothing(opening: Opening) -> None:
-    late = LateEnvironment(opening, 1.0)
+    late = opening.late()
     late.renew(2.0)
     assert (late.trees, late.seen, late.used) == ({}, {}, False)
     await late.aclose()
@@ -60,9 +75,9 @@ async def test_a_turn_that_uses_nothing_opens_nothing(opening: Opening) -> None:
 
 
 async def test_the_first_use_opens_it_once_with_the_newest_deadline(opening: Opening) -> None:
-    late = LateEnvironment(opening, 1.0)
+    late = opening.late()
     late.renew(2.0)
-    assert await asyncio.gather(late.read("a"), late.read("b")) == [b"a", b"b"]
+    assert [*await asyncio.gather(late.read("a"), late.read("b"))] == [b"a", b"b"]
     late.renew(3.0)
     assert opening.deadlines == [2.0]
     assert opening.environment.deadlines == [2.0, 3.0]
@@ -73,14 +88,14 @@ async def test_the_first_use_opens_it_once_with_the_newest_deadline(opening: Ope
 
 async def test_a_failed_opening_is_the_failure_of_its_use_and_is_tried_again(opening: Opening) -> None:
     opening.failures = 1
-    late = LateEnvironment(opening, 1.0)
+    late = opening.late()
     with pytest.raises(OSError, match="no space left"):
         await late.ensure_open()
     assert await late.read("a") == b"a"
 
 
 async def test_nothing_is_opened_after_the_end(opening: Opening) -> None:
-    late = LateEnvironment(opening, 1.0)
+    late = opening.late()
     await late.aclose()
     with pytest.raises(RuntimeError, match="closed"):
         await late.ensure_open()
@@ -89,4 +104,57 @@ async def test_nothing_is_opened_after_the_end(opening: Opening) -> None:
 
 async def test_a_property_needs_an_open_environment(opening: Opening) -> None:
     with pytest.raises(RuntimeError, match="ensure_open"):
-        _ = LateEnvironment(opening, 1.0).root
+        _ = opening.late().root
+
+
+async def test_a_cancelled_use_leaves_the_opening_to_end_and_closing_waits_for_it(opening: Opening) -> None:
+    opening.may_end.clear()
+    late = opening.late()
+    use = asyncio.ensure_future(late.read("a"))
+    await opening.began.wait()
+    use.cancel()
+    await asyncio.wait({use})
+    closing = asyncio.ensure_future(late.aclose())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    opening.may_end.set()
+    await closing
+    assert opening.environment.closed == 1
+
+
+async def test_a_deadline_that_moves_while_it_opens_counts(opening: Opening) -> None:
+    opening.may_end.clear()
+    late = opening.late(1.0)
+    use = asyncio.ensure_future(late.read("a"))
+    await opening.began.wait()
+    late.renew(2.0)
+    opening.may_end.set()
+    assert await use == b"a"
+    assert opening.environment.deadlines == [2.0]
+
+
+async def test_a_turn_that_is_lost_opens_nothing(opening: Opening) -> None:
+    opening.lost = True
+    with pytest.raises(Fenced):
+        await opening.late().ensure_open()
+    assert opening.deadlines == []
+
+
+async def test_an_opening_in_the_background_is_the_one_that_the_first_use_waits_for(opening: Opening) -> None:
+    opening.may_end.clear()
+    late = opening.late()
+    late.open_in_background()
+    await opening.began.wait()
+    use = asyncio.ensure_future(late.read("a"))
+    opening.may_end.set()
+    assert await use == b"a"
+    assert opening.deadlines == [1.0]
+
+
+async def test_a_failure_in_the_background_is_told_to_the_first_use(opening: Opening) -> None:
+    opening.failures = 1
+    late = opening.late()
+    late.open_in_background()
+    with pytest.raises(OSError, match="no space left"):
+        await late.read("a")
+    assert await late.read("a") == b"a"

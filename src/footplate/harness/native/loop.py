@@ -168,14 +168,13 @@ class Loop:
         `leads_on`: the model hears of the results next.
         """
         waiting = [*asked]
-        if todo:
-            await self.turn.environment.ensure_open()  # before the log says of any call that it starts
         for index, item in enumerate(todo):
             rest = todo[index + 1 :]
             if self.turn.interrupt.is_set():
                 return await self._stop([], [], todo[index:], waiting)
             if self.turn.handover.is_set():
                 raise HandOver
+            await self.turn.environment.ensure_open()  # before the log says of any call that it starts
             await failpoints.hit("before_intent")
             passed = await self._let_through(item, waiting)
             if passed is None:

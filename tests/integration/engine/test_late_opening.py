@@ -1,0 +1,63 @@
+"""The environment of a harness that opens late: opened by the first use, and at once where files may have changed."""
+
+import pytest
+from tests.integration.engine.cell import DONE, Engine
+
+from footplate.domain.errors import Overloaded
+from footplate.domain.ports import TurnContext
+from footplate.domain.turns import Outcome, TurnStatus
+
+pytestmark = pytest.mark.timing
+
+
+async def _talk(turn: TurnContext) -> Outcome:
+    del turn
+    return DONE
+
+
+async def test_a_turn_without_a_tool_opens_no_environment(engine: Engine) -> None:
+    async with engine.worker():
+        session_id = await engine.session(_talk)
+        await engine.send(session_id, "hi")
+        (turn,) = await engine.ended(session_id)
+    assert turn.status is TurnStatus.COMPLETED
+    assert engine.opened.count(session_id) == 0
+
+
+async def test_the_first_use_opens_it_once(engine: Engine) -> None:
+    async def work(turn: TurnContext) -> Outcome:
+        await turn.environment.write("file", b"1")
+        assert await turn.environment.read("file") == b"1"
+        return DONE
+
+    async with engine.worker():
+        session_id = await engine.session(work)
+        await engine.send(session_id, "hi")
+        (turn,) = await engine.ended(session_id)
+    assert turn.status is TurnStatus.COMPLETED
+    assert engine.opened.count(session_id) == 1
+
+
+async def test_a_second_attempt_opens_it_at_once(engine: Engine) -> None:
+    """The attempt that was lost may have changed files."""
+
+    async def work(turn: TurnContext) -> Outcome:
+        if turn.attempt == 1:
+            raise Overloaded("Not now.")
+        return DONE
+
+    async with engine.worker():
+        session_id = await engine.session(work, limits={"max_retries": 1})
+        await engine.send(session_id, "hi")
+        (turn,) = await engine.ended(session_id)
+    assert turn.status is TurnStatus.COMPLETED
+    assert engine.opened.count(session_id) == 1
+
+
+async def test_a_session_that_names_a_directory_opens_it_at_once(engine: Engine) -> None:
+    """Opening may be refused: then the turn fails before it pays for a model request."""
+    async with engine.worker():
+        session_id = await engine.session(_talk, context={"directory": "/"})
+        await engine.send(session_id, "hi")
+        await engine.ended(session_id)
+    assert engine.opened.count(session_id) == 1
