@@ -49,7 +49,7 @@ class Footplate:
         return call_bash(command)
 
     async def install(self) -> None:
-        """It is this checkout."""
+        """Does nothing: the measured Footplate is this checkout."""
 
     async def start(self) -> None:
         root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
@@ -104,7 +104,7 @@ class Footplate:
         await self._post(f"/v1/sessions/{session}/events", {"events": [message(prompt)]})
 
     async def kill(self) -> None:
-        """Both processes of its own; the three stores live on, as they would on other machines."""
+        """Kills the api and the worker. The three stores keep running, as they would on other machines."""
         await asyncio.gather(self.cluster.kill_worker(0), self.cluster.kill_api(0))
 
     async def restart(self) -> None:
@@ -122,7 +122,7 @@ class Footplate:
         return CallRecord("open", "a call without a result") if calls else CallRecord("lost", "the call is gone")
 
     def cpu_seconds(self) -> float:
-        """Of its own processes and the three stores."""
+        """Returns the CPU time of its own processes and of the three stores."""
         places = (self.cluster.directory, self.cluster.stack.directory)
         return cpu_seconds({pid for place in places for pid in remains.of(self.cluster.id, place)})
 

@@ -1,4 +1,4 @@
-"""Measures one system: first tokens, sessions with one tool call each, and what a SIGKILL in a tool call leaves.
+"""Measures one system: time to first token, rate of one-call sessions, and state after a SIGKILL in a tool call.
 
 Every system gets the same prompts, the same scripted model in Anthropic's wire format, and the same HTTP client.
 """
@@ -27,7 +27,7 @@ SYSTEMS: Final[tuple[type[Peer], ...]] = (Footplate, FootplateProject, OpenHands
 AT_ONCE: Final = 8
 _ECHO: Final = "echo ran-$((40 + 2))"
 _ECHOED: Final = b"ran-42"
-"""Only a shell makes this of the command, so a request with it shows that the tool ran."""
+"""Only a shell turns the command into this output, so a model request that contains it proves that the tool ran."""
 _TOOL_SECONDS: Final = 300
 _TOOL_STARTS_WITHIN: Final = 60.0
 _KILL_AFTER: Final = 12.0
@@ -184,7 +184,7 @@ async def _measure_kill(system: Peer, plan: Plan) -> KillResult:
 
 
 def _find_sleeps(seconds: str) -> set[int]:
-    """Returns the processes that run the tool's command itself, not a shell that was told of it."""
+    """Returns the ids of the processes that run the tool's `sleep`, without the shell that started it."""
     found = set()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -11,27 +11,28 @@ PAGE: Final = ROOT / "docs" / "comparison.md"
 _HEAD: Final = """\
 # Comparison
 
-This page shows how Footplate and three other servers do the same work on the same machine, and what is left after
+This page compares Footplate with three other servers that do the same work on the same machine, and shows what survives
 `kill -9` in the middle of a tool call. `just compare` installs the others at these versions, runs everything and
 writes this page. `just prove fast-8` checks the claim in [evidence.md](evidence.md).
 """
 _SAMPLE: Final = """
-**This is a small sample, taken beside other work. It shows what each system does, not how fast it is.**
+**This is a small sample from a busy machine. It shows what each system does, not how fast it is.**
 """
 _NOTES: Final = """
 ## How it is measured
 
 - Every system gets the same prompts from the same HTTP client. A scripted model on loopback speaks Anthropic's wire
-  format to each of them. The others get an empty environment, no real key, no telemetry and a proxy that leads nowhere.
-- First token: from the request to the first piece of text at the client. Turn 1 is in a new session.
-- Sessions: each is created, runs `echo` once by the shell tool, and ends with a text. The run fails unless every
-  second model request carries the output of the command.
-- CPU: user and system time of the server and of all that it started. For Footplate this includes PostgreSQL, Redis and
-  Temporal. The model and the client are not counted.
+  format to each of them. The others run with clean environment variables, no real API key, no telemetry, and a proxy
+  address where nothing listens.
+- First token: the time from the request until the client receives the first text. Turn 1 is in a new session.
+- Sessions: each one is created, runs `echo` once with the shell tool, and ends with a text reply. The measurement fails
+  unless the second model request of every session contains the command's output.
+- CPU: user and system time of the server and of every process that it started. For Footplate this includes PostgreSQL,
+  Redis and Temporal. The model and the client are not counted.
 - Kill: SIGKILL to the server 12 s after its tool started `sleep`. For Footplate, the api and the worker are killed
   together. Then the server is started again, and the client sends nothing.
 
-## What is not the same work
+## How the systems differ
 
 | | Footplate | OpenHands agent-server | opencode | langgraph dev |
 |---|---|---|---|---|
@@ -48,8 +49,8 @@ _NOTES: Final = """
 - OpenHands' server is meant to run inside a sandbox, and opencode on a developer's machine: neither promises to survive
   a kill. `langgraph dev` is a development server. LangGraph's production server keeps its threads in PostgreSQL; it
   needs a licence or an account, so it is not compared.
-- A run of `langgraph dev` waits in a queue that is polled about once a second. That is most of its first token.
-  After a kill, a run that was on disk begins its tool call again, and one that was not is gone.
+- A run of `langgraph dev` waits in a queue that is polled about once a second. That is most of its time to
+  first token. After a kill, a run that was already on disk repeats its tool call. Any other run is lost.
 - opencode's own snapshots are off: with them, as is its default in a repository, 16 sessions with one tool call ran at
   0.85 a second instead of 3.51, and took 944 ms of CPU each instead of 210 (2026-11-17, a small sample).
 - OpenHands' browser and editor services are off. opencode gets a title for each session, so it does not ask the model

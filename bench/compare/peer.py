@@ -35,10 +35,10 @@ _NO_PROXY: Final = "http://127.0.0.1:9"
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """What a client is shown of the interrupted call after the restart."""
+    """What a client sees of the interrupted call after the restart."""
 
     state: Literal["settled", "open", "lost"]
-    """`settled`: the call has a result that says it was interrupted. `open`: it looks as if it still ran."""
+    """`settled`: the call has a result. `open`: it still looks as if it is running. `lost`: there is no call."""
     text: str
 
 
@@ -86,7 +86,7 @@ class PeerServer(Part):
     """A peer that is one process: a scrubbed environment, a directory and a scripted model of its own."""
 
     death_signal = signal.SIGKILL
-    owns_directory = False  # What it leaves behind when it is killed is what the comparison looks at.
+    owns_directory = False  # The comparison checks which processes survive; `kill` and `restart` must not end them.
     start_patience = 240.0
 
     def __init__(self, title: str, ready_path: str) -> None:

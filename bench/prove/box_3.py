@@ -56,7 +56,7 @@ sleep 1; wc -c < /workspace/{places.SEEN}
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
     key = Canary.new()
-    # What the kernel shows of a forked worker's environment is not the worker's.
+    # `/proc/PID/environ` of a forked worker would not show the worker's own environment.
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory, real_starts():
         async with open_sink() as sink, _collected(sink) as endpoint, Site() as site, Stack(Path(directory)) as stack:
             environment = {

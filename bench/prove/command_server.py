@@ -1,7 +1,7 @@
-"""Runs `footplate` commands in processes that need not import its modules again.
+"""Runs each `footplate` command in a process forked from a server that has already imported the modules.
 
-A server imports the modules once and forks for every command: a real process with its own session, arguments,
-environment, directory, output and exit code, without the seconds that Python takes to load them. Tests of how the
+Each command is a real process with its own session, arguments, environment, directory, output and exit code, but
+without the seconds that Python takes to import the modules. Tests of how the
 program itself starts run `python -m footplate` instead. When its client dies, the server ends and its commands are
 killed.
 
@@ -40,7 +40,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 class CommandServer:
     async def start(self, *modules: str) -> None:
-        """Import the command line, and `modules`."""
+        """Starts the server, which imports the command line and `modules`."""
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = await asyncio.create_subprocess_exec(
@@ -57,7 +57,7 @@ class CommandServer:
         await self._process.wait()
 
     async def spawn(self, *arguments: str, cwd: Path, env: Mapping[str, str]) -> "Command":
-        """With pipes for its output."""
+        """Starts a command with pipes for its output."""
         (out, their_out), (err, their_err) = os.pipe(), os.pipe()
         try:
             status = await self._fork(arguments, cwd, env, their_out, their_err)
@@ -67,7 +67,7 @@ class CommandServer:
         return Command(int(await status.readline()), status, await _reader(out), await _reader(err))
 
     async def spawn_logged(self, *arguments: str, cwd: Path, env: Mapping[str, str], log: int) -> "ForkedProcess":
-        """With its output in the file `log`."""
+        """Starts a command that writes its output to the file descriptor `log`."""
         status = await self._fork(arguments, cwd, env, log, log)
         return ForkedProcess(int(await status.readline()), status)
 

@@ -108,7 +108,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         f"(limit {worst['limit_ms']}); the first call of a session that runs alone adds {first:.0f} ms (limit "
         f"{_FIRST_LIMIT_MS}); CPU {cpu:.2f} times that of bare bubblewrap (limit {_CPU_RATIO_LIMIT:g}); "
         f"Claude Code's own calls add up to {worst_claude['added_ms']:.0f} ms (limit {claude_calls.LIMIT_MS}), "
-        f"{worst_claude['transcript_wait_ms']:.0f} of them for the CLI to write its transcript",
+        f"of which {worst_claude['transcript_wait_ms']:.0f} ms are spent waiting for the CLI to write its transcript",
         holds=quick
         or (
             worst["added_ms"] <= worst["limit_ms"]

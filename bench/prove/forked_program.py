@@ -1,8 +1,7 @@
-"""An api or a worker that is forked from a process which has imported both: a start takes two CPU seconds less.
+"""Starts an api or a worker by forking a process that has imported both, which saves two CPU seconds per start.
 
-Programs are forked while `preloaded()` is open, in tests and small samples. Otherwise, and where a program has modules
-of its own, it is started as users start it. The kernel shows a forked program's environment as it was when the process
-that it was forked from started.
+Tests and small samples fork programs inside `preloaded()`. Elsewhere, and if a program sets PYTHONPATH, it starts as
+in production. `/proc/PID/environ` of a forked program shows the environment of the process that it was forked from.
 """
 
 import asyncio
@@ -40,7 +39,7 @@ _preloaded: Final[list[_Preloaded]] = []
 
 @asynccontextmanager
 async def preloaded(*, enabled: bool = True) -> AsyncIterator[None]:
-    """While it is open, programs are forked."""
+    """Forks programs that are started inside this context."""
     if not enabled:
         yield
         return
@@ -55,7 +54,7 @@ async def preloaded(*, enabled: bool = True) -> AsyncIterator[None]:
 
 @contextmanager
 def real_starts() -> Iterator[None]:
-    """While it is open, programs are started as users start them."""
+    """Starts programs inside this context as in production, without forking."""
     set_aside, _preloaded[:] = [*_preloaded], []
     try:
         yield

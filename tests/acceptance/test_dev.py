@@ -1,6 +1,6 @@
-"""`footplate dev` as a person has it: killed, started again, and with a part that dies.
+"""Kills and restarts `footplate dev`, and kills one of its parts.
 
-The `cell` fixture shows that it stops when told to.
+The `cell` fixture checks that it stops on SIGTERM.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ async def dev(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Dev]:
     made.end()
 
 
-async def test_killed_it_leaves_nothing_and_starts_again_and_a_part_that_dies_ends_it_with_a_reason(dev: Dev) -> None:
+async def test_dev_restarts_after_a_kill_and_exits_with_a_reason_when_a_part_dies(dev: Dev) -> None:
     first = await dev.start()
     secret = local.key(dev.data)
     assert await dev.answers()

@@ -5,17 +5,17 @@ session here, and bare, started by the Claude Agent SDK without a sandbox. Half 
 file, half change one.
 
 `added_ms`: the time from the end of the model's response with the call until its next request arrives, here minus bare.
-This is what an agent waits: for the permission hook, the call's row in the log, the sandbox, the proxy of model
-requests, and for the previous call's snapshot if that is not finished.
+This is how long an agent waits for the permission hook, the call's row in the log, the sandbox, the model proxy, and
+the previous call's snapshot if that is not finished.
 
 `added_in_stream_ms`: the time from `agent.tool_use` to `agent.tool_result` in a client's stream, minus the time between
-the SDK's messages of the call and of its result. It has the snapshot and the commit of the result. Alone it would be
-too favourable, because `agent.tool_use` is in the stream only when the call has been allowed.
+the SDK's messages of the call and of its result. It includes the snapshot and the commit of the result. Alone it would
+look too good, because `agent.tool_use` is in the stream only after the call is allowed.
 
-`transcript_wait_ms`: what is added by waiting for the CLI's transcript, without Footplate. The CLI writes a line of it
-up to 100 ms after the line is made, and version 2.1.325 has no option for it that we found. No call may start before
-the model's response is in the log with its lines of the transcript, so this part of `added_ms` stays for as long as the
-lines come from the CLI. It is measured with the bare SDK, a session store in memory, and a hook that waits for the
+`transcript_wait_ms`: the time that waiting for the CLI's transcript adds, without Footplate. The CLI writes each line
+up to 100 ms late, and we found no option in version 2.1.325 that changes this. No call may start before the log has the
+model's response and its transcript lines, so this part of `added_ms` remains as long as the lines come from the CLI. It
+is measured with the bare SDK, a session store in memory, and a hook that waits for the
 call's line.
 """
 

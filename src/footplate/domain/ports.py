@@ -62,8 +62,8 @@ class TurnLog(Protocol):
         """
 
     async def upload_files_ahead(self) -> None:
-        """Uploads what a finished call wrote, so that appending its result takes less time. It is never necessary, and
-        may fail.
+        """Uploads the files that a finished call wrote, so that appending its result takes less time. This is optional:
+        if it fails, the append uploads them.
         """
 
     async def keep(self, printed: Printed) -> str:
@@ -155,10 +155,10 @@ MOST_READ: Final = 16 << 20
 
 
 class Environment(Protocol):
-    """An environment for one turn. Whatever it starts is dead when the turn is over or lost."""
+    """An environment for one turn. Its processes end when the turn ends or loses its lease."""
 
     async def ensure_open(self) -> None:
-        """Opens it, if that was left to the first use (`OpensLate`). The properties below are known from then on."""
+        """Opens the environment if it is not open yet (`OpensLate`). Call this before you read the properties below."""
 
     @property
     def root(self) -> str:

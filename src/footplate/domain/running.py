@@ -309,8 +309,8 @@ class Trees(Protocol):
         Raises `Temporary` when the store does not answer.
         """
 
-    async def stop_watching(self, tree: "KeptTree", *, tidy: bool = True) -> None:
-        """Stops watching the tree. Called when the turn is over. `tidy`: merges the packs that the host has of it."""
+    async def stop_watching(self, tree: "KeptTree", *, merge_packs: bool = True) -> None:
+        """Stops watching the tree at the end of a turn. `merge_packs`: also merges its packs on this host."""
 
     async def commits(
         self, tree: "KeptTree", environment: Environment, seen: str, last: KeptSnapshot | None

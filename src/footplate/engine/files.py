@@ -89,7 +89,7 @@ class TurnFiles:
 
     @property
     def _kept(self) -> dict[str, KeptTree]:
-        """None before the environment is open."""
+        """The trees to snapshot, by name. Empty until the environment is open."""
         projects = {project.id: project for project in self._claim.config.projects}
         return {
             name: KeptTree(
@@ -115,7 +115,7 @@ class TurnFiles:
     async def look(self, *, full_scan: bool = False) -> list[TreeSnapshot]:
         """Returns snapshots of the trees that changed. The caller holds the lock. `full_scan`: read every file."""
         begins, self._course.looked = self._course.begins, True
-        if not full_scan:  # which comes at the end, when everything is closed
+        if not full_scan:  # the full scan at the end of a turn runs after the environment is closed
             await self._environment.ensure_open()
         found = []
         for name, tree in self._kept.items():
@@ -126,7 +126,7 @@ class TurnFiles:
         return found
 
     async def upload_ahead(self) -> None:
-        """Uploads what a call wrote before its result is there to be committed: `look` then has less to do."""
+        """Uploads the files that a call wrote before its result is committed, so that `look` has less to do then."""
         if self._trees is None or not self._each_call:
             return
         async with self.lock:
@@ -166,9 +166,10 @@ class TurnFiles:
         async with self.lock:
             return await self.look(full_scan=True)
 
-    async def close(self, *, tidy: bool = True) -> None:
+    async def close(self, *, merge_packs: bool = True) -> None:
         if self._trees is not None:
-            await asyncio.gather(*(self._trees.stop_watching(tree, tidy=tidy) for tree in self._kept.values()))
+            stops = [self._trees.stop_watching(tree, merge_packs=merge_packs) for tree in self._kept.values()]
+            await asyncio.gather(*stops)
 
     async def rescue(self, turns: TurnStore, claim: Claim) -> None:
         """What changed since the last result, for a turn that is handed over or fails, if it can be had soon. Else its

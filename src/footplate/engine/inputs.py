@@ -100,7 +100,7 @@ class TurnInputs:
         return told
 
     async def _write(self, path: str, content: bytes) -> None:
-        await self._environment.ensure_open()  # whose failure is not the file's
+        await self._environment.ensure_open()  # outside `try`: a failure to open is not reported as the file's
         try:
             await self._environment.write(path, content)
         except OSError as error:

@@ -19,8 +19,8 @@ class LateEnvironment(OpenEnvironment):
         deadline: float,
         check_lease: Callable[[], None],
     ) -> None:
-        """`open_environment` is given the deadline of that moment. `check_lease` raises if the turn is lost: opening
-        may set the session's files back to what this turn began with.
+        """`open_environment` receives the deadline that applies when it is called. `check_lease` raises if the turn has
+        lost its lease: opening may reset the session's files to their state at the start of this turn.
         """
         self._open_environment = open_environment
         self._deadline = deadline
@@ -30,7 +30,9 @@ class LateEnvironment(OpenEnvironment):
         self._closed = False
 
     async def ensure_open(self) -> None:
-        """Whoever is cancelled here does not cancel the opening: threads that write files could not be stopped."""
+        """Opens the environment, or waits until it is open. A cancelled caller does not cancel the opening, because
+        threads that write files cannot be stopped.
+        """
         if self._closed:
             raise RuntimeError("The turn is over: its environment is closed.")
         opening = self._opening or self.open_in_background()
@@ -41,14 +43,14 @@ class LateEnvironment(OpenEnvironment):
                 self._opening = None  # the next use tries again
 
     def open_in_background(self) -> "asyncio.Task[None]":
-        """For a turn that will probably use it. The first use is told of a failure."""
+        """Starts to open the environment for a turn that will probably use it. The first use raises its failure."""
         self._check_lease()
         self._opening = asyncio.create_task(self._open())
         return self._opening
 
     async def _open(self) -> None:
         environment = await self._open_environment(self._deadline)
-        environment.renew(self._deadline)  # which may have moved meanwhile
+        environment.renew(self._deadline)  # it may have been renewed during the opening
         self._environment = environment
 
     async def _use(self) -> OpenEnvironment:
@@ -79,7 +81,7 @@ class LateEnvironment(OpenEnvironment):
             self._environment.renew(deadline)
 
     async def aclose(self) -> None:
-        """One that is still being opened is closed then."""
+        """Closes the environment. If it is still being opened, waits for that first."""
         self._closed = True
         if self._opening is not None:
             await asyncio.wait({self._opening})

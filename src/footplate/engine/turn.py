@@ -179,9 +179,9 @@ class _Turn:
                 await self._leave()
             finally:
                 if self._log.files is not None:
-                    # Who is handed the turn, or takes it up again, does not wait for that.
-                    unhurried = isinstance(result, Ended) and not self._parts.stopping.is_set()
-                    await self._log.files.close(tidy=unhurried)
+                    # A handover or a retry does not wait until packs are merged.
+                    merge_packs = isinstance(result, Ended) and not self._parts.stopping.is_set()
+                    await self._log.files.close(merge_packs=merge_packs)
 
     async def _run(self) -> Ended | TryAgain:
         claim = self._claim
@@ -249,14 +249,16 @@ class _Turn:
 
     @property
     def _may_open_late(self) -> bool:
-        """Not where opening can be refused: such a turn fails before it pays for a model request. Nor in a later
-        attempt: the one that was lost may have changed files.
+        """Whether the environment may be opened at its first use.
+
+        Not if opening can be refused: such a turn must fail before it pays for a model request. Not in a later attempt
+        either: the lost attempt may have changed files.
         """
         claim, harness = self._claim, self._parts.harness(self._claim.config.harness)
-        asks_for_something = (
+        can_be_refused = (
             KEY in claim.context or environments.load(claim.config.environment) != environments.EnvironmentConfig()
         )
-        return claim.attempt == 1 and not asks_for_something and isinstance(harness, OpensLate)
+        return claim.attempt == 1 and not can_be_refused and isinstance(harness, OpensLate)
 
     async def _leave(self) -> None:
         """All that the turn started is dead when this returns."""

@@ -56,7 +56,7 @@ class GuardedEnvironment(Environment):
         self._closed = False
 
     async def ensure_open(self) -> None:
-        """It is open."""
+        """Does nothing: this environment is open from the start."""
 
     @property
     def root(self) -> str:

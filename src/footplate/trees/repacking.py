@@ -28,7 +28,7 @@ MAX_UNMERGED: Final = 20
 _UNFINISHED_SECONDS: Final = 3600
 _PROCESSOR_SECONDS: Final = 120
 _COPY: Final = {"pack.window": "0", "pack.threads": "1", "core.bigFileThreshold": "16m"}
-"""Objects are copied as they are stored: searching for better deltas is expensive, and others choose the content."""
+"""Objects are copied as they are stored: searching for better deltas is expensive, and the content is untrusted."""
 _ALLOCATIONS: Final = {"GIT_ALLOC_LIMIT": "512m"}
 _failed: set[Path] = set()
 """Git directories whose packs could not be merged: this process does not try it again at every turn."""
@@ -42,14 +42,14 @@ async def merge_packs(git_dir: Path, *, seconds: float) -> None:
         return
     try:
         if await asyncio.to_thread(count_packs, git_dir, alternates=False) > MAX_UNMERGED:
-            await _merge_alone(git_dir, seconds)
+            await _merge_locked(git_dir, seconds)
     except (FootplateError, OSError) as error:
         _failed.add(git_dir)
         log.warning("packs not merged", action="trees.packs_not_merged", git_dir=str(git_dir), reason=str(error))
 
 
-async def _merge_alone(git_dir: Path, seconds: float) -> None:
-    """Creates no directory outside of its own: the session may just be deleted."""
+async def _merge_locked(git_dir: Path, seconds: float) -> None:
+    """Merges while it holds the lock. Creates only its own scratch directory: the session may be being deleted."""
     lock = lock_directory(git_dir / "objects" / "pack")
     if lock is None:
         return
@@ -98,7 +98,7 @@ def _remove_unfinished_packs(packs: Path) -> None:
 
 
 def _remove_packs(packs: Path, names: set[str]) -> None:
-    """The pack first: without it, nobody looks at what a killed process leaves of the rest."""
+    """Removes the `.pack` file first. If the process is then killed, readers ignore the files that remain."""
     for name in names:
         for suffix in (".pack", ".rev", ".idx"):
             (packs / f"{name}{suffix}").unlink(missing_ok=True)

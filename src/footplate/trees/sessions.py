@@ -136,11 +136,11 @@ class SessionTrees(Trees):
             go_on_from(place.git_dir, [last, kept])
         return kept
 
-    async def stop_watching(self, tree: KeptTree, *, tidy: bool = True) -> None:
+    async def stop_watching(self, tree: KeptTree, *, merge_packs: bool = True) -> None:
         host = self._host(tree)
         if (watched := self._watched.pop(host, None)) is not None:
             await watched.close()
-        if not tidy:
+        if not merge_packs:
             return
         await repacking.merge_packs(host, seconds=_MERGE_SECONDS)
         if tree.project is not None:

@@ -102,14 +102,14 @@ async def test_help_fits_a_narrow_terminal(footplate: Footplate) -> None:
     ],
     ids=" ".join,
 )
-async def test_a_wrong_command_line_is_2(footplate: Footplate, arguments: tuple[str, ...]) -> None:
+async def test_a_usage_error_exits_with_2(footplate: Footplate, arguments: tuple[str, ...]) -> None:
     result = await footplate(*arguments)
     assert result.code == 2
     assert "Error" in result.err or "Usage" in result.err
 
 
 @pytest.mark.parametrize("command", [("run", "x"), ("ls",), ("show",), ("agents", "ls")], ids=" ".join)
-async def test_without_a_server_it_is_7_and_says_what_to_do(footplate: Footplate, command: tuple[str, ...]) -> None:
+async def test_without_a_server_commands_exit_7_with_a_hint(footplate: Footplate, command: tuple[str, ...]) -> None:
     result = await footplate(*command)
     assert (result.code, result.out) == (7, "")
     assert "footplate dev" in result.err
@@ -121,14 +121,14 @@ async def test_without_a_server_it_is_7_and_says_what_to_do(footplate: Footplate
     assert "footplate config list" in answer["error"]["help"]
 
 
-async def test_a_story_that_does_not_exist_is_said_before_anything_starts(footplate: Footplate, tmp_path: Path) -> None:
+async def test_dev_rejects_an_unknown_story_before_anything_starts(footplate: Footplate, tmp_path: Path) -> None:
     result = await footplate("dev", "--scripted", "drama")
     assert result.code == 1
     assert "Stories: demo" in result.err
     assert not (tmp_path / ".local").exists()
 
 
-async def test_doctor_names_what_does_not_answer_and_how_to_mend_it(footplate: Footplate) -> None:
+async def test_doctor_reports_unreachable_services_and_how_to_fix_them(footplate: Footplate) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     result = await footplate(
         *("doctor", "--json"),
@@ -154,7 +154,7 @@ async def test_env_without_a_running_dev_fails_and_says_so(footplate: Footplate)
     assert "footplate dev" in result.err
 
 
-async def test_a_taken_port_is_said_before_anything_starts(footplate: Footplate, tmp_path: Path) -> None:
+async def test_dev_rejects_a_port_in_use_before_anything_starts(footplate: Footplate, tmp_path: Path) -> None:
     import socket
 
     with socket.socket() as taken:

@@ -19,7 +19,7 @@ from footplate.config import Settings
         ("FOOTPLATE_KEEPALIVE", "often", "doctor"),
     ],
 )
-async def test_it_is_named(footplate: Footplate, variable: str, value: str, command: str) -> None:
+async def test_the_error_names_the_setting(footplate: Footplate, variable: str, value: str, command: str) -> None:
     done = await footplate(command, **{variable: value})
     assert done.code == 1
     assert variable in done.err

@@ -51,11 +51,11 @@ def test_a_row_without_a_lead_is_named(ours: SystemResult, peer: SystemResult, r
     assert figure.text.endswith(f"not ahead of: opencode in {row}")
 
 
-def test_a_sample_has_no_limit_of_time() -> None:
+def test_a_small_sample_is_not_judged_on_speed() -> None:
     assert judge([OURS, replace(PEER, first_token_ms=(1, 1), sessions_per_second=100)], quick=True).holds
 
 
-def test_only_the_sessions_of_opencode_are_a_limit() -> None:
+def test_only_opencodes_session_rate_is_a_limit() -> None:
     assert judge([OURS, replace(PEER, name="langgraph dev", sessions_per_second=10)], quick=False).holds
 
 

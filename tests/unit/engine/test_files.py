@@ -42,8 +42,8 @@ class TwinTrees:
     incremental: list[bool] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
 
-    async def stop_watching(self, tree: KeptTree, *, tidy: bool = True) -> None:
-        del tidy
+    async def stop_watching(self, tree: KeptTree, *, merge_packs: bool = True) -> None:
+        del merge_packs
         self.stopped.append(SCRATCH if tree.project is None else tree.project.id)
 
     async def commits(self, *_: object) -> Collected:
@@ -134,7 +134,7 @@ async def test_they_are_looked_at_before_the_first_call_and_with_what_may_have_w
 
 
 @pytest.mark.parametrize("each_call", [True, False])
-async def test_what_was_uploaded_ahead_is_told_with_the_result(trees: TwinTrees, *, each_call: bool) -> None:
+async def test_files_uploaded_ahead_are_reported_with_the_result(trees: TwinTrees, *, each_call: bool) -> None:
     files = files_of(trees, each_call=each_call)
     await looked(files, BASH)
     trees.number = 1

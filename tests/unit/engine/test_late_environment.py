@@ -86,7 +86,7 @@ async def test_the_first_use_opens_it_once_with_the_newest_deadline(opening: Ope
     assert opening.environment.closed == 1
 
 
-async def test_a_failed_opening_is_the_failure_of_its_use_and_is_tried_again(opening: Opening) -> None:
+async def test_a_failed_opening_fails_its_caller_and_the_next_use_retries(opening: Opening) -> None:
     opening.failures = 1
     late = opening.late()
     with pytest.raises(OSError, match="no space left"):
@@ -122,7 +122,7 @@ async def test_a_cancelled_use_leaves_the_opening_to_end_and_closing_waits_for_i
     assert opening.environment.closed == 1
 
 
-async def test_a_deadline_that_moves_while_it_opens_counts(opening: Opening) -> None:
+async def test_a_deadline_renewed_during_opening_is_applied(opening: Opening) -> None:
     opening.may_end.clear()
     late = opening.late(1.0)
     use = asyncio.ensure_future(late.read("a"))
@@ -151,7 +151,7 @@ async def test_an_opening_in_the_background_is_the_one_that_the_first_use_waits_
     assert opening.deadlines == [1.0]
 
 
-async def test_a_failure_in_the_background_is_told_to_the_first_use(opening: Opening) -> None:
+async def test_a_failed_background_opening_fails_the_first_use(opening: Opening) -> None:
     opening.failures = 1
     late = opening.late()
     late.open_in_background()
