@@ -344,6 +344,8 @@ class Environments(Protocol):
 
 
 class Waker(Protocol):
-    async def wake(self, organisation: str, session_id: str) -> None: ...
+    async def wake(self, organisation: str, session_id: str, *, ends_when_idle: bool = False) -> None:
+        """`ends_when_idle`: no further turn is expected soon, so a workflow that this starts does not wait for one."""
+
     async def prepare(self, organisation: str, session_id: str) -> None:
         """Its first input may come soon. An accelerator only."""

@@ -101,6 +101,8 @@ class Accepted:
     """A running turn has to look at its inputs."""
     prepare: bool = False
     """The session is new, and its first input may come soon."""
+    ends_when_idle: bool = False
+    """The session was created with its task: another turn may never come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

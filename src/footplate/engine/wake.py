@@ -20,14 +20,21 @@ class TemporalWaker:
         self._client = client
         self._settings = settings
 
-    async def wake(self, organisation: str, session_id: str) -> None:
-        await self._signal(WAKE, organisation, session_id)
+    async def wake(self, organisation: str, session_id: str, *, ends_when_idle: bool = False) -> None:
+        await self._signal(WAKE, organisation, session_id, ends_when_idle=ends_when_idle)
 
     async def prepare(self, organisation: str, session_id: str) -> None:
         await self._signal(PREPARE, organisation, session_id)
 
-    async def _signal(self, name: str, organisation: str, session_id: str) -> None:
-        session = SessionInput(organisation, session_id, self._settings.linger, self._settings.heartbeat_timeout)
+    async def _signal(self, name: str, organisation: str, session_id: str, *, ends_when_idle: bool = False) -> None:
+        settings = self._settings
+        session = SessionInput(
+            organisation,
+            session_id,
+            settings.linger,
+            settings.heartbeat_timeout,
+            ends_when_idle=ends_when_idle,
+        )
         try:
             await self._client.start_workflow(
                 SessionWorkflow.run,

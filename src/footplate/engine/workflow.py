@@ -30,6 +30,8 @@ class SessionInput:
     heartbeat_timeout: float
     woken: bool = False
     """Carried over by continue-as-new."""
+    ends_when_idle: bool = False
+    """It does not linger. A history that was recorded without this field lingers."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class SessionWorkflow:
                 result_type=bool,
             )
             self._woken = self._woken or more
+            if session.ends_when_idle and not self._woken:
+                return
             # Between turns only: an activity never outlives the run that started it.
             if workflow.info().is_continue_as_new_suggested():
                 workflow.continue_as_new(
@@ -87,6 +91,7 @@ class SessionWorkflow:
                         session.linger,
                         session.heartbeat_timeout,
                         woken=self._woken,
+                        ends_when_idle=session.ends_when_idle,
                     )
                 )
 

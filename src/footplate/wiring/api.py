@@ -176,7 +176,9 @@ class _Notifier:
             await self._nudger.nudge(accepted.session_id)
         if accepted.wake:
             try:
-                await self._waker.wake(accepted.organisation, accepted.session_id)
+                await self._waker.wake(
+                    accepted.organisation, accepted.session_id, ends_when_idle=accepted.ends_when_idle
+                )
             except FootplateError as error:
                 log.warning("not woken; the sweep will", action="wake.failed", reason=error.message)
         elif accepted.prepare:

@@ -200,3 +200,16 @@ async def test_workers_are_told_of_a_new_session_whose_harness_can_be_prepared(
         session = (await http.post("/v1/sessions", json={"agent": agent, "environment_id": ids[1]})).json()
         await http.post(f"/v1/sessions/{session['id']}/fork", json={})
     assert [accepted.prepare for accepted in api.world.accepted] == [False, False, True, True]
+
+
+async def test_the_workflow_of_a_session_created_with_its_task_does_not_linger_unless_its_harness_can_be_prepared(
+    api: Api, http: httpx2.AsyncClient, ids: tuple[str, str]
+) -> None:
+    body = {"name": "c", "model": "claude-opus-5", "harness": "claude"}
+    claude = (await http.post("/v1/agents", json=body)).json()["id"]
+    task = [{"type": "user.message", "content": [{"type": "text", "text": "Hello"}]}]
+    for agent in (ids[0], claude):
+        created = {"agent": agent, "environment_id": ids[1], "initial_events": task}
+        session = (await http.post("/v1/sessions", json=created)).json()
+        await http.post(f"/v1/sessions/{session['id']}/events", json={"events": task})
+    assert [accepted.ends_when_idle for accepted in api.world.accepted] == [True, False, False, False]

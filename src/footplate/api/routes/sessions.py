@@ -58,7 +58,10 @@ async def create_session(request: Request, principal: Asking) -> Response:
         if mounted:
             kept = await unit.change_resources(principal, session.id, lambda _: mounted)
             session = replace(session, resources=kept)
-        return sessions.answer(session), replace(accepted, prepare=is_prepared(services_of(request), agent))
+        prepared = is_prepared(services_of(request), agent)
+        # What a harness keeps running for the next turn is found again by a workflow that stays open.
+        accepted = replace(accepted, prepare=prepared, ends_when_idle=not prepared)
+        return sessions.answer(session), accepted
 
     return await change(request, principal, raw, work, audited="session.create" if body.permissions else None)
 
