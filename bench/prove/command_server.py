@@ -1,9 +1,8 @@
 """Runs each `footplate` command in a process forked from a server that has already imported the modules.
 
 Each command is a real process with its own session, arguments, environment, directory, output and exit code, but
-without the seconds that Python takes to import the modules. Tests of how the
-program itself starts run `python -m footplate` instead. When its client dies, the server ends and its commands are
-killed.
+without the seconds that Python takes to import the modules. Tests of how the program itself starts run
+`python -m footplate` instead. When its client dies, the server ends and its commands are killed.
 
 The wire: one datagram for each command, with stdout, stderr and a pipe as descriptors. The command's process id and
 then its exit code come back through the pipe.
@@ -84,7 +83,7 @@ class CommandServer:
 
 
 class ForkedProcess:
-    """As `asyncio.subprocess.Process`."""
+    """Has the interface of `asyncio.subprocess.Process`."""
 
     def __init__(self, pid: int, status: asyncio.StreamReader) -> None:
         self.pid = pid
@@ -146,7 +145,7 @@ def serve(connection: socket.socket, modules: Sequence[str]) -> None:
 
 
 def _watch(request: Mapping[str, object], out: int, err: int, status: int) -> None:
-    """Fork once more, and report the exit code."""
+    """Runs the command in a child process, and reports the child's id and exit code."""
     _die_with_parent()
     pid = os.fork()
     if pid == 0:

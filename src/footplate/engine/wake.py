@@ -27,14 +27,8 @@ class TemporalWaker:
         await self._signal(PREPARE, organisation, session_id)
 
     async def _signal(self, name: str, organisation: str, session_id: str, *, ends_when_idle: bool = False) -> None:
-        settings = self._settings
-        session = SessionInput(
-            organisation,
-            session_id,
-            settings.linger,
-            settings.heartbeat_timeout,
-            ends_when_idle=ends_when_idle,
-        )
+        linger, heartbeat_timeout = self._settings.linger, self._settings.heartbeat_timeout
+        session = SessionInput(organisation, session_id, linger, heartbeat_timeout, ends_when_idle=ends_when_idle)
         try:
             await self._client.start_workflow(
                 SessionWorkflow.run,

@@ -7,7 +7,7 @@ start, so a wake is either seen by this run or starts the next one.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from temporalio import workflow
@@ -31,7 +31,7 @@ class SessionInput:
     woken: bool = False
     """Carried over by continue-as-new."""
     ends_when_idle: bool = False
-    """It does not linger. A history that was recorded without this field lingers."""
+    """It completes with the turn instead of lingering. Histories that were recorded without this field linger."""
 
 
 @dataclass(frozen=True)
@@ -84,16 +84,7 @@ class SessionWorkflow:
                 return
             # Between turns only: an activity never outlives the run that started it.
             if workflow.info().is_continue_as_new_suggested():
-                workflow.continue_as_new(
-                    SessionInput(
-                        session.organisation,
-                        session.session_id,
-                        session.linger,
-                        session.heartbeat_timeout,
-                        woken=self._woken,
-                        ends_when_idle=session.ends_when_idle,
-                    )
-                )
+                workflow.continue_as_new(replace(session, woken=self._woken))
 
 
 async def _prepare(session: SessionRef) -> None:

@@ -39,7 +39,7 @@ def _taken(descriptor: int) -> bool:
 
 
 def lock_directory(place: Path) -> int | None:
-    """Returns the descriptor that holds the lock; None if somebody else does, or if there is no such directory."""
+    """Returns the descriptor that holds the lock; None if another one holds it or there is no such directory."""
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except (FileNotFoundError, NotADirectoryError):

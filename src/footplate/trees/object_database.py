@@ -182,7 +182,7 @@ class ObjectDatabase:
 
 
 def count_packs(git_dir: Path, *, alternates: bool = True) -> int:
-    """Counts the packs of a git directory, and of its alternates unless told otherwise."""
+    """Counts the packs of a git directory. `alternates`: also those of the directories whose objects it shares."""
     objects = git_dir / "objects"
     listed = objects / "info" / "alternates"
     others = listed.read_text().splitlines() if alternates and listed.is_file() else []

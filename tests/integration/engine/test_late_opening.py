@@ -1,9 +1,10 @@
 """The environment of a harness that opens late: opened by the first use, and at once where files may have changed."""
 
 import pytest
-from tests.integration.engine.cell import DONE, Engine
+from tests.integration.engine.cell import DONE, Engine, Work
 
 from footplate.domain.errors import Overloaded
+from footplate.domain.json import JsonObject
 from footplate.domain.ports import TurnContext
 from footplate.domain.turns import Outcome, TurnStatus
 
@@ -15,13 +16,20 @@ async def _talk(turn: TurnContext) -> Outcome:
     return DONE
 
 
-async def test_a_turn_without_a_tool_opens_no_environment(engine: Engine) -> None:
+async def _openings(
+    engine: Engine, work: Work, *, limits: JsonObject | None = None, context: JsonObject | None = None
+) -> int:
+    """How many environments were opened for a turn, which completes."""
     async with engine.worker():
-        session_id = await engine.session(_talk)
+        session_id = await engine.session(work, limits=limits, context=context)
         await engine.send(session_id, "hi")
         (turn,) = await engine.ended(session_id)
     assert turn.status is TurnStatus.COMPLETED
-    assert engine.opened.count(session_id) == 0
+    return engine.opened.count(session_id)
+
+
+async def test_a_turn_without_a_tool_opens_no_environment(engine: Engine) -> None:
+    assert await _openings(engine, _talk) == 0
 
 
 async def test_the_first_use_opens_it_once(engine: Engine) -> None:
@@ -30,12 +38,7 @@ async def test_the_first_use_opens_it_once(engine: Engine) -> None:
         assert await turn.environment.read("file") == b"1"
         return DONE
 
-    async with engine.worker():
-        session_id = await engine.session(work)
-        await engine.send(session_id, "hi")
-        (turn,) = await engine.ended(session_id)
-    assert turn.status is TurnStatus.COMPLETED
-    assert engine.opened.count(session_id) == 1
+    assert await _openings(engine, work) == 1
 
 
 async def test_a_second_attempt_opens_it_at_once(engine: Engine) -> None:
@@ -46,18 +49,9 @@ async def test_a_second_attempt_opens_it_at_once(engine: Engine) -> None:
             raise Overloaded("Not now.")
         return DONE
 
-    async with engine.worker():
-        session_id = await engine.session(work, limits={"max_retries": 1})
-        await engine.send(session_id, "hi")
-        (turn,) = await engine.ended(session_id)
-    assert turn.status is TurnStatus.COMPLETED
-    assert engine.opened.count(session_id) == 1
+    assert await _openings(engine, work, limits={"max_retries": 1}) == 1
 
 
 async def test_a_session_that_names_a_directory_opens_it_at_once(engine: Engine) -> None:
     """Opening may be refused: then the turn fails before it pays for a model request."""
-    async with engine.worker():
-        session_id = await engine.session(_talk, context={"directory": "/"})
-        await engine.send(session_id, "hi")
-        await engine.ended(session_id)
-    assert engine.opened.count(session_id) == 1
+    assert await _openings(engine, _talk, context={"directory": "/"}) == 1

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timing
 
 
 class Recorded:
-    """What an environment is told."""
+    """An environment that records what is called."""
 
     root = "/tree"
     used = True

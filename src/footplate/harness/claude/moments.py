@@ -53,7 +53,7 @@ class Moments:
         return said
 
     async def _upload_files(self) -> None:
-        """While the CLI writes down the result, which takes it up to 100 ms."""
+        """Uploads the files of a call while the CLI writes its result to the transcript, which takes up to 100 ms."""
         turn = self._turn()
         try:
             if turn is not None:
