@@ -155,7 +155,13 @@ TRICKS: Final[Sequence[Trick]] = (
         naive=_NAIVE_SNAPSHOT,
         in_project=False,
     ),
-    Trick(name="forged object", plant=_forged(forge_loose), naive="git diff", in_project=False),
+    # A pack wins over a loose object, in any directory: the control reads without the project's packs.
+    Trick(
+        name="forged object",
+        plant=_forged(forge_loose),
+        naive="GIT_ALTERNATE_OBJECT_DIRECTORIES= git diff",
+        in_project=False,
+    ),
     Trick(name="crafted pack", plant=_forged(forge_pack), naive="git diff", in_project=False),
     Trick(name="replaced object", plant=_replaced, naive="git diff", in_project=False),
 )
