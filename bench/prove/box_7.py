@@ -46,7 +46,7 @@ def _same(expected: bytes) -> Callable[[dict[str, Any], bytes], bool]:
 
 def _ends_are_there(command: dict[str, Any], stored: bytes) -> bool:
     """More than is kept: both ends, and a line that says how much is missing."""
-    left_out = f"\n[... {command['stdout']['bytes'] - _SPOOLED} bytes left out ...]\n".encode()
+    left_out = f"\n[... {command['stdout']['bytes'] - _SPOOLED} bytes omitted ...]\n".encode()
     return stored == _YES + left_out + _YES and command["stdout"]["bytes"] == 1 << 30 and command["exit_code"] == 0
 
 

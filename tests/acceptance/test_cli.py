@@ -444,7 +444,7 @@ async def test_a_transcript_comes_and_goes(cell: Cell, tmp_path: Path) -> None:
     assert json.loads(written.read_text()) == {**line, "sessionId": written.stem}
     native = await _json(cell, "run", "run", "Say hello")
     refused = await cell.run("pull", native["session_id"], **place)
-    assert (refused.code, "'native' is not a file" in refused.err) == (1, True)
+    assert (refused.code, "'native' does not support transcript export" in refused.err) == (1, True)
     empty = await cell.run("import", str(cell.home))
     assert (empty.code, "There is no transcript" in empty.err) == (1, True)
 

@@ -45,7 +45,7 @@ def scenes(session_id: str) -> list[Look]:
         Look(["config", "list"], says=["local"]),
         Look(["doctor"], says=["PostgreSQL", "Temporal"], coloured=True),
         Look(["run", "--timeout", "soon", "hello"], code=2, says=["--timeout"]),
-        Look(["ls"], code=7, says=["does not answer", "footplate dev"], coloured=True, extra=nobody),
+        Look(["ls"], code=7, says=["does not respond", "footplate dev"], coloured=True, extra=nobody),
     ]
 
 

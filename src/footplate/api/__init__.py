@@ -1,1 +1,3 @@
-"""The HTTP side: routes, wire models, authentication. Everything behind it is a port of `domain.services`."""
+"""The HTTP API: routes, wire models and authentication. It reaches the rest of the server through the ports in
+`domain.services`.
+"""

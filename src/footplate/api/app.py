@@ -1,4 +1,4 @@
-"""The application: routes, the edge around them, and nothing global."""
+"""Builds the ASGI application from its routes and middleware, without global state."""
 
 from importlib.metadata import version
 
@@ -41,12 +41,12 @@ def create_app(services: ApiServices) -> FastAPI:
         title="Footplate",
         description="Agents, environments, sessions and events.",
         version=version("footplate"),
-        openapi_url=None,  # ours is `document_route`
+        openapi_url=None,  # served by `document_route`
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
         exception_handlers={FootplateError: on_footplate_error, HTTPException: on_http_exception},
-        telemetry={"tracing": False, "metrics": False, "logs": False},  # ours is at the edge
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # the middleware records it
     )
     app.state.services = services
     app.add_middleware(ForeignRequests, guard=services.guard)
@@ -75,7 +75,7 @@ def create_app(services: ApiServices) -> FastAPI:
         health,
         absent,
     ):
-        # Not `include_router`, which would match each request twice. Busy routes first: matching is a linear search.
+        # `include_router` would match each request twice. Matching is a linear search, so busy routes come first.
         app.router.routes.extend(part.router.routes)
     app.router.routes.extend(sockets.routes)
     app.router.routes.append(openapi.document_route(app))

@@ -1,4 +1,6 @@
-"""Who asks. Official SDKs send a bearer token; curl examples and older clients an `x-api-key`: both are welcome."""
+"""Authenticates requests by API key, sent as a bearer token (official SDKs) or as `x-api-key` (curl examples, older
+clients).
+"""
 
 from typing import Annotated
 
@@ -22,8 +24,8 @@ def secret_of(request: HTTPConnection) -> str:
         secret = request.headers.get("x-api-key", "")
     if not secret.strip():
         raise Unauthenticated(
-            "The request carries no API key.",
-            help_text="Send it as `Authorization: Bearer …` or as `x-api-key`.",
+            "The request has no API key.",
+            help_text="Send an API key as `Authorization: Bearer …` or as `x-api-key`.",
         )
     return secret.strip()
 

@@ -1,10 +1,10 @@
-"""The one way to change something: a transaction that takes effect once, however often the request is tried.
+"""Executes a change in one transaction that takes effect once, however often the client retries the request.
 
-A retry gets the answer that its first try did not deliver. So an answer that reached its client is forgotten at
-once: the same request sent again on purpose is another one.
+The first response is stored and returned to retries. It is deleted as soon as the client has received it, so that the
+same request, sent again deliberately, is a new request.
 
-The client waits for the commit and for nothing else. Whom it concerns is told when the answer is out; a process that
-dies in between has promised nothing that the log does not hold, and the sweep wakes what was not woken.
+The client waits only for the commit. Other components are notified after the response was sent. If the process dies
+before that, the change is in the log, and the sweep wakes the sessions that were not woken.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ from footplate.domain.principals import Principal
 from footplate.domain.services import Accepted, Answer, Notifier, Unit
 
 Changed = tuple[JsonObject, Accepted | None]
-"""What to answer, and what others must be told once it is committed."""
+"""The response body, and the accepted change to announce after the commit."""
 
 _AUDITED: Final = ("version", "project_ids", "permissions")
-"""What the audit trail has of a changed item: whatever decides which rules apply."""
+"""Fields of a changed object that the audit trail records: those that decide which rules apply."""
 
 log = structlog.get_logger(__name__)
 
@@ -43,9 +43,10 @@ async def change(
     *,
     audited: str | None = None,
 ) -> Response:
-    """Answer a retry with the first try's answer; otherwise do the work, remember its answer, then tell others.
+    """Executes `work` in a transaction, stores its response, and notifies other components. A retry receives the
+    response of the first attempt.
 
-    `audited`: the action's name in the audit trail, for what may change which rules apply to a session.
+    Changes that can affect which rules apply to a session name their action for the audit trail.
     """
     read_query(request, NoParameters)
     attempt = attempt_of(request, raw)
@@ -63,7 +64,9 @@ async def change(
 
 
 class _Delivery(Response):
-    """Sends an answer; then forgets it, if the client was still there to take it, and tells what was accepted."""
+    """Sends a response. Then deletes its stored copy, if the client was still connected, and announces the accepted
+    change.
+    """
 
     def __init__(
         self, answer: Response, request: Request, answer_id: int | None, accepted: Accepted | None = None
@@ -88,8 +91,13 @@ class _Delivery(Response):
 
 
 async def _tell(notifier: Notifier, accepted: Accepted) -> None:
-    """It is committed: whatever goes wrong here is healed by the sweep, and must not look like a failure."""
+    """Announces a committed change. A failure here must not fail the request: the sweep finds the change later."""
     try:
         await notifier.accepted(accepted)
     except Exception:
-        log.warning("could not notify", action="api.notify_failed", session=accepted.session_id, exc_info=True)
+        log.warning(
+            "notification of a committed change failed",
+            action="api.notify_failed",
+            session=accepted.session_id,
+            exc_info=True,
+        )

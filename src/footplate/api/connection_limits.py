@@ -1,4 +1,4 @@
-"""Counts open connections, in all and for each client address, and refuses those over the limit."""
+"""Counts open connections, in total and for each client address, and refuses connections over the limit."""
 
 import resource
 from collections import Counter
@@ -9,7 +9,7 @@ from footplate.api.errors import LimitExceeded
 from footplate.domain.limits import RequestLimits
 
 _OTHER_FILES: Final = 200
-"""Open files that the process needs beside its clients' connections: database, Redis, logs, spooled uploads."""
+"""Open files that the process needs besides client connections: database, Redis, logs, spooled uploads."""
 _NETWORK_BITS: Final = 64
 
 
@@ -21,13 +21,15 @@ class ConnectionSlots:
         self.taken = 0
 
     def take(self, address: str | None) -> "ConnectionSlot":
-        """Raise `LimitExceeded` when there is no slot left. A Unix socket's client has no address."""
+        """Raises `LimitExceeded` when no slot is free. A client of a Unix socket has no address."""
         if self.taken >= self._total_limit:
-            raise LimitExceeded(429, "connections", f"The server has {self._total_limit} open connections.")
+            raise LimitExceeded(429, "connections", f"The server already has {self._total_limit} open connections.")
         client = network_of(address) if address else ""
         if client and self._by_client[client] >= self._address_limit:
             raise LimitExceeded(
-                429, "connections_per_address", f"{client} has {self._address_limit} open connections to this server."
+                429,
+                "connections_per_address",
+                f"{client} already has {self._address_limit} open connections to this server.",
             )
         self.taken += 1
         self._by_client[client] += 1
@@ -53,7 +55,7 @@ class ConnectionSlot:
 
 
 def network_of(address: str) -> str:
-    """Return the address itself, or the /64 network of an IPv6 address: a client usually has all of it."""
+    """Returns the address, or the /64 network of an IPv6 address, because a client usually controls all of it."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

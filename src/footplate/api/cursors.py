@@ -1,4 +1,4 @@
-"""Page cursors: opaque to clients, bound to their list and its order, read with suspicion."""
+"""Page cursors of lists. A cursor is opaque to clients, bound to one list and one order, and validated before use."""
 
 import base64
 import binascii
@@ -22,7 +22,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RowCursor:
-    """Where a list by creation goes on. `backwards` means: the page before `place`."""
+    """A position in a list ordered by creation time. The page starts after the position or, with `backwards`, ends
+    before it.
+    """
 
     order: Order
     place: Place
@@ -73,7 +75,7 @@ def read_id(kind: str, text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One page of rows and the cursors around it."""
+    """The cursors of the next and the previous page."""
 
     next_page: str | None
     prev_page: str | None
@@ -88,7 +90,7 @@ def cut(
     order: Order,
     cursor: RowCursor | None,
 ) -> tuple[Sequence[T], Slice]:
-    """Take the page out of `limit + 1` rows; the one too many tells that there are more in that direction."""
+    """Cuts one page out of up to `limit + 1` rows. The additional row shows that there are more in that direction."""
     backwards = cursor is not None and cursor.backwards
     more = len(rows) > limit
     kept = (rows[-limit:] if backwards else rows[:limit]) if more else rows
@@ -128,15 +130,15 @@ def _moment(text: str) -> datetime:
 def _same_order(found: str, asked: Order | None) -> None:
     if asked is not None and asked != found:
         raise InvalidRequest(
-            f"page: this cursor belongs to a list with order {found!r}",
+            f"page: the cursor belongs to a list with order {found!r}",
             field="page",
-            help_text="Keep the order of the first page, or start again without a cursor.",
+            help_text="Use the same order as for the first page, or start again without a cursor.",
         )
 
 
 def _invalid() -> InvalidRequest:
     return InvalidRequest(
-        "page: is not a cursor of this list",
+        "page: is not a valid cursor of this list",
         field="page",
-        help_text="Pass `next_page` of the page before, unchanged, or leave it out.",
+        help_text="Pass the `next_page` of the previous page unchanged, or omit `page`.",
     )

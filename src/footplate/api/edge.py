@@ -1,7 +1,8 @@
-"""The outermost layer, as plain ASGI so that streams pass through unbuffered.
+"""The outermost middleware. It assigns each request its id, adds the id to the response, and turns uncaught exceptions
+into error responses.
 
-Gives each request its id, puts it on every answer, and turns whatever nobody caught into the envelope. It does so
-itself because the framework's own handler for that sits outside of all middleware and would answer without the id.
+It is plain ASGI, so that streams pass through unbuffered. It handles uncaught exceptions itself because the framework's
+own handler runs outside of all middleware and would respond without the request id.
 """
 
 from typing import Final
@@ -45,12 +46,16 @@ class Edge:
         with watch.running():
             try:
                 if "\x00" in scope["path"]:
-                    refused = errors.Unknown(404, "There is nothing at this path.", "It contains a NUL.")
+                    refused = errors.Unknown(
+                        404, "This path does not exist.", "Remove the NUL character from the path."
+                    )
                     await errors.answer(refused, request_id)(scope, receive, send_with_id)
                 else:
                     await self._app(scope, receive, send_with_id)
             except ClientDisconnect:
-                log.info("the client left while sending", action="api.client_left", request_id=request_id)
+                log.info(
+                    "client disconnected while sending the request", action="api.client_left", request_id=request_id
+                )
             except Exception:
                 log.exception(
                     "unexpected error",

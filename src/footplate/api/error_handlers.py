@@ -1,4 +1,4 @@
-"""Answers requests that end with an error, and records in the audit trail what was forbidden."""
+"""Converts exceptions into error responses, and records forbidden requests in the audit trail."""
 
 from http import HTTPStatus
 
@@ -20,7 +20,7 @@ async def on_footplate_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, FootplateError)
     request_id: str = request.scope["request_id"]
     if errors.status_of(error) == HTTPStatus.INTERNAL_SERVER_ERROR:
-        # Only a refusal or a temporary state is meant for the caller's eyes.
+        # The caller sees only refusals and temporary failures.
         raise error
     if isinstance(error, Forbidden):
         await _record_refusal(request, error)
@@ -28,7 +28,7 @@ async def on_footplate_error(request: Request, error: Exception) -> Response:
 
 
 async def _record_refusal(request: Request, error: Forbidden) -> None:
-    """In a transaction of its own: that of the request was rolled back."""
+    """Uses its own transaction, because the request's transaction was rolled back."""
     principal: Principal | None = getattr(request.state, "principal", None)
     if principal is None:
         return
@@ -36,20 +36,22 @@ async def _record_refusal(request: Request, error: Forbidden) -> None:
     try:
         async with services_of(request).units.unit(principal, None) as unit:
             await unit.record(principal, entry)
-    except FootplateError as failure:  # the refusal stands, and the log has it
-        log.warning("refusal not in the audit trail", action="audit.refusal_lost", reason=failure.message)
+    except FootplateError as failure:  # the request is refused all the same, and the log line remains
+        log.warning(
+            "refusal could not be recorded in the audit trail", action="audit.refusal_lost", reason=failure.message
+        )
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:
-    """What the router raises: a path or a method that nobody serves."""
+    """Handles the router's exceptions: an unknown path, or a method that the path does not support."""
     assert isinstance(error, HTTPException)
     where = f"{request.method} {request.url.path}"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         refused = errors.Unknown(
-            405, f"{where} is not possible.", "The path exists, with another method: see /openapi.json."
+            405, f"{where} is not supported.", "The path supports other methods, which /openapi.json lists."
         )
     else:
-        refused = errors.Unknown(404, f"There is nothing at {where}.", "All routes are listed in /openapi.json.")
+        refused = errors.Unknown(404, f"There is no route for {where}.", "/openapi.json lists all routes.")
     response = errors.answer(refused, request.scope["request_id"])
     response.headers.update(error.headers or {})
     return response

@@ -1,7 +1,8 @@
-"""Every refusal and failure as the shared envelope, so that official SDKs raise their own typed exceptions.
+"""Builds the JSON error response for every refusal and failure, so that the official SDKs raise their own typed
+exceptions.
 
-`error.type` is one of the reference's closed set; what a person needs beyond it (a title, what to do, which field,
-where to read on) travels in keys of our own.
+`error.type` is one of the reference API's fixed types. Footplate adds its own keys for people: a title, a help text,
+the field, and a link to the documentation.
 """
 
 import math
@@ -31,19 +32,19 @@ ERROR_TYPES: Final = {
     529: "overloaded_error",
 }
 TITLES: Final = {
-    400: "The request cannot be carried out as it stands",
-    401: "Who are you?",
-    403: "Not allowed",
+    400: "Invalid request",
+    401: "Authentication required",
+    403: "Permission denied",
     404: "Not found",
-    405: "That cannot be done here",
-    408: "The request took too long",
-    409: "It is in a state that does not allow this",
-    413: "The request is too large",
+    405: "Method not allowed",
+    408: "Request timeout",
+    409: "Conflict with the current state",
+    413: "Request too large",
     429: "Too many requests",
-    431: "The headers are too large",
-    500: "Something went wrong inside",
-    503: "A part of the server does not answer",
-    529: "Too busy",
+    431: "Request headers too large",
+    500: "Internal server error",
+    503: "Service unavailable",
+    529: "Overloaded",
 }
 _MAY_CHANGE: Final = frozenset({408, 429, 503, 529})
 _RETRY_AFTER: Final = 1.0
@@ -56,24 +57,26 @@ class TooLarge(Refused):
     def __init__(self, limit: int, setting: str) -> None:
         super().__init__(
             f"The request body is larger than {limit} bytes.",
-            help_text=f"Send less at once, or upload content as a file. The server's {setting} changes the limit.",
+            help_text=f"Send less at once, or upload content as a file. The operator can change the limit: {setting}.",
         )
 
 
 class LimitExceeded(Refused):
-    """The client sends or holds more than a limit of the server allows; the text names the limit's setting."""
+    """The client sends or holds more than a server limit allows. The help text names the setting that changes the
+    limit.
+    """
 
     code = "limit_exceeded"
 
     def __init__(self, status: int, limit: str, message: str, *, field: str | None = None) -> None:
-        """`limit` is a field of `RequestLimits`."""
-        help_text = f"The server's {setting_of(limit)} changes this limit."
+        """`limit` is the name of a field of `RequestLimits`."""
+        help_text = f"The operator can change this limit with {setting_of(limit)}."
         super().__init__(message, help_text=help_text, field=field)
         self.answer_status = status
 
 
 class EncodedBody(Refused):
-    """A compressed body could expand to any size, so none is accepted."""
+    """The request body is compressed. Compressed bodies are refused because they could expand to any size."""
 
     code = "unsupported_encoding"
 
@@ -89,11 +92,13 @@ class MalformedRequest(Refused):
     code = "malformed_request"
 
     def __init__(self) -> None:
-        super().__init__("The request is not valid HTTP/1.1.", help_text="Check the client, or a proxy in front of it.")
+        super().__init__(
+            "The request is not valid HTTP/1.1.", help_text="Check the client and any proxy between it and the server."
+        )
 
 
 class Unknown(Refused):
-    """A path, or a method on a path, that does not exist."""
+    """The path does not exist, or does not support the method."""
 
     code = "unknown_route"
 
@@ -140,9 +145,11 @@ def status_of(error: FootplateError) -> int:
 
 
 def internal(request_id: str) -> Response:
-    """Says nothing of the cause: that is in the log, under the same id."""
+    """Builds the response to an unexpected error. It hides the cause, which is in the server log under the same request
+    id.
+    """
     error = FootplateError(
-        "The server failed to answer this request.",
-        help_text="Try again. If it stays, give the request id to whoever runs this server.",
+        "The server could not process this request because of an internal error.",
+        help_text="Try again. If the error persists, give the request id to the operator of this server.",
     )
     return answer(error, request_id)

@@ -1,8 +1,8 @@
-"""A stream of server-sent events as a bare ASGI response.
+"""Sends server-sent events as a plain ASGI response.
 
-The headers go out as soon as the stream's place is fixed: clients open it before they send, and wait for them.
-Nothing here can slow or stop a turn: the tail behind it drops what a slow client does not read, and closing the
-stream ends the two tasks below and nothing else.
+The headers are sent as soon as the start position of the stream is fixed: clients open the stream before they send a
+message, and wait for the headers. A client cannot slow down or stop a turn: the tail drops events that a slow client
+does not read, and closing the stream ends only the tasks in this module.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ HEADERS: Final = [
 ]
 
 _LARGE: Final = 64 * 1024
-"""What the server writes ahead of a client."""
+"""Bytes that the server buffers for a client."""
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +40,9 @@ class EventStream(Response):
         first: bytes = b"",
         until: Callable[[], Coroutine[None, None, None]] | None = None,
     ) -> None:
-        """`slot` is released when the stream ends. `until` returns when the client's key is revoked, which ends it."""
+        """The slot is released when the stream ends. The stream also ends when the optional callback reports that the
+        key was revoked.
+        """
         super().__init__()
         self._until = until
         self._frames = frames
@@ -80,10 +82,10 @@ class EventStream(Response):
                 async for frame in frames:
                     await send({"type": "http.response.body", "body": frame or KEEP_ALIVE, "more_body": True})
                     if len(frame) >= _LARGE:
-                        # The server waits for a full connection before its next write, not after this one: without
-                        # the empty one a client that does not read would hold two chunks and a queue.
+                        # The server waits for a full connection before the next write, not after this one. Without this
+                        # empty write, a client that does not read would hold two chunks and a queue.
                         await send({"type": "http.response.body", "body": b"", "more_body": True})
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client is told that the stream broke
+        except Exception as error:  # noqa: BLE001 - any failure is reported to the client
             last = broken(scope, error)
         else:
             last = b""
@@ -92,7 +94,7 @@ class EventStream(Response):
 
 
 class Closing(AsyncIterator[bytes]):
-    """Frames come from an async generator, which is closed when the client is gone."""
+    """Frames from an async generator, which is closed when the client disconnects."""
 
     async def aclose(self) -> None: ...
 
@@ -107,10 +109,10 @@ async def _disconnected(receive: Receive) -> None:
 
 
 def broken(scope: Scope, error: Exception) -> bytes:
-    """The last frame of a stream that breaks: SDKs raise on it, and a client goes on from its cursor."""
+    """Builds the last frame of a stream that failed. SDKs raise on it, and a client can resume from its cursor."""
     request_id: str = scope["request_id"]
-    log.warning("stream broke", action="api.stream_broke", request_id=request_id, exc_info=error)
-    return error_frame(error if isinstance(error, FootplateError) else FootplateError("The stream broke."), request_id)
+    log.warning("event stream failed", action="api.stream_broke", request_id=request_id, exc_info=error)
+    return error_frame(error if isinstance(error, FootplateError) else FootplateError("The stream failed."), request_id)
 
 
 def error_frame(error: FootplateError, request_id: str) -> bytes:

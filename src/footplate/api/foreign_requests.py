@@ -1,4 +1,4 @@
-"""Refuses requests of other sites' web pages, in the envelope of every other refusal."""
+"""Refuses requests for unknown hosts and from web pages of other origins, with the API's error response."""
 
 from footplate.api import errors
 from footplate.domain.request_guard import ForeignRequest, GuardedApp, Scope

@@ -1,8 +1,8 @@
-"""Measures nesting and number of values of JSON text before it is parsed.
+"""Measures the nesting depth and the number of values of JSON text before it is parsed.
 
-A parser builds an object of some 100 bytes for each `{}`, so a small body can take a lot of memory and time. The scan
-looks at structural characters outside strings only, window by window, and stops at the first limit that is exceeded.
-Text that is not JSON is measured too low or too high at most behind the place where the parser stops.
+A parser allocates about 100 bytes for each `{}`, so a small body can take a lot of memory and time. The scan looks only
+at structural characters outside strings, in windows, and stops at the first exceeded limit. In invalid JSON, the
+measurement can be wrong only after the position where the parser stops.
 """
 
 from itertools import accumulate
@@ -17,14 +17,14 @@ _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"{[}]"))
 
 
 def check_json(raw: bytes, limits: RequestLimits) -> int:
-    """Return an upper bound of the number of values in a body. Raise `LimitExceeded` if it has too many, or is nested
-    too deep.
+    """Returns an upper bound of the number of values. Raises `LimitExceeded` if there are too many or they nest too
+    deep.
     """
     return _check(raw, limits, "json_nodes", limits.json_nodes)
 
 
 def check_line(raw: bytes, limits: RequestLimits) -> None:
-    """The same for a line of a transcript, which may have more values: changes of files are in it line by line."""
+    """Checks a line of a transcript. It may have more values than a body: it lists file changes line by line."""
     _check(raw, limits, "transcript_nodes", limits.transcript_nodes)
 
 
@@ -48,14 +48,14 @@ def _check(raw: bytes, limits: RequestLimits, setting: str, most: int) -> int:
 
 
 def _check_depth(steps: bytes, depth: int, most: int) -> None:
-    """Each step is 2 for a bracket that opens, and 0 for one that closes."""
+    """Raises `LimitExceeded` for too deep nesting. A step is 2 for an opening bracket and 0 for a closing one."""
     if max(accumulate((step - 1 for step in steps), initial=depth)) > most:
         raise LimitExceeded(400, "json_depth", f"The request body is nested deeper than {most} levels.", field="body")
 
 
 def _remove_strings(window: bytes) -> tuple[bytes, bytes]:
-    """Return what is outside strings, and what the next window has to begin with to continue an open string."""
-    # In pairs from the left, so that one backslash remains where it escapes what follows.
+    """Returns the characters outside strings, and the prefix that the next window needs to continue an open string."""
+    # Pairs are removed from the left, so that a remaining backslash escapes the character after it.
     window = window.replace(rb"\\", b"").replace(rb"\"", b"")
     parts = window.split(b'"')
     escape = b"\\" if window.endswith(b"\\") else b""

@@ -1,4 +1,4 @@
-"""Counts what each API key, and all keys together, hold in one process: open streams and memory for request bodies."""
+"""Counts open streams and the memory of request bodies in this process, for each API key and in total."""
 
 from collections import Counter
 from types import TracebackType
@@ -8,7 +8,7 @@ from footplate.api.errors import LimitExceeded
 from footplate.domain.limits import MIB, RequestLimits
 
 UNCOUNTED_BYTES: Final = 64 * 1024
-"""Bodies up to this size need no reservation, so that a few large ones never keep small requests out."""
+"""Bodies up to this size need no reservation, so that a few large bodies never block small requests."""
 
 
 class KeyQuotas:
@@ -26,26 +26,28 @@ class KeyQuotas:
         return self._bytes.total()
 
     def take_stream(self, key_id: str) -> "StreamSlot":
-        """Raise `LimitExceeded` when the key, or the process, has too many open streams."""
+        """Registers an open stream. Raises `LimitExceeded` if the key or the process has too many."""
         self.check_streams(key_id)
         self._streams[key_id] += 1
         return StreamSlot(self._streams, key_id)
 
     def check_streams(self, key_id: str) -> None:
-        """Raise `LimitExceeded` if the key may not open another stream now."""
+        """Raises `LimitExceeded` if the key cannot open another stream now."""
         if self._streams[key_id] >= self._limits.streams_per_key:
             raise LimitExceeded(
-                429, "streams_per_key", f"This API key has {self._limits.streams_per_key} open streams on this server."
+                429,
+                "streams_per_key",
+                f"This API key already has {self._limits.streams_per_key} open streams on this server.",
             )
         if self._streams.total() >= self._limits.streams:
-            raise LimitExceeded(429, "streams", f"The server has {self._limits.streams} open streams.")
+            raise LimitExceeded(429, "streams", f"The server already has {self._limits.streams} open streams.")
 
     def open_reservation(self, key_id: str) -> "BodyReservation":
         return BodyReservation(self._limits, self._bytes, key_id)
 
 
 class StreamSlot:
-    """One open stream, until it is released or its `with` block ends."""
+    """One open stream. It counts until it is released or its `with` block ends."""
 
     def __init__(self, streams: Counter[str], key_id: str) -> None:
         self._streams: Counter[str] | None = streams
@@ -67,7 +69,7 @@ class StreamSlot:
 
 
 class BodyReservation:
-    """Memory that one request's body takes, as it arrives and is parsed."""
+    """Memory reserved for one request's body while it arrives and is parsed."""
 
     def __init__(self, limits: RequestLimits, counted: Counter[str], key_id: str) -> None:
         self._limits = limits
@@ -77,7 +79,9 @@ class BodyReservation:
         self._reserved = 0
 
     def add(self, size: int) -> None:
-        """Raise `LimitExceeded` when the key's bodies, or all, would take too much memory."""
+        """Reserves `size` more bytes. Raises `LimitExceeded` if the bodies of this key, or of all keys, would take too
+        much memory.
+        """
         self._size += size
         wanted = max(0, self._size - UNCOUNTED_BYTES) - self._reserved
         if wanted <= 0:
@@ -87,11 +91,13 @@ class BodyReservation:
             raise LimitExceeded(
                 429,
                 "buffered_bytes_per_key",
-                f"This API key's requests in progress take more than {limits.buffered_bytes_per_key // MIB} MiB.",
+                f"Request bodies of this API key take more than {limits.buffered_bytes_per_key // MIB} MiB at once.",
             )
         if self._counted.total() + wanted > limits.buffered_bytes:
             raise LimitExceeded(
-                429, "buffered_bytes", f"Requests in progress take more than {limits.buffered_bytes // MIB} MiB."
+                429,
+                "buffered_bytes",
+                f"All request bodies in progress take more than {limits.buffered_bytes // MIB} MiB.",
             )
         self._reserved += wanted
         self._counted[self._key_id] += wanted
@@ -104,7 +110,7 @@ class BodyReservation:
 
 
 def _subtract(counter: Counter[str], key: str, amount: int) -> None:
-    """Forget a key that has nothing left: the counter must not grow with every key ever seen."""
+    """Removes keys that reach zero, so that the counter does not grow with every key ever seen."""
     counter[key] -= amount
     if counter[key] <= 0:
         del counter[key]

@@ -1,4 +1,4 @@
-"""Ends a stream whose API key was revoked: a stream outlives the request that checked its key by hours."""
+"""Ends a stream after its API key is revoked. A stream can stay open for hours after its key was checked."""
 
 import asyncio
 from typing import Final
@@ -12,15 +12,15 @@ from footplate.domain.errors import FootplateError, Unauthenticated
 from footplate.domain.principals import Principal
 
 CHECK_SECONDS: Final = 5.0
-"""Between two checks. The server remembers a key for some seconds, so a stream ends within 15 seconds."""
+"""Interval between two checks. The server caches a key for some seconds, so a stream ends within 15 seconds."""
 
 log = structlog.get_logger(__name__)
 
 
 async def wait_for_revocation(connection: HTTPConnection, principal: Principal, secret: str | None = None) -> None:
-    """Return when the key that opened the connection is no longer one of its organisation.
+    """Returns when the key that opened the connection is revoked or no longer belongs to the organisation.
 
-    A database that cannot be asked is no reason to end a stream: the key is checked again a moment later.
+    If the database is unreachable, the stream stays open and the key is checked again at the next interval.
     """
     secret, keys = secret or secret_of(connection), services_of(connection).keys
     while True:
@@ -31,9 +31,11 @@ async def wait_for_revocation(connection: HTTPConnection, principal: Principal, 
         except Unauthenticated:
             return
         except (FootplateError, OSError) as error:
-            log.warning("key not checked", action="api.key_not_checked", reason=repr(error))
+            log.warning(
+                "API key of an open stream could not be checked", action="api.key_not_checked", reason=repr(error)
+            )
 
 
 def revoked() -> Unauthenticated:
-    """What the client is told when its stream ends."""
-    return Unauthenticated("The API key of this stream was revoked.", help_text="Connect again with another API key.")
+    """Builds the error that the client receives when its stream ends."""
+    return Unauthenticated("The API key of this stream was revoked.", help_text="Reconnect with a valid API key.")

@@ -1,7 +1,7 @@
-"""uvicorn's HTTP/1.1 protocol with limits on headers, slow clients, pipelining and connections.
+"""Adds limits on headers, slow clients, pipelining and connections to uvicorn's HTTP/1.1 protocol.
 
-uvicorn reads headers and trailers of any size, waits forever for a request to become complete, and forgets the running
-request of a connection that was lost while further requests waited on it. All of that is reachable without an API key.
+Plain uvicorn reads headers and trailers of any size, waits forever for a request to become complete, and loses track of
+the running request when a connection with pipelined requests is lost. All of that is reachable without an API key.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from footplate.domain.limits import RequestLimits
 
 _BODY_CHECK_SECONDS: Final = 5.0
 _LINGER_SECONDS: Final = 2.0
-"""How long what a refused client still sends is discarded: a connection closed at once would lose the response."""
+"""How long further input of a refused client is discarded. Closing the connection at once would lose the response."""
 
 _MAX_DISCARDED: Final = 256 * 1024
 _DISCARD_PAUSE: Final = 0.02
@@ -33,7 +33,7 @@ _SMALL_CHUNK: Final = 64
 
 
 class LimitedConfig(uvicorn.Config):
-    """A server's configuration with its limits and its count of connections."""
+    """A server configuration with its limits and connection counters."""
 
     def __init__(self, app: Callable[..., Any], limits: RequestLimits, **options: Any) -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class LimitedConfig(uvicorn.Config):
 
 
 class _StopParsing(Exception):
-    """Raised in a callback of the parser. uvicorn then calls `send_400_response`."""
+    """Raised in a parser callback to stop parsing. uvicorn then calls `send_400_response`."""
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
@@ -69,7 +69,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._head_begun = False
         self._head_size = 0
         self._unparsed = 0
-        """Bytes since the parser last reported the end of a head, or a part of a body."""
+        """Bytes since the parser last reported the end of the headers or a part of a body."""
         self._body_size = 0
         self._small_chunks = 0
         self._refusal: FootplateError | None = None
@@ -108,7 +108,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._unparsed += len(data)
         super().data_received(data)
         if self._ignores_input or self.transport.is_closing() or self.transport.get_protocol() is not self:
-            return  # refused, closed, or a WebSocket from now on
+            return  # refused, closed, or upgraded to a WebSocket
         if self._unparsed > self._limits.header_bytes:
             self._refuse(self._too_large())
             return
@@ -117,7 +117,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._slow_down(len(data))
 
     def _slow_down(self, size: int) -> None:
-        """Read the rest of a refused body at some 10 MB per second: its client sees the response, nobody else waits."""
+        """Reads the rest of a refused body at about 10 MB per second, so that its client sees the response and other
+        clients do not wait.
+        """
         self._discarded += size
         if self._discarded > _MAX_DISCARDED:
             self.flow.pause_reading()
@@ -133,7 +135,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         elif self._head_begun or (not self._is_answering() and self.timeout_keep_alive_task is None):
             self._head_timer.start()
 
-    # What the parser reports
+    # Parser callbacks
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -162,13 +164,13 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         finally:
             self.app = app
         if self.pipeline:
-            # uvicorn stops reading here, and would not notice that the client leaves.
+            # uvicorn stops reading here and would not notice a disconnect.
             self.flow.resume_reading()
 
     def on_body(self, body: bytes) -> None:
         self._unparsed = 0
         self._body_size += len(body)
-        # A large chunk makes up for small ones.
+        # A large chunk compensates for small ones.
         self._small_chunks = max(0, self._small_chunks - len(body) // _SMALL_CHUNK)
         super().on_body(body)
         if self.pipeline and len(self.cycle.body) > HIGH_WATER_LIMIT:
@@ -190,7 +192,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._in_head = True
         self._head_size = self._unparsed = self._discarded = 0
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the error has a text of its own
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the error has its own message
         """Called by uvicorn when the parser fails."""
         if not self._ignores_input:
             self._refuse(self._refusal or errors.MalformedRequest())
@@ -210,7 +212,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._slot = slot
             raise
 
-    # What the server does
+    # Server callbacks
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
@@ -257,7 +259,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def _check_body_rate(self) -> None:
         if self.cycle.response_complete:
-            self._abort()  # the client goes on sending what was refused
+            self._abort()  # the client keeps sending a refused body
             return
         if self.flow.read_paused or self.cycle.waiting_for_100_continue:
             self._body_size = 0
@@ -270,7 +272,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     async def _refuse_pipelined(self, scope: Scope, receive: Receive, send: Send) -> None:
         most = self._limits.pipelined_requests
-        message = f"More than {most} requests wait on this connection for the response to an earlier one."
+        message = f"More than {most} pipelined requests are waiting on this connection."
         error = errors.LimitExceeded(429, "pipelined_requests", message)
         request_id = ids.new_id(ids.REQUEST)
         response = errors.answer(error, request_id)
@@ -281,7 +283,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         return self._running is not None and not self._running.response_complete
 
     def _refuse(self, error: FootplateError) -> None:
-        """Answer instead of the application, if it has not begun to, and close the connection."""
+        """Sends an error response, if the application has not started one, and closes the connection."""
         self._ignores_input = True
         self._stop_timers()
         behind_another = bool(self.pipeline) or (self._is_answering() and self._in_head)
@@ -297,7 +299,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._write_timer.start(_LINGER_SECONDS)
 
     def _disconnect_requests(self) -> None:
-        """Tell every request that its client has left. uvicorn tells the last one alone, even if another is running."""
+        """Marks every request of the connection as disconnected. uvicorn marks only the last one, even if another is
+        running.
+        """
         for cycle in [self._running, *(waiting for waiting, _ in self.pipeline)]:
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
@@ -305,7 +309,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self.pipeline.clear()
 
     def _close(self) -> None:
-        """Close when all is sent, but do not wait for a client that does not read."""
+        """Closes the connection when all data is sent, without waiting for a client that does not read."""
         self.transport.close()
         self._write_timer.start()
 
@@ -319,7 +323,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
 
 def response_bytes(error: FootplateError) -> bytes:
-    """A whole response, for a request that never reaches the application."""
+    """Encodes a complete response to a request that never reaches the application."""
     request_id = ids.new_id(ids.REQUEST)
     response = errors.answer(error, request_id)
     headers = [*response.raw_headers, (b"request-id", request_id.encode()), (b"connection", b"close")]

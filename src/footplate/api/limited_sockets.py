@@ -1,4 +1,4 @@
-"""uvicorn's WebSocket protocol with limits on frames and on clients that do not read."""
+"""Adds limits on frames and on clients that do not read to uvicorn's WebSocket protocol."""
 
 import asyncio
 from typing import Any, Final
@@ -13,10 +13,10 @@ from footplate.api.timers import Timer
 
 TOO_MANY_FRAMES: Final = 1008
 _SLICE: Final = 4 * 1024
-"""Bytes given to the parser at once: it is slow with many small frames."""
+"""Bytes passed to the parser at once, because it is slow with many small frames."""
 _MAX_LINE: Final = 8_000
 _MAX_HEADERS: Final = 120
-"""Both as the WebSocket library has them, which fails without a response when a handshake is larger."""
+"""Both limits are those of the WebSocket library, which fails without a response to a larger handshake."""
 
 
 class LimitedSocketProtocol(WebSocketsSansIOProtocol):
@@ -37,7 +37,7 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
 
     @staticmethod
     def can_read(url: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
-        """Say whether the WebSocket library accepts a handshake of this size."""
+        """Returns whether the WebSocket library accepts a handshake of this size."""
         longest = max((len(name) + len(value) for name, value in headers), default=0)
         return len(headers) <= _MAX_HEADERS and max(longest, len(url)) <= _MAX_LINE
 
@@ -83,7 +83,7 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
             self._write_timer.stop()
 
     def _count_frame(self) -> bool:
-        """Count one more frame of the client. Over the limit, close the connection and return False."""
+        """Counts a frame from the client. Over the limit, closes the connection and returns False."""
         if self.transport.is_closing():
             return False
         now = self.loop.time()

@@ -1,5 +1,5 @@
-"""What one request tells metrics, traces and log lines. All of it ends when the answer begins: a stream's answer may go
-on for days.
+"""Records metrics, a trace span and log context for one request. All of them end when the response starts, because a
+stream may stay open for days.
 """
 
 import time
@@ -16,11 +16,11 @@ from footplate.telemetry import metrics, traces
 from footplate.telemetry.traces import Attributes, Span
 
 LEFT: Final = 499
-"""Of a client that went away before the answer began. It is never sent."""
+"""Status recorded for a client that disconnected before the response started. It is never sent."""
 UNMATCHED: Final = "unmatched"
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 _QUIET: Final = frozenset({"/livez", "/readyz"})
-"""Asked every few seconds by machines: counted, but in no trace."""
+"""Polled every few seconds by machines: counted in metrics, but not traced."""
 _SESSIONS: Final = "/v1/sessions/"
 _FAILED: Final = 500
 
@@ -38,7 +38,7 @@ class RequestWatch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Inside, log lines carry the request's ids, and what it stores goes on in its trace."""
+        """Adds the request's ids to log lines, and makes its span the current one, while the block runs."""
         ids = {"request_id": self._request_id}
         if session := _session_of(self._scope["path"]):
             ids["session"] = session
@@ -53,7 +53,7 @@ class RequestWatch:
 
     def answered(self, status: int) -> None:
         self._answered = True
-        # Put there by the router: the template, never the path itself, which has ids in it.
+        # The router sets the route template. The path itself contains ids and must not become a label.
         route: str = getattr(self._scope.get("route"), "path", UNMATCHED)
         requests, seconds = _series(self._method, route, status)
         requests.inc()
@@ -77,7 +77,9 @@ class RequestWatch:
 
 @cache
 def _series(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
-    """Their number is that of our routes; to look one up by its labels costs more than to count."""
+    """Caches the metric series: a lookup by labels costs more than counting. The number of series is bounded by the
+    number of routes.
+    """
     return metrics.HTTP_REQUESTS.labels(method, route, str(status)), metrics.HTTP_SECONDS.labels(method, route)
 
 

@@ -1,6 +1,8 @@
-"""The OpenAPI document: request bodies and query strings are read by hand, so routes name them with `takes`.
+"""Builds the OpenAPI document. Endpoints read request bodies and query strings themselves, so each route declares them
+explicitly.
 
-A name in the document is one model's. FastAPI sees to it among answers; request bodies it does not know.
+Each schema name belongs to one model. FastAPI ensures this only for response models, because it does not know the
+request bodies.
 """
 
 import asyncio
@@ -21,15 +23,15 @@ from footplate.api.wire.base import Body, Parameters
 
 REF: Final = "#/components/schemas/{model}"
 ERRORS: Final[dict[int | str, dict[str, Any]]] = {
-    "4XX": {"model": Error, "description": "Refused; asking again changes nothing, but for 408 and 429."},
-    "5XX": {"model": Error, "description": "Failed; may be tried again."},
+    "4XX": {"model": Error, "description": "The request was refused. Only 408 and 429 may succeed on retry."},
+    "5XX": {"model": Error, "description": "The server failed. The request may be retried."},
 }
 OPEN: Final[dict[str, Any]] = {"security": []}
-"""For the few routes that need no key."""
+"""For the few routes that need no API key."""
 
 
 class Takes(dict[str, Any]):
-    """What a route reads, as its operation in the document has it, and the model of the body."""
+    """The request part of an operation in the document, and the model of its body."""
 
     def __init__(self, body: type[Body] | None, described: dict[str, Any]) -> None:
         super().__init__(described)
@@ -67,7 +69,7 @@ def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
 
 
 def document_route(app: FastAPI) -> Route:
-    """Serve the document. It is built once, outside the event loop, and encoded once: anybody may ask for it."""
+    """Serves the document without authentication. It is built once, outside of the event loop, and encoded once."""
     building = asyncio.Lock()
     encoded = b""
 
@@ -109,7 +111,7 @@ def _answers(routes: Iterable[APIRoute]) -> Iterator[object]:
 
 
 def _refuse_namesakes(kinds: Iterable[object]) -> None:
-    """Of two models with one name the document would have one schema, and tell something wrong about the other."""
+    """Raises `TypeError` if two models have the same name: the document would contain one schema for both."""
     found: set[type[BaseModel]] = set()
     for kind in kinds:
         _gather(kind, found)
@@ -118,11 +120,11 @@ def _refuse_namesakes(kinds: Iterable[object]) -> None:
         other = named.setdefault(model.__name__, model)
         if other is not model:
             both = f"{_full_name(other)} and {_full_name(model)}"
-            raise TypeError(f"two models have one name in the OpenAPI document, rename one: {both}")
+            raise TypeError(f"two models have the same name in the OpenAPI document, rename one: {both}")
 
 
 def _gather(kind: object, found: set[type[BaseModel]]) -> None:
-    """The models within a type: itself, those of its fields, and those of theirs."""
+    """Collects all models in a type: the type itself, the types of its fields, and so on."""
     if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in found:
         found.add(kind)
         for field in kind.model_fields.values():

@@ -1,7 +1,7 @@
-"""A stream of bytes from something that is open meanwhile: a git process, a place among the few that may run.
+"""Streams bytes from a resource that stays open meanwhile, such as a git process or a slot of a limited pool.
 
-It is closed with the response, also when that never sent a piece: a generator whose client was gone before it began
-would hold it open until it is collected.
+The resource is closed with the response, even if no byte was sent. A plain generator whose client disconnects before
+the first byte would hold it open until garbage collection.
 """
 
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ class OpenedStream(StreamingResponse):
 
 
 async def streamed(opening: AbstractAsyncContextManager[AsyncIterator[bytes]], *, media_type: str) -> OpenedStream:
-    """What goes wrong before there is anything to say is an answer of its own."""
+    """Opens the resource and reads its first bytes, so that a failure before them becomes an error response."""
     async with AsyncExitStack() as opened:
         pieces = await opened.enter_async_context(opening)
         first = await anext(pieces, b"")

@@ -1,4 +1,4 @@
-"""Answers as bytes. Plain dictionaries go straight through orjson: nothing is validated twice on its way out."""
+"""Encodes JSON responses. Plain dictionaries go straight through orjson, so that nothing is validated twice."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,7 @@
-"""Reading requests: the body as JSON, the query string, and what the headers say about retries.
+"""Reads requests: the JSON body, the query string, and the retry headers.
 
-Read by hand and not by the framework: the body's bytes are needed for de-duplication, orjson is several times
-faster, and unknown fields can be refused or ignored as the operator chose.
+The body is not read by the framework, for three reasons: the raw bytes are needed to recognise retries, orjson is
+several times faster, and the operator chooses whether unknown fields are refused or ignored.
 """
 
 import asyncio
@@ -31,16 +31,16 @@ from footplate.domain.services import Attempt
 IDEMPOTENCY_KEY: Final = "idempotency-key"
 RETRY_COUNT: Final = "x-stainless-retry-count"
 _LARGE: Final = 16 * 1024
-"""Bytes. Larger bodies are read in a thread, so that other requests are served meanwhile."""
+"""Bytes. Larger bodies are parsed in a thread, so that other requests are served meanwhile."""
 _MAX_KEY: Final = 255
 _TOLERATED: Final = frozenset({"beta"})
-"""Some SDKs put `?beta=true` behind every path."""
+"""Some SDKs append `?beta=true` to every path."""
 _NUL: Final = rb"\u0000"
 _SURROGATE: Final = rb"\ud"
 _LONGEST_INT: Final = 20
-"""Digits, with a sign, of an integer that 64 bits may hold."""
+"""Maximum number of characters, including a sign, of an integer that fits into 64 bits."""
 _BYTES_PER_VALUE: Final = 256
-"""What a parsed and validated JSON value takes in memory, on average."""
+"""Average memory of one parsed and validated JSON value."""
 _MAX_QUERY_FIELDS: Final = 200
 _RETRIES: Final = re.compile(r"[0-9]{1,4}")
 
@@ -49,13 +49,13 @@ P = TypeVar("P", bound=Parameters)
 
 
 async def read_body(request: Request, model: type[B]) -> tuple[B, bytes]:
-    """The validated body, and its bytes."""
+    """Returns the validated body and its raw bytes."""
     limits = services_of(request).limits
     return await _read_json(request, model, limits.json_bytes, "json_bytes")
 
 
 async def read_messages(request: Request, model: type[B]) -> tuple[B, bytes]:
-    """The same for a body that carries messages, which may be larger: images and documents are inside."""
+    """Reads a body that carries messages. Its size limit is higher, because it may contain images and documents."""
     limits = services_of(request).limits
     return await _read_json(request, model, limits.message_bytes, "message_bytes")
 
@@ -68,7 +68,7 @@ async def _read_json(request: Request, model: type[B], limit: int, setting: str)
 async def validate_json(request: Request, model: type[B], raw: bytes) -> B:
     if len(raw) <= _LARGE:
         return _parse_valid(request, model, raw)
-    # Not on the event loop, where others would wait for it. One at a time, or threads would take turns with the loop.
+    # In a thread, so that the event loop stays free. One at a time: several threads would compete with the loop.
     async with services_of(request).large_bodies:
         return await asyncio.to_thread(_parse_valid, request, model, raw)
 
@@ -80,7 +80,7 @@ def _parse_valid(request: Request, model: type[B], raw: bytes) -> B:
 
 
 def reservation_of(request: Request) -> BodyReservation:
-    """The memory that the request's body takes. The route releases it with the response."""
+    """Returns the memory reservation for the request's body. The route releases it after the response."""
     reservation: BodyReservation = request.scope["body_reservation"]
     return reservation
 
@@ -95,7 +95,7 @@ async def read_bytes(request: Request, limit: int, setting: str) -> bytes:
 
 
 async def chunks_of(request: Request, limit: int, setting: str) -> AsyncIterator[bytes]:
-    """The body as it comes, and no more of it than that. `setting` is what changes the limit."""
+    """Yields the body as it arrives, up to `limit` bytes. `setting` names the setting that changes the limit."""
     if request.headers.get("content-encoding", "identity") != "identity":
         raise EncodedBody
     announced = request.headers.get("content-length", "")
@@ -110,13 +110,13 @@ async def chunks_of(request: Request, limit: int, setting: str) -> AsyncIterator
 
 
 def parse_line(raw: bytes, limits: RequestLimits) -> JsonObject:
-    """A line of a transcript, within the limits."""
+    """Parses one line of a transcript, within the limits."""
     check_line(raw, limits)
     return _parse_checked(raw)
 
 
 def _parse_checked(raw: bytes) -> JsonObject:
-    """A JSON object, free of what the database refuses (NUL, lone surrogates)."""
+    """Parses a JSON object and removes characters that the database refuses (NUL, lone surrogates)."""
     value = _loads(raw)
     if not isinstance(value, dict):
         raise InvalidRequest("The request body must be a JSON object.", field="body")
@@ -134,7 +134,9 @@ def _loads(raw: bytes) -> Json:
 
 
 def _loads_surrogates(raw: bytes) -> Json:
-    """Other languages write half a character as an escape; orjson refuses it, we replace it."""
+    """Parses JSON with lone surrogates in escapes, which some languages write and orjson refuses. They are replaced
+    later.
+    """
     try:
         value: Json = json.loads(raw, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_number)
     except (ValueError, RecursionError) as error:
@@ -143,10 +145,10 @@ def _loads_surrogates(raw: bytes) -> Json:
 
 
 def _finite(digits: str) -> float:
-    """As orjson has it: a number that no double holds is no number."""
+    """Refuses a number that overflows a double, as orjson does."""
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError(f"{digits[:40]} is infinity when it is read as a double")
+        raise ValueError(f"{digits[:40]} does not fit into a double")
     return value
 
 
@@ -159,7 +161,7 @@ def _refuse_constant(name: str) -> None:
 
 
 async def read_nothing(request: Request) -> bytes:
-    """For requests that say everything by their path: no body, or an empty object."""
+    """Reads the body of a request that takes none. It may be empty or an empty object."""
     services = services_of(request)
     raw = await read_bytes(request, services.limits.json_bytes, setting_of("json_bytes"))
     if raw:
@@ -185,7 +187,7 @@ def _query_fields(request: HTTPConnection, model: type[P]) -> dict[str, Any]:
         elif name in _TOLERATED:
             continue
         elif name in fields:
-            raise InvalidRequest(f"{name}: is given twice", field=name)
+            raise InvalidRequest(f"{name}: is given more than once", field=name)
         else:
             fields[name] = value
     return fields
@@ -204,7 +206,7 @@ def _validated(model: type[M], fields: Mapping[str, Any], services: ApiServices)
 
 
 def attempt_of(request: Request, raw: bytes) -> Attempt | None:
-    """None when nothing tells one try of this request from another."""
+    """Returns the identity of this attempt, or None if no header makes retries of the request recognisable."""
     key = request.headers.get(IDEMPOTENCY_KEY)
     count = request.headers.get(RETRY_COUNT, "")
     retries = bool(_RETRIES.fullmatch(count))

@@ -1,7 +1,7 @@
-"""A route that calls its function directly.
+"""A FastAPI route that calls its endpoint function directly.
 
-FastAPI describes our routes; it does not have to serve them. Its parameter machinery costs ten times what the
-function itself does, and all there is to inject is who asks: the functions read bodies and queries by hand.
+FastAPI only describes the routes for the OpenAPI document. Its parameter injection costs ten times as much as the
+endpoint itself, and the only value to inject is the principal: endpoints read bodies and query strings themselves.
 """
 
 from collections.abc import Callable, Coroutine
@@ -19,7 +19,7 @@ from footplate.api.services import services_of
 
 
 class DirectRoute(APIRoute):
-    """Its function takes the request, the principal, and the path's parameters by name."""
+    """Calls its endpoint with the request, the principal, and the path parameters by name."""
 
     endpoint: Callable[..., Coroutine[Any, Any, Response]]
 
@@ -39,7 +39,7 @@ class DirectRoute(APIRoute):
             reservation.release()
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """As Starlette does it: we have no routers within routers, which FastAPI would look for each time."""
+        """Matches as Starlette does. FastAPI would search for nested routers on every request, and there are none."""
         match, child_scope = Route.matches(self, scope)
         child_scope["route"] = self
         return match, child_scope

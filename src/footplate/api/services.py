@@ -1,4 +1,4 @@
-"""What the api is given: the ports, and the few settings that change what a request may say."""
+"""The ports and settings that the API receives from the composition root."""
 
 import asyncio
 from collections.abc import Callable
@@ -39,32 +39,34 @@ class ApiServices:
     leaving: Leaving
     files: FileBytes
     backend: Backend
-    """What the workers run commands in, as far as an environment may ask something of it."""
+    """Where workers run commands: a request may ask an environment only for features of this backend."""
     harnesses: frozenset[str]
-    """Names that an agent may choose from."""
+    """Names of the harnesses that an agent can choose."""
     default_harness: str = "native"
-    """Of an agent that chooses none."""
+    """The harness of an agent that chooses none."""
     prepared: frozenset[str] = frozenset()
-    """Harnesses that workers get ready as soon as a session of theirs is created."""
+    """Harnesses that workers prewarm as soon as a session is created."""
     hooks: HookAccess = field(default_factory=HookAccess)
-    """Where hooks may be asked by HTTP."""
+    """Hosts that HTTP hooks may call."""
     search: bool = False
-    """There is a provider that answers `web_search`."""
+    """Whether a provider for `web_search` is configured."""
     projects_root: str = "/nonexistent"
-    """Where projects may lie that are named by a path, as the operator wrote it."""
+    """Directory that must contain projects with a path, as the operator wrote it."""
     named_roots: NamedRoots = field(default_factory=lambda: NamedRoots({}))
-    """Which directories sessions may name."""
+    """Directories that sessions may name."""
     guard: RequestGuard = field(default_factory=RequestGuard)
-    """Under which names it answers, and whose web pages may call it."""
+    """Host names that the API serves, and origins of web pages that may call it."""
     ignore_unknown_fields: bool = False
-    """For clients newer than the server: what nobody knows is dropped instead of refused."""
+    """For clients newer than the server: unknown fields are dropped instead of refused."""
     limits: RequestLimits = field(default_factory=RequestLimits)
     max_file: int = MAX_FILE
     quotas: KeyQuotas = field(init=False)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     """Held while a large body is parsed."""
     transcripts: Callable[[str], Transcripts | None] = _no_transcripts
-    """By the name of a harness; most have no program of their own that writes any."""
+    """Returns the transcript format of a harness by name, or None: most harnesses have no program that writes
+    transcripts.
+    """
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "quotas", KeyQuotas(self.limits))

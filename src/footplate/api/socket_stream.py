@@ -1,8 +1,9 @@
-"""A stream of events over an open WebSocket: messages go out, and nothing comes in.
+"""Streams events over an open WebSocket. Messages go only from the server to the client.
 
-Two tasks: one sends, one hears whether the client has left or said something. Whichever ends first ends the other, and
-the connection is closed with a code that tells the client what to do next; `docs/streams.md` lists them. As with
-server-sent events, a client that does not read costs a bounded queue and slows nobody.
+Two tasks run: one sends events, the other detects that the client disconnected or sent a message. When either ends, the
+other is cancelled, and the connection is closed with a code that tells the client what to do next; `docs/streams.md`
+lists the codes. As with server-sent events, a client that does not read costs a bounded queue and slows down no other
+client.
 """
 
 import asyncio
@@ -25,11 +26,11 @@ REVOKED: Final = 1008
 BROKEN: Final = 1011
 RESTARTING: Final = 1012
 
-_GO_ON: Final = "go on after the last id"
+_GO_ON: Final = "reconnect and resume after the last id"
 _SPOKE: Final = InvalidRequest(
-    "This WebSocket takes no messages: it shows what happens in the session.",
+    "This WebSocket accepts no messages from the client.",
     field="message",
-    help_text="Send events with POST /v1/sessions/{id}/events, which may be repeated without being done twice.",
+    help_text="Send events with POST /v1/sessions/{id}/events, which is safe to retry.",
 )
 
 
@@ -38,13 +39,13 @@ class Ending:
     code: int
     reason: str
     frame: bytes = b""
-    """What the client is told before."""
+    """Sent to the client before the connection is closed."""
 
 
 async def serve(
     socket: WebSocket, frames: AsyncIterator[bytes], *, first: bytes, until: Coroutine[None, None, None]
 ) -> None:
-    """Until the client leaves, the session is deleted, the server stops or `until` returns: the key was revoked."""
+    """Streams until the client disconnects, the session is deleted, the server stops, or the API key is revoked."""
     revoked = asyncio.create_task(_end_revoked(socket, until))
     sending = asyncio.create_task(_send(socket, frames, first))
     hearing = asyncio.create_task(_hear(socket))
@@ -56,7 +57,7 @@ async def serve(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    with suppress(WebSocketDisconnect, OSError, RuntimeError):  # the client has left, whoever noticed first
+    with suppress(WebSocketDisconnect, OSError, RuntimeError):  # the client has disconnected
         if (ending := first_done.result()) is not None:
             await _tell(socket, ending.frame)
             await socket.close(ending.code, ending.reason)
@@ -75,13 +76,13 @@ async def _send(socket: WebSocket, frames: AsyncIterator[bytes], first: bytes) -
         except StopAsyncIteration:
             deleted = last == events.SESSION_DELETED
             return Ending(OVER, "the session was deleted") if deleted else Ending(RESTARTING, _GO_ON)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client is told that the stream broke
+        except Exception as error:  # noqa: BLE001 - any failure is reported to the client
             return Ending(BROKEN, _GO_ON, broken(socket.scope, error))
         last = await _tell(socket, chunk) or last
 
 
 async def _tell(socket: WebSocket, chunk: bytes) -> str:
-    """Send each frame of a chunk; the event of the last."""
+    """Sends each frame of a chunk. Returns the event type of the last one."""
     last = ""
     for event, message in messages(chunk):
         await socket.send({"type": "websocket.send", "text": message})
@@ -90,7 +91,7 @@ async def _tell(socket: WebSocket, chunk: bytes) -> str:
 
 
 async def _hear(socket: WebSocket) -> Ending | None:
-    """None: the client has left."""
+    """Returns None if the client disconnected, and the reason to close the stream if it sent a message."""
     if (await socket.receive())["type"] == "websocket.disconnect":
         return None
-    return Ending(UNWANTED, "nothing may be sent here", error_frame(_SPOKE, socket.scope["request_id"]))
+    return Ending(UNWANTED, "this stream accepts no messages", error_frame(_SPOKE, socket.scope["request_id"]))

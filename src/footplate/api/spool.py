@@ -1,7 +1,7 @@
-"""A request of many lines, kept on disk while it is read: it may be larger than anybody wants in memory.
+"""Spools a request of many lines to disk while it is received, because it may be too large for memory.
 
-Its lines are read twice, once to see that they are sound and once to store them, and only when all of them have come:
-no connection of the database waits for a slow client.
+The lines are read twice, once to validate and once to store them, and only after all have arrived: no database
+connection waits for a slow client.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ MOST_LINES: Final = 250_000
 
 
 class Spool:
-    """`first`: the first line. `digest`: of the others."""
+    """A spooled request: its first line, and a digest of the others."""
 
     def __init__(self, file: IO[bytes], limits: RequestLimits) -> None:
         self._file = file
@@ -34,12 +34,12 @@ class Spool:
         self.first = b""
         self.digest = b""
         self.raw = b""
-        """Stands for the whole body, to tell one request from another."""
+        """A hash that stands for the whole body when retries are recognised."""
 
     @classmethod
     async def of(cls, request: Request) -> "Spool":
         limits = services_of(request).limits
-        spool = cls(tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY), limits)  # noqa: SIM115 - closed with it
+        spool = cls(tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY), limits)  # noqa: SIM115 - closed with the spool
         try:
             whole = hashlib.sha256()
             async for chunk in chunks_of(request, limits.transcript_bytes, setting_of("transcript_bytes")):
@@ -61,7 +61,7 @@ class Spool:
         self._file.close()
 
     def lines(self) -> Iterator[tuple[int, JsonObject]]:
-        """Each with its number, behind the first. Blank ones do not count."""
+        """Yields the lines after the first, with their numbers. Blank lines are not counted."""
         self._file.seek(self._behind)
         number = 0
         while raw := self._line():
@@ -71,7 +71,7 @@ class Spool:
                     raise InvalidRequest(
                         f"The transcript has more than {MOST_LINES} lines.",
                         field="lines",
-                        help_text="Import a shorter one: start a new session of Claude Code from its last part.",
+                        help_text="Import a shorter transcript: start a new Claude Code session from the last part.",
                     )
                 yield number, _parsed(number, raw, self._limits)
 
@@ -97,7 +97,7 @@ def _parsed(number: int, raw: bytes, limits: RequestLimits) -> JsonObject:
         return parse_line(raw, limits)
     except (InvalidRequest, LimitExceeded) as error:
         raise InvalidRequest(
-            f"Line {number} is not sound: {error.message}",
+            f"Line {number} is invalid: {error.message}",
             field=f"lines.{number}",
-            help_text="Take the line out, or import another transcript. Nothing was stored.",
+            help_text="Nothing was stored. Remove the line and import the transcript again.",
         ) from error

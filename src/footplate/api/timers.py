@@ -1,4 +1,4 @@
-"""A timer of the event loop that can be started, stopped and started again."""
+"""A timer on the event loop that can be started, stopped and started again."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ class Timer:
         self._handle: asyncio.TimerHandle | None = None
 
     def start(self, seconds: float | None = None) -> None:
-        """Leave a running timer as it is: no client can put off its end."""
+        """Starts the timer. A running timer is not extended, so no client can postpone its deadline."""
         if self._handle is None and self._expire is not None:
             self._handle = self._loop.call_later(self._seconds if seconds is None else seconds, self._end)
 
@@ -22,7 +22,9 @@ class Timer:
             self._handle = None
 
     def discard(self) -> None:
-        """Stop for good, and let go of the owner: the two would otherwise wait for the garbage collector."""
+        """Stops permanently and drops the reference to the owner. The reference cycle would otherwise wait for the
+        garbage collector.
+        """
         self.stop()
         self._expire = None
 

@@ -1,4 +1,6 @@
-"""A form with one file in it, kept on disk while it is read: no connection of the database waits for a slow client."""
+"""Receives a multipart form with one file. The file is spooled to disk, so that no database connection waits for a slow
+client.
+"""
 
 import hashlib
 import mimetypes
@@ -19,7 +21,7 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.files import UNKNOWN_TYPE, name_of
 
 _AROUND: Final = 64 * 1024
-"""What a form has beside its file."""
+"""Bytes that a form may have in addition to its file."""
 _SETTING: Final = "FOOTPLATE_FILE_BYTES"
 _PIECE: Final = 1 << 20
 _FORM: Final = "multipart/form-data"
@@ -38,7 +40,7 @@ class Upload:
 
     @property
     def raw(self) -> bytes:
-        """Stands for the whole request, to tell it from another: each try of one puts its form together anew."""
+        """Stands for the whole request when retries are recognised: each attempt encodes its form differently."""
         return b"%s\0%s\0%d\0%s" % (self.filename.encode(), self.mime_type.encode(), self.expires_in or 0, self.digest)
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -52,9 +54,9 @@ async def uploaded(request: Request) -> AsyncIterator[Upload]:
     limit = services_of(request).max_file
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise InvalidRequest(
-            f"A file is uploaded as {_FORM}.",
+            f"A file must be uploaded as {_FORM}.",
             field="content-type",
-            help_text="Send a form whose field `file` has the file: `curl -F file=@report.pdf …`.",
+            help_text="Send a form with the file in the field `file`: `curl -F file=@report.pdf …`.",
         )
     form = await _parsed(request, limit)
     try:
@@ -68,7 +70,9 @@ async def _parsed(request: Request, limit: int) -> FormData:
     try:
         return await parser.parse()
     except (MultiPartException, KeyError, UnicodeError) as error:
-        raise InvalidRequest(f"The form cannot be read: {error}.", field="file", help_text="Send one file.") from error
+        raise InvalidRequest(
+            f"The form cannot be parsed: {error}.", field="file", help_text="Send a form with one file."
+        ) from error
 
 
 async def _chunks(request: Request, limit: int) -> AsyncGenerator[bytes, None]:
@@ -82,7 +86,9 @@ async def _upload(form: FormData, limit: int) -> Upload:
         raise InvalidRequest(f"{unknown}: is not a known field", field=unknown)
     file = form.get("file")
     if not isinstance(file, UploadFile):
-        raise InvalidRequest("file: is missing, or is no file", field="file", help_text="Send one with a file name.")
+        raise InvalidRequest(
+            "file: is missing or is not a file", field="file", help_text="Send a file with a file name."
+        )
     digest, size = hashlib.sha256(), 0
     while piece := await file.read(_PIECE):
         digest.update(piece)
@@ -113,5 +119,5 @@ def _expiry(value: UploadFile | str | None) -> int | None:
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) and _SHORTEST <= int(value) <= _LONGEST:
         return int(value)
     raise InvalidRequest(
-        f"expires_in_seconds: has to be a number from {_SHORTEST} to {_LONGEST}", field="expires_in_seconds"
+        f"expires_in_seconds: must be an integer from {_SHORTEST} to {_LONGEST}", field="expires_in_seconds"
     )

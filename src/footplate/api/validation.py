@@ -1,4 +1,4 @@
-"""From pydantic's report to one sentence that names the field as the caller wrote it."""
+"""Converts pydantic's validation errors into one sentence that names the field as the caller wrote it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -11,7 +11,7 @@ from footplate.domain.errors import InvalidRequest
 _SHOWN: Final = 3
 _TAGS: Final = frozenset({"union_tag_invalid", "union_tag_not_found"})
 _CODES: Final = frozenset({"invalid_config_type_change"})
-"""Causes for which the reference has a code; a validator of ours names them."""
+"""Error types of Footplate's validators for which the reference API defines an `error_code`."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -37,7 +37,9 @@ def refusal(errors: Sequence[ErrorDetails], fields: Mapping[str, Any]) -> Invali
 
 
 def path_of(error: ErrorDetails, fields: Mapping[str, Any]) -> str:
-    """`tools.0.configs.1.name`. Pydantic puts a union's tag into the path; the caller never wrote that."""
+    """Returns the field's path, such as `tools.0.configs.1.name`. Pydantic adds union tags to the path, which the
+    caller never wrote; they are removed.
+    """
     here: Any = fields
     path: list[str] = []
     last = len(error["loc"]) - 1
@@ -64,7 +66,7 @@ def _reason(error: ErrorDetails) -> str:
     if kind == "union_tag_invalid":
         return f"{context.get('tag')!r} is not supported here; expected one of {context.get('expected_tags')}"
     if kind == "union_tag_not_found":
-        return "is required; it says which kind of object this is"
+        return "is required; it selects the type of the object"
     if kind == "value_error":
         return str(context.get("error", error["msg"]))
     return error["msg"][:1].lower() + error["msg"][1:]

@@ -1,1 +1,1 @@
-"""The command line. Each command is thin: it reads settings, calls one function below and says what happened."""
+"""The `footplate` command line. Each command parses its options, calls one function and prints the result."""

@@ -1,4 +1,4 @@
-"""What the session commands do, once their options are read."""
+"""Implements the session commands: run, attach, ls, show, logs, fork, interrupt, archive and rm."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -116,7 +116,7 @@ def fork(wanted: starting.Fork, *, as_json: bool, profile: str | None) -> None:
         print_json(made.wire())
     else:
         output.print_result(made.id)
-        output.err().print(f'[dim]Go on there: footplate run --session {made.id} "…"[/]')
+        output.err().print(f'[dim]Continue there: footplate run --session {made.id} "…"[/]')
 
 
 def interrupt(wanted: str, *, as_json: bool, profile: str | None) -> None:
@@ -161,7 +161,7 @@ def remove(wanted: Sequence[str], *, as_json: bool, profile: str | None) -> None
 
 
 def _started(session_id: str, form: Format) -> None:
-    """The id is the result; how to watch it is advice, and only for a person."""
+    """Prints the session id. In text format, also tells the user how to watch the session."""
     if form is Format.TEXT:
         output.print_result(session_id)
         output.err().print(f"[dim]Watch it with: footplate attach {session_id}[/]")

@@ -1,4 +1,4 @@
-"""What the commands for approvals do."""
+"""Implements the approval commands: approvals, approve and deny."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from footplate.cli.output import Exit, print_json
 from footplate.cli.profiles import Server
 from footplate.client import Approval, AsyncFootplate, Event
 
-_QUESTION: Final = "Allow it? [y; anything else leaves it for later]"
+_QUESTION: Final = "Allow it? [y to allow; any other input leaves it pending]"
 
 
 def list_approvals(session: str | None, *, as_json: bool, profile: str | None) -> None:
@@ -42,10 +42,10 @@ def approve(
     as_json: bool,
     profile: str | None,
 ) -> None:
-    """Show each call whole and allow it; `ask`: only if whoever is at the terminal says so."""
+    """Shows each call in full and allows it. With `ask`, the user at the terminal confirms each call first."""
     changed = None if updated is None else _object(updated)
     if changed is not None and len(ids) > 1:
-        raise typer.BadParameter("goes with one id", param_hint="--input")
+        raise typer.BadParameter("can only be used with a single ID", param_hint="--input")
 
     if changed is not None and edited:
         raise typer.BadParameter("cannot be combined with --input", param_hint="--edited")
@@ -69,7 +69,7 @@ def approve(
 
 
 def choose_edit(approval: Approval) -> dict[str, Any]:
-    """The input that another person wrote, which takes two people."""
+    """Returns the input that another person edited. With `two_people`, editors cannot approve their own edits."""
     if approval.edited_input is None:
         raise typer.BadParameter(
             f"{approval.id} has no edited input; run the command without --edited", param_hint="--edited"
@@ -94,7 +94,7 @@ def _answer(
     profile: str | None,
 ) -> None:
     async def work(client: AsyncFootplate, _server: Server) -> list[Approval]:
-        """Whoever of them is not known is told of before anybody is answered."""
+        """Looks up every id before it sends a decision, so an unknown id fails the command without any effect."""
         found = [await client.approvals.retrieve(event_id) for event_id in ids]
         for approval in found:
             await say(client, approval)
@@ -119,7 +119,7 @@ def _object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise typer.BadParameter(f"is no JSON: {error}", param_hint="--input") from None
+        raise typer.BadParameter(f"is not valid JSON: {error}", param_hint="--input") from None
     if not isinstance(found, dict):
-        raise typer.BadParameter("is no JSON object", param_hint="--input")
+        raise typer.BadParameter("must be a JSON object", param_hint="--input")
     return found

@@ -1,6 +1,6 @@
-"""What `--json` prints, as models: the schemas in docs/schemas are written from here.
+"""Models of the output of `--json`. The JSON schemas in docs/schemas are generated from them.
 
-`python -m footplate.cli.answers docs/schemas` writes them; a test fails while they are not current.
+`python -m footplate.cli.answers docs/schemas` writes the schemas. A test fails while they are out of date.
 """
 
 import json
@@ -33,7 +33,7 @@ from footplate.client.models import (
 
 
 class RunResult(BaseModel):
-    """The last word of `run` and `attach`."""
+    """The final result of `run` and `attach`."""
 
     type: Literal["result"] = "result"
     session_id: str
@@ -41,17 +41,17 @@ class RunResult(BaseModel):
     status: Literal["completed", "failed", "interrupted", "limit_reached", "awaiting_tool_results", "timed_out"]
     exit_code: int
     text: str
-    """What the agent said last."""
+    """The agent's last message."""
     error: str | None
     pending: list[str]
-    """Ids of the events that wait for an answer."""
+    """Ids of the events that wait for an approval decision or a tool result."""
     usage: Usage
     attempts: int
     seconds: float
 
 
 class Started(BaseModel):
-    """`run --background`."""
+    """The output of `run --background`."""
 
     type: Literal["started"] = "started"
     session_id: str
@@ -64,60 +64,60 @@ class Interrupted(BaseModel):
 
 
 class SessionDetail(BaseModel):
-    """`show`: the session and its newest turns."""
+    """The output of `show`: the session and its newest turns."""
 
     session: Session
     turns: list[Turn]
 
 
 class ImportedFile(BaseModel):
-    """`import`: what became of one transcript."""
+    """The result of `import` for one transcript."""
 
     path: str
     session_id: str | None = None
-    """None: see `error`; without one, nobody says anything in it."""
+    """None if the import failed (see `error`), or if the transcript has no messages."""
     lines: int = 0
     left_out: int = 0
-    """Lines that are no JSON, such as one that was not written to its end."""
+    """Number of skipped lines that are not valid JSON, such as a truncated last line."""
     error: str | None = None
 
 
 class Pulled(BaseModel):
-    """`pull`."""
+    """The output of `pull`."""
 
     session_id: str
     transcript_id: str
-    """What Claude Code calls it."""
+    """The session id that Claude Code uses."""
     path: str
     lines: int
     command: str
-    """Goes on with it."""
+    """The command that resumes the session in Claude Code."""
 
 
 class Applied(BaseModel):
-    """`apply`."""
+    """The output of `apply`."""
 
     session_id: str
     status: Literal["applied", "unchanged"]
-    """`unchanged`: the checkout had all of it."""
+    """`unchanged`: the checkout already had all changes."""
     directory: str
     files: int
-    """How many the session changed."""
+    """Number of files that the session changed."""
 
 
 class Exported(BaseModel):
-    """`export`: one of the two."""
+    """The output of `export`: either a patch, or a branch and its commit."""
 
     session_id: str
     patch: str | None = None
-    """The file that it is in."""
+    """Path of the patch file."""
     branch: str | None = None
     commit: str | None = None
-    """What the branch is at."""
+    """The commit at the head of the branch."""
 
 
 class ProfileAnswer(BaseModel):
-    """`config list`. A key is shown by its last characters only."""
+    """One profile in the output of `config list`. Only the last characters of an API key are shown."""
 
     name: str
     current: bool
@@ -137,7 +137,7 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """Any command with `--json` that fails before it has a result."""
+    """The output of any command with `--json` that fails before it has a result."""
 
     type: Literal["error"] = "error"
     error: ErrorDetail
@@ -145,19 +145,19 @@ class ErrorAnswer(BaseModel):
 
 
 class ConflictDetail(ErrorDetail):
-    """`merge_conflict`."""
+    """The details of a `merge_conflict` error."""
 
     conflicts: list[FileConflict]
 
 
 class ConflictAnswer(ErrorAnswer):
-    """`merge`, where the session's work and the branch do not go together."""
+    """The output of `merge` if the session's changes conflict with the branch."""
 
     error: ConflictDetail
 
 
 class FindingAnswer(BaseModel):
-    """One line of `doctor`."""
+    """One check in the output of `doctor`."""
 
     name: str
     state: Literal["ok", "warning", "failed"]
@@ -168,7 +168,7 @@ class FindingAnswer(BaseModel):
 class CollectedObjects(BaseModel):
     reason: str
     means: str
-    """The reason in words."""
+    """Description of the reason."""
     objects: int
     bytes: int
 
@@ -185,24 +185,24 @@ class KeptHere(BaseModel):
 
 
 class CollectedAnswer(BaseModel):
-    """`gc`."""
+    """The output of `gc`."""
 
     dry_run: bool
     removed: list[CollectedObjects]
-    """Or, with `--dry-run`, what would be."""
+    """Removed objects by reason. With `--dry-run`, the objects that would be removed."""
     kept: list[CollectedObjects]
     objects: list[CollectedObject]
-    """Each that is removed, or would be."""
+    """Every object that was removed, or that `--dry-run` would remove."""
     expired_sessions: list[str]
-    """That a worker deletes by policy."""
+    """Sessions that a worker deletes because their retention time is over."""
     released_here: list[str]
-    """Sessions that have expired, whose directories on this host its worker releases."""
+    """Expired sessions whose directories the worker on this host releases."""
     kept_here: list[KeptHere]
-    """Those that have expired as well, and whose directories stay."""
+    """Expired sessions whose directories stay on this host, with the reason."""
 
 
 class ExplainedPart(BaseModel):
-    """One thing that a command does."""
+    """One part of a shell command and the decision on it."""
 
     kind: str
     text: str
@@ -211,13 +211,13 @@ class ExplainedPart(BaseModel):
     layer: str | None
     reason: str
     via: list[str]
-    """Programs that run another."""
+    """Programs that run other commands, such as `timeout` or `env`."""
     runs: list[str]
-    """What they run."""
+    """Commands that these programs run."""
 
 
 class Explanation(BaseModel):
-    """`policy explain`."""
+    """The output of `policy explain`."""
 
     type: Literal["explanation"] = "explanation"
     outcome: Literal["allow", "ask", "deny"]
@@ -226,26 +226,26 @@ class Explanation(BaseModel):
     reason: str
     parts: list[ExplainedPart]
     rules: int
-    """How many there are."""
+    """Number of rules that were evaluated."""
     notes: list[str]
 
 
 class ReplayAnswer(BaseModel):
-    """`policy replay`."""
+    """The output of `policy replay`."""
 
     type: Literal["policy_replay"] = "policy_replay"
     calls: int = 0
-    """That were judged."""
+    """Number of calls that were evaluated."""
     gone: int = 0
-    """Of which nothing is left to be judged."""
+    """Number of calls that could not be evaluated because their data was deleted or archived."""
     depend_on_links: int = 0
     depend_on_hooks: int = 0
     outcomes: dict[str, dict[str, int]] = {was: {"allow": 0, "ask": 0, "deny": 0} for was in ("allow", "ask", "deny")}
-    """How many were decided so, by what they would be."""
+    """Number of calls by their original outcome and then by the outcome under the proposed rules."""
     changed: list[ChangedCall] = []
     not_shown: int = 0
     complete: bool = True
-    """There are no older ones."""
+    """True if there are no older calls beyond the limit."""
     notes: list[str] = []
 
     def add(self, page: PolicyReplay, shown: int) -> None:

@@ -1,6 +1,6 @@
-"""The commands and their help. The exit codes are listed in docs/cli.md.
+"""Registers all commands with their help texts. docs/cli.md lists the exit codes.
 
-Nothing heavy is imported here or by the modules that it names: every command waits for this file.
+This module and the modules it imports load nothing heavy, because every command waits for them at startup.
 """
 
 from typing import Annotated
@@ -28,7 +28,7 @@ app = typer.Typer(
     name="footplate",
     cls=Grouped,
     help="The open, self-hosted home for coding-agent sessions.",
-    epilog="Exit codes: 0 done, 1 failed (the text says why), 2 wrong command line; `footplate run --help` has all.",
+    epilog="Exit codes: 0 done, 1 failed (the text says why), 2 wrong command line; `footplate run --help` lists all.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -57,22 +57,28 @@ app.command(rich_help_panel=SESSIONS, short_help="Watch a session's turn, from i
 app.command(rich_help_panel=SESSIONS)(sessions.ls)
 app.command(rich_help_panel=SESSIONS)(sessions.show)
 app.command(rich_help_panel=SESSIONS)(sessions.logs)
-app.command(rich_help_panel=SESSIONS, short_help="A new session that begins with another's history.")(sessions.fork)
-app.command(rich_help_panel=SESSIONS, short_help="What a session changed, as a patch or in short.")(differing.diff)
-app.command(rich_help_panel=SESSIONS, short_help="Bring what a session changed into your checkout.")(leaving.apply)
-app.command(rich_help_panel=SESSIONS, short_help="Merge a session's work into a branch of its project.")(leaving.merge)
-app.command(rich_help_panel=SESSIONS, short_help="Push a session's work as a branch of its project.")(leaving.push)
-app.command(rich_help_panel=SESSIONS, short_help="Take a session's work as a branch or a patch.")(leaving.export)
-app.command("import", rich_help_panel=SESSIONS, short_help="Make sessions of Claude Code's own transcripts.")(
+app.command(rich_help_panel=SESSIONS, short_help="Create a session that starts with another session's history.")(
+    sessions.fork
+)
+app.command(rich_help_panel=SESSIONS, short_help="Show the file changes of a session as a patch or a summary.")(
+    differing.diff
+)
+app.command(rich_help_panel=SESSIONS, short_help="Apply a session's changes to your checkout.")(leaving.apply)
+app.command(rich_help_panel=SESSIONS, short_help="Merge a session's changes into a branch of its project.")(
+    leaving.merge
+)
+app.command(rich_help_panel=SESSIONS, short_help="Push a session's changes as a branch of its project.")(leaving.push)
+app.command(rich_help_panel=SESSIONS, short_help="Export a session's changes as a branch or a patch.")(leaving.export)
+app.command("import", rich_help_panel=SESSIONS, short_help="Import Claude Code transcripts as sessions.")(
     transcripts.import_
 )
-app.command(rich_help_panel=SESSIONS, short_help="Hand a session back to Claude Code on this machine.")(
+app.command(rich_help_panel=SESSIONS, short_help="Save a session as a Claude Code transcript on this machine.")(
     transcripts.pull
 )
 app.command(rich_help_panel=SESSIONS, short_help="Interrupt a session's running turn.")(sessions.interrupt)
-app.command(rich_help_panel=SESSIONS, short_help="List the calls that wait for a person's word.")(approvals.approvals)
-app.command(rich_help_panel=SESSIONS, short_help="Allow calls that wait.")(approvals.approve)
-app.command(rich_help_panel=SESSIONS, short_help="Deny calls that wait.")(approvals.deny)
+app.command(rich_help_panel=SESSIONS, short_help="List the calls that need approval.")(approvals.approvals)
+app.command(rich_help_panel=SESSIONS, short_help="Approve pending calls.")(approvals.approve)
+app.command(rich_help_panel=SESSIONS, short_help="Deny pending calls.")(approvals.deny)
 app.command(rich_help_panel=SESSIONS)(sessions.archive)
 app.command(rich_help_panel=SESSIONS)(sessions.rm)
 app.add_typer(resources.agents, name="agents", rich_help_panel=RESOURCES)
@@ -81,13 +87,13 @@ app.add_typer(projects.projects, name="projects", rich_help_panel=RESOURCES)
 app.add_typer(files.files, name="files", rich_help_panel=RESOURCES)
 app.command(rich_help_panel=SERVERS, short_help="Start everything on this machine. Ctrl-C stops it all.")(serving.dev)
 app.command(rich_help_panel=SERVERS, short_help="Check everything that a session needs.")(serving.doctor)
-app.command(rich_help_panel=SERVERS, short_help="Print address and key of a running `footplate dev`, for eval.")(
-    serving.env
-)
+app.command(
+    rich_help_panel=SERVERS, short_help="Print the address and API key of a running `footplate dev`, for eval."
+)(serving.env)
 app.command(rich_help_panel=SERVERS, short_help="Serve the HTTP API.")(serving.api)
 app.command(rich_help_panel=SERVERS, short_help="Run turns.")(serving.worker)
-app.command(rich_help_panel=SERVERS, short_help="Bring the database to the schema of this version.")(serving.migrate)
-app.command(rich_help_panel=SERVERS, short_help="Remove what the object store has and nobody needs.")(serving.gc)
+app.command(rich_help_panel=SERVERS, short_help="Migrate the database to the schema of this version.")(serving.migrate)
+app.command(rich_help_panel=SERVERS, short_help="Remove unused objects from the object store.")(serving.gc)
 app.add_typer(keys.app, name="api-keys", rich_help_panel=SERVERS)
 app.add_typer(audit.audit, name="audit", rich_help_panel=RESOURCES)
 app.add_typer(policy.app, name="policy", rich_help_panel=OWN)

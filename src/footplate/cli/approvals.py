@@ -1,4 +1,4 @@
-"""`footplate approvals`, `approve`, `deny`: a person's word. What they need they import when they are called."""
+"""Defines `footplate approvals`, `approve` and `deny`. Each command imports its implementation when it is called."""
 
 from typing import Annotated
 
@@ -6,15 +6,19 @@ import typer
 
 from footplate.cli import options
 
-Ids = Annotated[list[str], typer.Argument(metavar="ID…", help="Ids as `footplate approvals` has them.")]
+Ids = Annotated[
+    list[str], typer.Argument(metavar="ID…", help="IDs of pending calls, as listed by `footplate approvals`.")
+]
 
 
 def approvals(
-    session: Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="Only of this session.")] = None,
+    session: Annotated[
+        str | None, typer.Option("--session", "-s", metavar="ID", help="List only the calls of this session.")
+    ] = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """List the calls that wait for a person's word, in all sessions; who has waited longest comes first."""
+    """List the calls that need approval in all sessions, oldest first."""
     from footplate.cli import answering
 
     answering.list_approvals(session, as_json=as_json, profile=profile)
@@ -24,20 +28,20 @@ def approve(
     ids: Ids,
     rule: Annotated[
         str | None,
-        typer.Option(metavar="RULE", help="And allow calls like it for the session, such as 'Bash(npm run *)'."),
+        typer.Option(metavar="RULE", help="Also allow similar calls in this session, such as 'Bash(npm run *)'."),
     ] = None,
     updated: Annotated[
         str | None,
-        typer.Option("--input", metavar="JSON", help="Make the call with this input instead of the model's."),
+        typer.Option("--input", metavar="JSON", help="Run the call with this input instead of the model's input."),
     ] = None,
     edited: Annotated[
-        bool, typer.Option("--edited", help="Use the input that another person wrote for the call.")
+        bool, typer.Option("--edited", help="Use the input that another person edited for the call.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve without asking.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Show pending calls in full and approve them, after a question at a terminal. Each runs at most once."""
+    """Show pending calls in full and approve them. At a terminal, asks before each. A call runs at most once."""
     from footplate.cli import answering
 
     answering.approve(ids, rule=rule, updated=updated, edited=edited, ask=not yes, as_json=as_json, profile=profile)
@@ -46,12 +50,12 @@ def approve(
 def deny(
     ids: Ids,
     message: Annotated[
-        str | None, typer.Option("--message", "-m", metavar="TEXT", help="What the model is told.")
+        str | None, typer.Option("--message", "-m", metavar="TEXT", help="Reason, which is passed to the model.")
     ] = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Deny calls that wait. They have no effect, and the model is told."""
+    """Deny pending calls. They do not run, and the model is informed."""
     from footplate.cli import answering
 
     answering.deny(ids, message=message, as_json=as_json, profile=profile)

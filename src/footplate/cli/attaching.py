@@ -1,4 +1,4 @@
-"""What `run --file` and `run --inline` make of a path, a URL or a file's id: blocks of the message."""
+"""Builds the content blocks of a message from its prompt, `run --file` and `run --inline`."""
 
 import asyncio
 import mimetypes
@@ -15,7 +15,7 @@ Deliver = Literal["file", "inline"]
 async def content(
     client: AsyncFootplate, prompt: str, files: Sequence[str], inline: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Files of this machine are uploaded first."""
+    """Returns the content of a message. Uploads local files first."""
     return [
         {"type": "text", "text": prompt},
         *[await _block(client, given, "file") for given in files],
@@ -46,7 +46,7 @@ def _read(path: Path) -> tuple[str, bytes]:
     except OSError as error:
         raise ClientError(
             f"{path} cannot be read: {error.strerror or error}.",
-            help_text="Name a file of this machine, a URL, or a file's id.",
+            help_text="Pass the path of a local file, a URL, or the id of an uploaded file.",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""`footplate audit`: what the gate decided and what people said of it. What it needs it imports when it is called."""
+"""Defines `footplate audit`. Each command imports its implementation when it is called."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -8,7 +8,9 @@ import typer
 from footplate.cli import options
 from footplate.cli.grouping import Grouped
 
-audit = typer.Typer(help="The audit trail: decisions, answers, rules, hooks.", no_args_is_help=True, cls=Grouped)
+audit = typer.Typer(
+    help="Read and verify the audit trail: decisions, approvals, rules and hooks.", no_args_is_help=True, cls=Grouped
+)
 
 
 class Kind(StrEnum):
@@ -20,15 +22,15 @@ class Kind(StrEnum):
     REFUSAL = "refusal"
 
 
-OfKind = Annotated[Kind | None, typer.Option(help="Only these.")]
-OfSession = Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="Only of this session.")]
+OfKind = Annotated[Kind | None, typer.Option(help="Only entries of this kind.")]
+OfSession = Annotated[str | None, typer.Option("--session", "-s", metavar="ID", help="Only entries of this session.")]
 
 
 @audit.command("ls")
 def list_entries(
     kind: OfKind = None,
     session: OfSession = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of entries.")] = 20,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
@@ -40,7 +42,7 @@ def list_entries(
 
 @audit.command("export")
 def export(kind: OfKind = None, session: OfSession = None, profile: options.Profile = None) -> None:
-    """Print all of it, oldest first, a line of JSON for each entry, as collectors of logs read it."""
+    """Print all entries, oldest first, as one line of JSON each, for log collectors."""
     from footplate.cli import auditing
 
     auditing.export(kind, session, profile=profile)
@@ -50,12 +52,12 @@ def export(kind: OfKind = None, session: OfSession = None, profile: options.Prof
 def verify(
     head: Annotated[
         str | None,
-        typer.Option(metavar="HASH", help="A head that you saved earlier: it must still be in the trail."),
+        typer.Option(metavar="HASH", help="A head hash that you saved earlier. It must still be in the trail."),
     ] = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Make every hash again, and say what was changed, removed or reordered since it was sealed; exit 1 if anything."""
+    """Recompute every hash and report changed, removed or reordered entries. Exits with 1 if there are any."""
     from footplate.cli import auditing
 
     auditing.verify(head, as_json=as_json, profile=profile)

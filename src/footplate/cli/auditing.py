@@ -1,4 +1,4 @@
-"""What the commands for the audit trail do."""
+"""Implements `footplate audit`: ls, export and verify."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ from footplate.client import AsyncFootplate, AuditEntry
 
 _ADVICE: Final = (
     "Compare changed or missing entries with an export that you keep elsewhere, and restore them from a backup. "
-    "Where entries are not sealed, look at the workers' logs for `sweep`."
+    "If entries are not sealed, check the workers' logs for `sweep`."
 )
 
 

@@ -1,7 +1,7 @@
-r"""Lays a tool call out for the person who decides on it, so that nothing in it passes for another line of the screen.
+r"""Formats a tool call for the person who approves it, so that its content cannot imitate other lines on the screen.
 
-A field begins with its name. Each further line of its text begins with `|`, and a line that only goes on because the
-screen is narrow with `\`. A value that is no string is marked `(json)`. `read_call` recovers the input.
+A field starts with its name. Each further line of its text starts with `|`, and a line that was wrapped because the
+screen is narrow starts with `\`. A value that is not a string is marked `(json)`. `read_call` recovers the input.
 """
 
 import json
@@ -16,13 +16,13 @@ _LEAST_ROOM: Final = 20
 
 
 def lay_out_call(shown: ShownCall, width: int, most_lines: int | None = None) -> list[str]:
-    """All lines, or of each field as many as `most_lines`, with a mark for the characters that are missing."""
+    """Returns all lines, or at most `most_lines` lines per field with a mark that counts the omitted characters."""
     room = max(_LEAST_ROOM, width - len(_NEXT))
     return [line for field in shown.input for line in _lay_out_field(field, room, most_lines)]
 
 
 def lay_out_text(shown: str, room: int) -> list[str]:
-    """Shown text of several lines in a column by itself."""
+    """Lays out escaped text of several lines in a column of its own."""
     lines: list[str] = []
     for number, line in enumerate(shown.split("\n")):
         first, *more = fold(line, room - 2)
@@ -31,7 +31,7 @@ def lay_out_text(shown: str, room: int) -> list[str]:
 
 
 def read_text(lines: Sequence[str]) -> tuple[str, int]:
-    """The inverse of `lay_out_text`."""
+    """Reverses `lay_out_text`: returns the text and the number of omitted characters."""
     text = lines[0]
     for line in lines[1:]:
         text += f"\n{line.removeprefix('| ')}" if line.startswith("| ") else line.removeprefix("\\ ")
@@ -55,7 +55,7 @@ def _lay_out_field(field: ShownField, room: int, most_lines: int | None) -> Iter
 
 
 def read_call(lines: Sequence[str]) -> dict[str, tuple[Any, int]]:
-    """Values by the names of their fields, each with the number of characters that are missing at its end."""
+    """Returns the value of each field by its name, with the number of characters omitted at its end."""
     fields: list[list[str]] = []
     for line in lines:
         if line.startswith((_NEXT, _ON)) and fields:

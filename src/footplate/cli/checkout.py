@@ -1,8 +1,8 @@
-"""The user's own checkout, by the user's own git. All of a change reaches its files, or none of it.
+"""Applies a session's changes to the user's own checkout with the user's own git, completely or not at all.
 
-A patch that does not fit as it is becomes a merge of three: what the session began with, what it made of that, and what
-is here. That is worked out beside the checkout, in an index and with objects of its own, and only what goes together is
-then written.
+If a patch does not apply directly, a three-way merge is computed from the session's base, the session's result and the
+files in the checkout. The merge uses a separate index and object directory, so the checkout is written only if there is
+no conflict.
 """
 
 import os
@@ -21,13 +21,13 @@ from footplate.client import ClientError
 _MOST_TOLD: Final = 20
 _BUNDLED: Final = "refs/heads/session"
 _MISSING_BLOB: Final = "lacks the necessary blob"
-_IN_THE_WAY: Final = "the session added it, and there is one here that is not committed"
+_IN_THE_WAY: Final = "the session added it, and an uncommitted file with this name exists here"
 _FAILED: Final = re.compile(r"error: (?:patch failed: )?(.+?)(?::\d+)?(?:: (.*))?$")
 _UNWRITTEN: Final = re.compile(r"unable to write file '(.+)' mode \d+$")
 _CANNOT: Final = {
-    "Directory not empty": "the session added it, and there is a directory of that name here",
-    "Is a directory": "the session added it, and there is a directory of that name here",
-    "Not a directory": "the session added it, and what should be its directory is a file here",
+    "Directory not empty": "the session added it, and a directory with this name exists here",
+    "Is a directory": "the session added it, and a directory with this name exists here",
+    "Not a directory": "the session added it, and its parent directory is a file here",
 }
 
 
@@ -37,12 +37,12 @@ class DoesNotFit(ClientError):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Files as they were, to be put back if a change of them fails half-way."""
+    """A backup of files, which is restored if a change to them fails midway."""
 
     files: Mapping[Path, Path | None]
-    """Where each is kept; none where there was nothing."""
+    """The backup copy of each file. None if the file did not exist."""
     missing: Sequence[Path]
-    """Directories on the way that were not there, the innermost first."""
+    """Parent directories that did not exist, innermost first."""
 
     @classmethod
     def of(cls, root: Path, names: Iterable[bytes], place: Path) -> "Kept":
@@ -78,14 +78,16 @@ class Checkout:
         found = _git(directory, "rev-parse", "--show-toplevel")
         if found.returncode != 0 or not found.stdout.strip():
             raise ClientError(
-                f"{directory.absolute()} is in no checkout of a git repository.",
-                help_text="Go to the checkout that the session's work is for, or name it with --directory.",
+                f"{directory.absolute()} is not inside a checkout of a git repository.",
+                help_text="Change to the checkout that should receive the changes, or pass it with --directory.",
             )
         return cls(Path(os.fsdecode(found.stdout.rstrip(b"\n"))))
 
     def apply(self, patch: Path, deleted: Sequence[str] = ()) -> bool:
-        """False: there was nothing to do. Raises `DoesNotFit`, and then nothing is changed. `deleted`: what the patch
-        deletes, and may be gone already.
+        """Applies the patch and returns False if nothing had to be changed.
+
+        Raises `DoesNotFit` without any change if the patch conflicts with the checkout. `deleted` lists the files that
+        the patch deletes, which may be missing already.
         """
         if self._apply(patch, check=True).returncode == 0:
             return self._written(patch)
@@ -94,7 +96,7 @@ class Checkout:
             return merged.stat().st_size > 0 and self._written(merged)
 
     def take(self, bundle: Path, branch: str, *, force: bool) -> str:
-        """Makes a branch of what a bundle has, and says which commit it is at."""
+        """Creates a branch from a bundle and returns the commit at its head."""
         wanted = f"{'+' if force else ''}{_BUNDLED}:refs/heads/{branch}"
         fetched = _git(self.root, "fetch", "--no-tags", "--no-write-fetch-head", str(bundle), wanted)
         if fetched.returncode != 0:
@@ -107,8 +109,10 @@ class Checkout:
         return _git(self.root, "apply", "--whitespace=nowarn", *words, str(patch))
 
     def _written(self, patch: Path) -> bool:
-        """Git looks at all of it before it writes any. What only shows while it writes, a directory in a new file's
-        place or a full disk, is undone: git has removed files by then that it did not come to write again.
+        """Applies the patch to the files. Git checks the whole patch before it writes.
+
+        Some failures appear only during the write: a directory in the way of a new file, or a full disk. By then git
+        may have removed files that it has not written again, so the backup is restored.
         """
         checked = self._apply(patch, check=True)
         if checked.returncode != 0:
@@ -127,22 +131,22 @@ class Checkout:
         return True
 
     def _touched(self, patch: Path, *direction: str) -> set[bytes]:
-        """Names as they are after it; of those that are renamed, `-R` has what they were."""
+        """Returns the file names after the patch. With `-R`, renamed files have their old names."""
         said = _must(_git(self.root, "apply", *direction, "--numstat", "-z", str(patch)), "read the patch")
         return {line.split(b"\t", 2)[2] for line in said.split(b"\0") if line}
 
     def _merged(self, patch: Path, place: Path, deleted: Sequence[str]) -> Path:
-        """What is to be changed here, once it is merged with what is here."""
+        """Merges the patch with the files in the checkout and returns the patch that remains to be applied."""
         beside = self._beside(place)
-        _must(_git(self.root, "add", "-u", "--", ":/", more=beside), "look at your changes")
-        before = _must(_git(self.root, "write-tree", more=beside), "look at your checkout").decode().strip()
+        _must(_git(self.root, "add", "-u", "--", ":/", more=beside), "read your changes")
+        before = _must(_git(self.root, "write-tree", more=beside), "read your checkout").decode().strip()
         there = _git(self.root, "ls-files", "-z", more=beside).stdout.split(b"\0")
         gone = [f"--exclude={_literal(name)}" for name in {*deleted}.difference(map(_shown, there))]
         tried = _git(self.root, "apply", "--3way", "--cached", "--whitespace=nowarn", *gone, str(patch), more=beside)
         if tried.returncode != 0:
             unmerged = _git(self.root, "ls-files", "-u", "-z", more=beside).stdout.split(b"\0")
             names = dict.fromkeys(line.split(b"\t", 1)[1] for line in unmerged if b"\t" in line)
-            reasons = {_shown(name): "changed here and by the session, in the same place" for name in names}
+            reasons = {_shown(name): "changed by you and by the session in the same lines" for name in names}
             raise _unfit(reasons or _reasons(_text(tried.stderr)))
         after = _must(_git(self.root, "write-tree", more=beside), "merge").decode().strip()
         before = self._with_those_here(before, after, beside)
@@ -155,18 +159,16 @@ class Checkout:
         return merged
 
     def _with_those_here(self, before: str, after: str, beside: dict[str, str]) -> str:
-        """What is here, and what is here of the files that are new in `after` though git does not know them yet: an
-        earlier `apply` brought them, say.
-        """
+        """Adds untracked files that are new in `after` to the tree `before`, such as those of an earlier `apply`."""
         new = self._names(beside, "--diff-filter=A", before, after)
         here = [name for name in new if _is_file(self.root / os.fsdecode(name))]
         if not here:
             return before
-        _must(_git(self.root, "read-tree", before, more=beside), "look at your checkout")
+        _must(_git(self.root, "read-tree", before, more=beside), "read your checkout")
         words = ("--literal-pathspecs", "add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul")
         if _git(self.root, *words, more=beside, stdin=b"\0".join(here)).returncode != 0:
-            return before  # it is in the way; the patch will say how
-        found = _must(_git(self.root, "write-tree", more=beside), "look at your checkout").decode().strip()
+            return before  # a path is blocked; applying the patch reports how
+        found = _must(_git(self.root, "write-tree", more=beside), "read your checkout").decode().strip()
         differ = set(here).intersection(self._names(beside, found, after))
         if differ:
             raise _unfit({_shown(name): _IN_THE_WAY for name in here if name in differ})
@@ -177,7 +179,7 @@ class Checkout:
         return [name for name in found.split(b"\0") if name]
 
     def _beside(self, place: Path) -> dict[str, str]:
-        """Nothing of what is tried is left in the repository."""
+        """Returns git variables for a separate index and object directory, so nothing stays in the repository."""
         objects, index = self._path("objects"), self._path("index")
         (place / "objects").mkdir()
         if index.exists():
@@ -205,11 +207,11 @@ def _git(
     except FileNotFoundError:
         if not directory.exists():
             raise ClientError(
-                f"There is no directory {directory}.", help_text="Name a checkout that is there with --directory."
+                f"The directory {directory} does not exist.", help_text="Pass an existing checkout with --directory."
             ) from None
-        raise ClientError("There is no git on this machine.", help_text="Install git, and try again.") from None
+        raise ClientError("git is not installed on this machine.", help_text="Install git and try again.") from None
     except NotADirectoryError:
-        raise ClientError(f"{directory} is no directory.", help_text="Name a checkout with --directory.") from None
+        raise ClientError(f"{directory} is not a directory.", help_text="Pass a checkout with --directory.") from None
 
 
 def _must(done: "subprocess.CompletedProcess[bytes]", what: str) -> bytes:
@@ -235,47 +237,47 @@ def _shown(name: bytes) -> str:
 
 
 def _reasons(said: str) -> dict[str, str]:
-    """Git names each file, some of them twice."""
+    """Maps each file that git reports to the reason. Git names some files twice."""
     found: dict[str, str] = {}
     for line in said.splitlines():
         match = _FAILED.match(line)
         if match is None:
             continue
-        path, why = match[1], match[2] or "it is not what the session began with"
+        path, why = match[1], match[2] or "it differs from the version that the session started with"
         if (unwritten := _UNWRITTEN.match(path)) is not None:
             path, why = unwritten[1], _CANNOT.get(why, f"it cannot be written: {why}")
         if _MISSING_BLOB in line:
-            path, why = "this repository", "does not have the files that the session began with"
+            path, why = "this repository", "does not have the files that the session started with"
         elif why == "patch does not apply":
-            why = "it is not what the session began with"
+            why = "it differs from the version that the session started with"
         elif "already exists" in why:
             why = _IN_THE_WAY
         elif why.startswith(("No such file", "does not exist")):
-            why = "the session changed it, and it is not here"
+            why = "the session changed it, and it does not exist here"
         found[path] = why
-    return found or {"git": said or "said nothing"}
+    return found or {"git": said or "no error message"}
 
 
 def _unfit(reasons: dict[str, str]) -> DoesNotFit:
     told = [f"  {path}: {why}" for path, why in list(reasons.items())[:_MOST_TOLD]]
     rest = [f"  and {len(reasons) - len(told)} more"] if len(reasons) > len(told) else []
     return DoesNotFit(
-        "\n".join(["The session's changes do not go together with what is in your checkout:", *told, *rest]),
-        help_text="Nothing was changed. Commit or stash what is yours and try again, or take the work as a branch with "
-        "`footplate export --branch NAME`, merge it and decide there.",
+        "\n".join(["The session's changes conflict with your checkout:", *told, *rest]),
+        help_text="Nothing was changed. Commit or stash your changes and try again, or run "
+        "`footplate export --branch NAME` and merge that branch.",
     )
 
 
 def _not_taken(branch: str, said: str) -> ClientError:
     if "prerequisite" in said:
         return ClientError(
-            "This repository does not have the commit that the session began with.",
-            help_text="Nothing was changed. Go to a clone of the session's project, or fetch there first.",
+            "This repository does not have the commit that the session started from.",
+            help_text="Nothing was changed. Run the command in a clone of the session's project, or fetch there first.",
         )
     if "non-fast-forward" in said:
         return ClientError(
-            f"The branch {branch!r} has commits that the session's work does not have.",
-            help_text="Nothing was changed. Choose another name, or write over it with --force.",
+            f"The branch {branch!r} has commits that the session's branch does not have.",
+            help_text="Nothing was changed. Choose another name, or overwrite the branch with --force.",
         )
     if "refusing to fetch into" in said:
         return ClientError(
@@ -283,6 +285,6 @@ def _not_taken(branch: str, said: str) -> ClientError:
         )
     if "invalid refspec" in said:
         return ClientError(
-            f"{branch!r} is no name of a branch.", help_text="Nothing was changed. Write it as in: main, release/2."
+            f"{branch!r} is not a valid branch name.", help_text="Nothing was changed. Valid names: main, release/2."
         )
-    return ClientError(f"git could not make the branch {branch!r}: {said}", help_text="Nothing was changed.")
+    return ClientError(f"git could not create the branch {branch!r}: {said}", help_text="Nothing was changed.")

@@ -1,4 +1,4 @@
-"""The doctor's checks. Each returns a finding; none raises for what it is there to find."""
+"""The checks of `footplate doctor`. Each check returns a finding and never raises for a problem that it looks for."""
 
 import asyncio
 import shutil
@@ -29,7 +29,7 @@ _START: Final = "Start everything with `footplate dev`, or"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`failed` is for what no session can do without; `warning` for what some sessions will miss."""
+    """The result of a check. `failed`: no session can run. `warning`: some sessions are affected."""
 
     name: str
     state: State
@@ -60,7 +60,7 @@ async def postgres(settings: Settings) -> Finding:
     try:
         connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT)
     except (OSError, asyncpg.PostgresError, TimeoutError, ValueError) as error:
-        return Finding(name, "failed", f"{_place(settings.database_url)} does not answer: {_text(error)}", mend)
+        return Finding(name, "failed", f"{_place(settings.database_url)} does not respond: {_text(error)}", mend)
     try:
         number = int(await connection.fetchval("SHOW server_version_num"))
         text = await connection.fetchval("SHOW server_version")
@@ -79,7 +79,7 @@ async def schema(settings: Settings) -> Finding:
     try:
         connection = await asyncpg.connect(settings.database_url, timeout=_TIMEOUT)
     except (OSError, asyncpg.PostgresError, TimeoutError, ValueError):
-        return Finding(name, "failed", "not known: PostgreSQL does not answer", "Mend that first.")
+        return Finding(name, "failed", "unknown: PostgreSQL does not respond", "Fix the PostgreSQL check first.")
     try:
         current = await connection.fetchval("SELECT version_num FROM alembic_version")
     except asyncpg.UndefinedTableError:
@@ -100,7 +100,7 @@ async def redis(settings: Settings) -> Finding:
         ) as client:
             version = str((await client.info("server"))["redis_version"])
     except (RedisError, OSError, ValueError) as error:
-        return Finding(name, "failed", f"{_place(settings.redis_url)} does not answer: {_text(error)}", mend)
+        return Finding(name, "failed", f"{_place(settings.redis_url)} does not respond: {_text(error)}", mend)
     if tuple(int(number) for number in version.split(".")[:2]) < _OLDEST_REDIS:
         return Finding(name, "failed", f"version {version} is too old", mend)
     return Finding(name, "ok", f"version {version} at {_place(settings.redis_url)}")
@@ -115,17 +115,17 @@ async def temporal(settings: Settings) -> Finding:
             await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
     except RPCError as error:
         return Finding(name, "failed", f"no namespace {namespace!r} at {settings.temporal_address}: {error}", mend)
-    except (RuntimeError, OSError, TimeoutError):  # the client's own text is a page of its internals
-        return Finding(name, "failed", f"{settings.temporal_address} does not answer", mend)
+    except (RuntimeError, OSError, TimeoutError):  # the client's message is a page of internal details
+        return Finding(name, "failed", f"{settings.temporal_address} does not respond", mend)
     return Finding(name, "ok", f"namespace {namespace!r} at {settings.temporal_address}")
 
 
 async def git(_settings: Settings) -> Finding:
-    return await _program("git", "Install git: agents and working trees need it.", essential=False)
+    return await _program("git", "Install git: agents and working trees use it.", essential=False)
 
 
 async def bash(_settings: Settings) -> Finding:
-    return await _program("bash", "Install bash: an agent's shell is one.", essential=True)
+    return await _program("bash", "Install bash: agents use it as their shell.", essential=True)
 
 
 async def namespaces(_settings: Settings) -> Finding:
@@ -136,21 +136,21 @@ async def namespaces(_settings: Settings) -> Finding:
             name,
             "warning",
             f"not available: {text}",
-            "The guardian then ends a turn's processes one by one. "
+            "Without them, the guardian ends a turn's processes one by one. "
             "Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), or run workers as root.",
         )
-    return Finding(name, "ok", "the guardian can give each turn its own")
+    return Finding(name, "ok", "the guardian can give each turn its own namespace")
 
 
 async def environment(settings: Settings) -> Finding:
-    """By making a sandbox or a container, as a worker does when it starts."""
+    """Creates a sandbox or a container, as a worker does at startup."""
     from footplate.environments.sandbox import probe
     from footplate.wiring.environments import find_docker, find_sandbox
 
     name = "Environment"
     if settings.environment == "unsandboxed":
-        mend = "Set FOOTPLATE_ENVIRONMENT=sandbox where strangers' prompts, code or pages reach your agents."
-        return Finding(name, "warning", "unsandboxed: agents can do whatever the worker's user can", mend)
+        mend = "Set FOOTPLATE_ENVIRONMENT=sandbox if agents process untrusted prompts, code or web pages."
+        return Finding(name, "warning", "unsandboxed: agents have all rights of the worker's user", mend)
     if settings.environment == "docker":
         from footplate.environments.docker.engine import NoContainer
 
@@ -164,41 +164,41 @@ async def environment(settings: Settings) -> Finding:
     except probe.NoSandbox as error:
         return Finding(name, "failed", error.message, error.help_text)
     if found.host.cgroups is None:
-        detail = f"sandbox, without control groups ({found.without_cgroups}): memory is limited process by process"
+        detail = f"sandbox, without control groups ({found.without_cgroups}): memory is limited per process only"
         return Finding(name, "warning", detail, f"{probe.DELEGATE}.")
-    return Finding(name, "ok", f"sandbox, limits by {found.host.cgroups.description}")
+    return Finding(name, "ok", f"sandbox, with limits by {found.host.cgroups.description}")
 
 
 async def leftovers(settings: Settings) -> Finding:
-    """What the reaper would remove here. It only looks: removing is the workers'."""
+    """Counts the leftovers that the reaper would remove on this machine. Only workers remove them."""
     from footplate.environments.reaper.reaping import Reaper
     from footplate.wiring.environments import count_containers, count_unknown_sessions, own_groups
 
-    name = "Left behind"
+    name = "Leftovers"
     if sys.platform != "linux":
-        return Finding(name, "ok", "not looked for on this system")
+        return Finding(name, "ok", "not checked on this system")
     found = await asyncio.to_thread(lambda: Reaper(settings.data_dir, own_groups()).look())
     try:
         unknown: int | None = await count_unknown_sessions(settings, found.sessions)
     except (FootplateError, OSError, asyncpg.PostgresError):
         unknown = None
-    of_sessions = "not known while the database does not answer" if unknown is None else str(unknown)
+    of_sessions = "unknown, because the database does not respond" if unknown is None else str(unknown)
     containers: int | None = 0
     if settings.environment == "docker":
         try:
             containers = await count_containers(settings)
         except FootplateError:
             containers = None
-    of_containers = "an unknown number of containers (the engine does not answer)"
+    of_containers = "an unknown number of containers (the Docker engine does not respond)"
     detail = (
         f"{len(found.over)} leases, {found.processes} processes, {found.cgroups} control groups, "
         f"{of_containers if containers is None else f'{containers} containers'}, "
-        f"{found.directories - len(found.over)} trial directories; directories of sessions that are no more: "
+        f"{found.directories - len(found.over)} trial directories; directories of deleted sessions: "
         f"{of_sessions} (turns that hold a lease here: {len(found.living)})"
     )
     if not found.anything and not unknown and not containers:
         return Finding(name, "ok", detail)
-    return Finding(name, "warning", detail, "A worker on this machine removes it: at its start, and every few seconds.")
+    return Finding(name, "warning", detail, "A worker on this machine removes them, at startup and every few seconds.")
 
 
 async def harnesses(settings: Settings) -> Finding:
@@ -208,7 +208,7 @@ async def harnesses(settings: Settings) -> Finding:
     for point in found.values():
         try:
             point.load()
-        except Exception as error:  # noqa: BLE001 - whatever a foreign package raises is the finding
+        except Exception as error:  # noqa: BLE001 - any exception of a third-party package is a finding
             broken.append(f"{point.name} ({_text(error)})")
     if settings.default_harness not in found:
         detail = f"the default {settings.default_harness!r} is not among {', '.join(sorted(found)) or 'none'}"
@@ -216,7 +216,7 @@ async def harnesses(settings: Settings) -> Finding:
             name, "failed", detail, "Install the package that provides it, or set FOOTPLATE_DEFAULT_HARNESS."
         )
     if broken:
-        return Finding(name, "failed", f"cannot be loaded: {', '.join(broken)}", "Mend or uninstall the package.")
+        return Finding(name, "failed", f"cannot be loaded: {', '.join(broken)}", "Fix or uninstall the package.")
     return Finding(name, "ok", ", ".join(sorted(found)))
 
 
@@ -250,7 +250,7 @@ async def _output(*argv: str) -> tuple[int, str]:
 
 
 def _place(url: str) -> str:
-    """An address without its password."""
+    """Returns the address of a URL without its password."""
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port}{parts.path}"
 

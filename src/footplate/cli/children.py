@@ -1,4 +1,7 @@
-"""The api and the workers as child processes, with an environment that holds what they need and nothing else."""
+"""Defines the child processes of `footplate dev`: the API, the workers and the scripted model.
+
+Each gets only the environment variables that it needs.
+"""
 
 import os
 import secrets
@@ -31,7 +34,7 @@ _PASSED: Final = frozenset(
 )
 _PASSED_PREFIXES: Final = ("FOOTPLATE_", "ANTHROPIC_", "OPENAI_", "OTEL_", "SENTRY_")
 WORKER_READY: Final = b"worker.ready"
-"""The action that a worker logs once it takes turns."""
+"""The log action that a worker writes once it accepts turns."""
 
 
 def api_program(stack: Stack, settings: Settings) -> Program:
@@ -48,7 +51,7 @@ def api_program(stack: Stack, settings: Settings) -> Program:
 
 
 def worker_program(stack: Stack, settings: Settings, number: int, endpoint: Mapping[str, str] | None = None) -> Program:
-    """`endpoint` replaces what the environment says about the model's provider."""
+    """Returns a worker. The variables in `endpoint` replace those of the model provider in the environment."""
     metrics = "off" if settings.metrics_address == "off" else f"{LOOPBACK}:{free_port()}"
     own = {"FOOTPLATE_METRICS_ADDRESS": metrics, **(endpoint or {})}
     return Program(
@@ -64,7 +67,7 @@ def worker_program(stack: Stack, settings: Settings, number: int, endpoint: Mapp
 
 
 def scripted_model(stack: Stack, story: Path) -> tuple[Program, dict[str, str]]:
-    """A model that says what a file tells it to, and the variables that make a worker use it."""
+    """Returns a model server that plays a scenario file, and the variables that make a worker use it."""
     port, key = free_port(), secrets.token_hex(24)
 
     async def answers() -> bool:
@@ -75,7 +78,7 @@ def scripted_model(stack: Stack, story: Path) -> tuple[Program, dict[str, str]]:
         title="Scripted model",
         module="footplate.testing",
         arguments=("--port", str(port), "--script", str(story)),
-        # Not as an argument: every user of the machine can read a command line.
+        # Not passed as an argument: every user of the machine can read command lines.
         environment={**passed_on(os.environ), "FOOTPLATE_SCRIPTED_KEY": key},
         log_file=stack.log_file("scripted-model"),
         address=f"{LOOPBACK}:{port}",
@@ -86,7 +89,7 @@ def scripted_model(stack: Stack, story: Path) -> tuple[Program, dict[str, str]]:
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    """Of the launcher's environment, what a model provider or a network needs."""
+    """Selects the variables of the launcher's environment that model providers and networks need."""
     return {
         name: value
         for name, value in environment.items()
@@ -102,9 +105,9 @@ def _environment(stack: Stack, settings: Settings) -> dict[str, str]:
         "FOOTPLATE_HOST": settings.host,
         "FOOTPLATE_PORT": str(settings.port),
         "FOOTPLATE_ENVIRONMENT": settings.environment,
-        # This machine is the developer's own: any of its repositories may be a project.
+        # This is the developer's own machine, so every repository on it may be a project.
         "FOOTPLATE_PROJECTS_ROOT": settings.projects_root or "/",
-        # `footplate run` works in the directory that it is called in.
+        # `footplate run` works in the directory where it is called.
         "FOOTPLATE_NAMED_DIRECTORIES": "1",
         **({"FOOTPLATE_METRICS_ADDRESS": settings.metrics_address} if settings.metrics_address else {}),
     }

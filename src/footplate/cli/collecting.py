@@ -1,4 +1,4 @@
-"""`footplate gc`: what of the object store nobody needs, what is kept and why, and what is left to the workers."""
+"""Implements `footplate gc`: removes unused objects, and reports what is retained and what workers will remove."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -60,7 +60,7 @@ def _objects(found: "Collected", *, dry: bool) -> None:
     for heading in ("", "Objects", "Size", "Why"):
         table.add_column(heading, overflow="fold", justify="right" if heading in {"Objects", "Size"} else "left")
     for why, count in sorted(found.objects.items(), key=lambda item: (not item[0].goes, -item[1])):
-        done = "[yellow]would go[/]" if why.goes and dry else "[yellow]removed[/]" if why.goes else "kept"
+        done = "[yellow]would be removed[/]" if why.goes and dry else "[yellow]removed[/]" if why.goes else "kept"
         table.add_row(done, str(count), size(found.bytes[why]), quote(why.text))
     console.print(table)
     _listed([one.stored.key for one in found.going])
@@ -71,22 +71,24 @@ def _listed(keys: Sequence[str]) -> None:
     for key in keys[:_SHOWN]:
         console.print(f"  [dim]{quote(key)}[/]")
     if rest := len(keys) - _SHOWN if len(keys) > _SHOWN else 0:
-        console.print(f"  [dim]and {rest} more; --json tells each[/]")
+        console.print(f"  [dim]and {rest} more; --json lists all[/]")
 
 
 def _workers(settings: "Settings", found: "Collected") -> list[str]:
-    """What this command leaves to them."""
+    """Returns lines about the removals that only workers do."""
     lines = []
     if settings.retention_delete is None:
-        lines.append("Sessions: none is deleted but on request (FOOTPLATE_RETENTION_DELETE is not set).")
+        lines.append("Sessions: deleted on request only (FOOTPLATE_RETENTION_DELETE is not set).")
     else:
         lines.append(f"Sessions: {len(found.expired)} have expired; a worker deletes them.")
     if settings.retention_trees is None:
-        lines.append("This host: directories of sessions stay as long as these do (FOOTPLATE_RETENTION_TREES=never).")
+        lines.append(
+            "This host: session directories stay until the session is deleted (FOOTPLATE_RETENTION_TREES=never)."
+        )
     else:
         lines.append(
-            f"This host: {len(found.released)} sessions have expired; its worker releases their directories, "
-            "whose files the object store has."
+            f"This host: {len(found.released)} sessions have expired. The worker on this host releases their "
+            "directories; the object store has their files."
         )
     lines += [f"  kept: {session_id}, {quote(why)}" for session_id, why in found.kept_here]
     return lines

@@ -1,4 +1,4 @@
-"""`footplate diff`: the patch as it comes, or a line for each file."""
+"""Implements `footplate diff`: prints a session's changes as a patch or as a summary with one line per file."""
 
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -41,8 +41,7 @@ def diff(wanted: Wanted, *, stat: bool, as_json: bool, profile: str | None) -> N
         return
     if directory is not None:
         output.err().print(
-            f"Nothing is compared: the session works in {quote(directory)} itself, and those files are yours. What it "
-            "changed is there."
+            f"There is no diff: the session works directly in your directory {quote(directory)}. Its changes are there."
         )
         return
     for tree in found.trees:
@@ -53,7 +52,7 @@ def diff(wanted: Wanted, *, stat: bool, as_json: bool, profile: str | None) -> N
 
 
 async def yours(client: AsyncFootplate, session_id: str, found: Diff) -> str | None:
-    """The directory of the user's that the session works in, if that is why nothing was found."""
+    """Returns the user's directory that the session works in, if that is the reason for an empty diff."""
     if any(tree.files for tree in found.trees):
         return None
     directory = (await client.sessions.retrieve(session_id)).context.get("directory")
@@ -61,14 +60,14 @@ async def yours(client: AsyncFootplate, session_id: str, found: Diff) -> str | N
 
 
 async def which(client: AsyncFootplate, session_id: str, *, turn: str | None, project: str | None) -> dict[str, Any]:
-    """Of a turn, whose id may be `last`, and of a project: what to ask the server for."""
+    """Returns the query parameters for a turn and a project. The turn `last` is replaced by the newest turn's id."""
     if turn == "last":
         turn = None
         async for newest in client.turns.list(session_id, limit=1):
             turn = newest.id
             break
         if turn is None:
-            raise ClientError(f"Session {session_id} has no turn yet.")
+            raise ClientError(f"Session {session_id} has no turns yet.")
     return {"turn_id": turn, "project_id": project}
 
 
@@ -79,7 +78,7 @@ def _place(name: str, event: str | None) -> dict[str, Any]:
 
 
 async def _print_patches(client: AsyncFootplate, found: Diff, which: dict[str, Any]) -> None:
-    """Bytes as git made them, unless a terminal shows them."""
+    """Prints the patch of each changed project: as exact bytes, or escaped on a terminal."""
     changed = [tree for tree in found.trees if tree.files]
     for tree in changed:
         if len(changed) > 1:

@@ -1,7 +1,7 @@
-"""Completion with live ids, for the shells' scripts that typer installs. Commands and options are left to typer.
+"""Completes ids of sessions, agents and other resources in shells. Typer completes commands and options.
 
-A person waits for it with a finger on the key, so it needs nothing but the standard library. What a server says about a
-session ends up in a shell that may evaluate it: only harmless characters get there.
+The user waits while this runs, so it imports only the standard library. Text from the server reaches a shell that may
+evaluate it, so only harmless characters are printed.
 """
 
 import json
@@ -24,7 +24,7 @@ Source = Callable[[str | None], Sequence[Item]]
 
 
 def answered(shell: str, environment: Mapping[str, str]) -> bool:
-    """Whether this was the place of an id, and so the shell has its answer."""
+    """Prints the completions if the cursor is at an id, and returns whether it was."""
     words = _words(shell, environment)
     source = _source(words)
     if source is None or shell not in _FORMATS:
@@ -38,7 +38,7 @@ def answered(shell: str, environment: Mapping[str, str]) -> bool:
 
 
 def _words(shell: str, environment: Mapping[str, str]) -> list[str]:
-    """What stands behind the program's name up to the cursor; the last one is unfinished, and may be empty."""
+    """Returns the words after the program name up to the cursor. The last one is unfinished and may be empty."""
     if shell == "bash":
         words = environment.get("COMP_WORDS", "").split()
         place = int(environment.get("COMP_CWORD") or 0)
@@ -103,7 +103,7 @@ def _harnesses(_profile: str | None) -> Sequence[Item]:
 
 
 def _fetched(path: str, profile: str | None) -> list[dict[str, Any]]:
-    """Nothing at all when it cannot be had: an error in the middle of a command line helps nobody."""
+    """Fetches a list from the server. Returns nothing on failure: an error message would disturb the command line."""
     try:
         server = profiles.server(profile)
         parts = urlsplit(server.base_url)
@@ -135,7 +135,7 @@ def _powershell(items: Sequence[Item]) -> str:
 
 _FORMATS: Final = {"bash": _bash, "zsh": _zsh, "fish": _fish, "powershell": _powershell, "pwsh": _powershell}
 _FLAGS: Final = frozenset({"--json", "--follow", "-f", "--yes", "-y", "--stat"})
-"""Options without a value, where an id may follow."""
+"""Options without a value, which an id may follow."""
 _ARGUMENTS: Final[Mapping[str, Source]] = {
     **dict.fromkeys(
         (

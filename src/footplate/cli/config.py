@@ -1,4 +1,4 @@
-"""`footplate config`: profiles for the servers that a person uses."""
+"""Defines `footplate config`, which manages the profiles of the servers that a user works with."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,10 +11,10 @@ from footplate.cli.grouping import Grouped
 from footplate.cli.profiles import KEYS, LOCAL, Config
 
 app = typer.Typer(
-    help="Profiles for several servers, in one file that only you can read.",
+    help="Manage profiles for several servers, in one file that only you can read.",
     no_args_is_help=True,
     cls=Grouped,
-    epilog=f"Keys: {', '.join(KEYS)}. FOOTPLATE_BASE_URL and FOOTPLATE_API_KEY in the environment win over a profile.",
+    epilog=f"Keys: {', '.join(KEYS)}. FOOTPLATE_BASE_URL and FOOTPLATE_API_KEY in the environment override a profile.",
 )
 Key = Annotated[str, typer.Argument(metavar="KEY", help=f"One of {', '.join(KEYS)}.")]
 Into = Annotated[
@@ -22,7 +22,7 @@ Into = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
-        help="Which profile.  [default: the current one, else `default`]",
+        help="The profile.  [default: the current one, else `default`]",
     ),
 ]
 
@@ -31,11 +31,11 @@ Into = Annotated[
 def set_value(
     key: Key,
     value: Annotated[
-        str | None, typer.Argument(metavar="VALUE", help="Asked for, without showing it, if left out.")
+        str | None, typer.Argument(metavar="VALUE", help="The value. If omitted, you are prompted for it.")
     ] = None,
     profile: Into = None,
 ) -> None:
-    """Set a value of a profile, which is made if it is new; the first one becomes the current one."""
+    """Set a value in a profile. A new profile is created; the first one becomes the current profile."""
     config = _load()
     name = _name(config, profile)
     _check(key)
@@ -48,7 +48,7 @@ def set_value(
 
 @app.command("get")
 def get_value(key: Key, profile: Into = None) -> None:
-    """Print a value of a profile. Exit code 1 if it is not set."""
+    """Print a value of a profile. Exits with 1 if it is not set."""
     config = _load()
     _check(key)
     value = config.profiles.get(_name(config, profile), {}).get(key)
@@ -60,14 +60,14 @@ def get_value(key: Key, profile: Into = None) -> None:
 
 @app.command("use")
 def use(
-    profile: Annotated[str, typer.Argument(metavar="PROFILE", help="Its name.")],
+    profile: Annotated[str, typer.Argument(metavar="PROFILE", help="Name of the profile.")],
 ) -> None:
-    """Choose the profile that commands use from now on; `local` is a `footplate dev` on this machine."""
+    """Select the profile that commands use from now on. `local` is a `footplate dev` on this machine."""
     config = _load()
     if profile != LOCAL and profile not in config.profiles:
         output.complain(
             f"There is no profile {profile!r}.",
-            f"Make it with: footplate config set base_url URL --profile {profile}",
+            f"Create it with: footplate config set base_url URL --profile {profile}",
         )
         raise typer.Exit(output.Exit.FAILED)
     _save(replace(config, current=profile))
@@ -75,7 +75,7 @@ def use(
 
 @app.command("list")
 def list_profiles(as_json: options.Json = False) -> None:
-    """List the profiles; the current one has a star."""
+    """List the profiles. The current one is marked with a star."""
     config = _load()
     current = config.current or LOCAL
     named = {**config.profiles, LOCAL: _local()}
@@ -101,12 +101,12 @@ def list_profiles(as_json: options.Json = False) -> None:
 
 @app.command("rm")
 def remove(
-    profile: Annotated[str, typer.Argument(metavar="PROFILE", help="Its name.")],
+    profile: Annotated[str, typer.Argument(metavar="PROFILE", help="Name of the profile.")],
 ) -> None:
-    """Forget a profile."""
+    """Remove a profile."""
     config = _load()
     if profile not in config.profiles:
-        output.complain(f"There is no profile {profile!r}.")
+        output.complain(f"There is no profile {profile!r}.", "`footplate config list` shows the profiles.")
         raise typer.Exit(output.Exit.FAILED)
     rest = {name: fields for name, fields in config.profiles.items() if name != profile}
     _save(Config(None if config.current == profile else config.current, rest))
@@ -128,14 +128,14 @@ def _name(config: Config, given: str | None) -> str:
     name = given or config.current or "default"
     if name == LOCAL:
         raise typer.BadParameter(
-            f"`{LOCAL}` is a `footplate dev` on this machine and needs no settings. Name another with --profile."
+            f"`{LOCAL}` is a `footplate dev` on this machine and needs no settings. Choose another with --profile."
         )
     return name
 
 
 def _check(key: str) -> None:
     if key not in KEYS:
-        raise typer.BadParameter(f"{key!r} is none of {', '.join(KEYS)}.", param_hint="KEY")
+        raise typer.BadParameter(f"{key!r} is not a valid key. Valid keys: {', '.join(KEYS)}.", param_hint="KEY")
 
 
 def _local() -> dict[str, str]:

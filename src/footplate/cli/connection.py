@@ -1,4 +1,4 @@
-"""One way to talk to the server for every command: find it, do the work, show an error so that it helps."""
+"""Connects a command to its server: finds the server, runs the command's work with a client and reports errors."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,20 +15,20 @@ from footplate.client import ApiError, AsyncFootplate, ClientError, StreamLost, 
 
 T = TypeVar("T")
 PATIENCE: Final = 180.0
-"""A server that was there and is gone: somebody may be starting it again."""
+"""Seconds to retry a server that went away, because it may be restarting."""
 
 
 def talk(
     work: Callable[[AsyncFootplate, Server], Awaitable[T]], *, profile: str | None = None, as_json: bool = False
 ) -> T:
-    # Retries are told by the views, in words for people.
+    # The views report retries to the user; stamina must not log them as well.
     stamina.instrumentation.set_on_retry_hooks([])
     server: Server | None = None
     try:
         server = profiles.server(profile)
         return asyncio.run(_with_client(work, server))
     except NoServer as error:
-        _fail(ErrorDetail(code="no_server", title="Which server?", message=str(error), help=""), as_json=as_json)
+        _fail(ErrorDetail(code="no_server", title="No server configured", message=str(error), help=""), as_json=as_json)
     except ClientError as error:
         assert server is not None
         detail = _detail(error, _help(error, server))
@@ -62,12 +62,12 @@ def _detail(error: ClientError, help_text: str) -> ErrorDetail:
 def _help(error: ClientError, server: Server) -> str:
     if isinstance(error, Unreachable):
         return (
-            f"That address comes from {server.source}. Is it running? `footplate dev` starts a server on this machine; "
-            "`footplate config list` shows the servers that you know."
+            f"The address comes from {server.source}. Check that the server is running: `footplate dev` starts one "
+            "on this machine, and `footplate config list` shows your profiles."
         )
     if isinstance(error, Unauthenticated):
         return (
             f"The key comes from {server.source}. "
-            "`footplate api-keys create` makes one where the server runs; `footplate config set api_key` keeps it."
+            "Create one on the server with `footplate api-keys create` and save it with `footplate config set api_key`."
         )
     return error.help

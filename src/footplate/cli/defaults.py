@@ -1,4 +1,4 @@
-"""What the command line uses when nobody says otherwise."""
+"""Defaults of the command line: model, agent, environment, tools, system prompt and harness."""
 
 from typing import Final
 
@@ -14,5 +14,5 @@ CLAUDE: Final = "claude"
 
 
 def harness_for(model: str) -> str | None:
-    """Claude models in Claude Code, as most people run them; every other model in what the server chooses."""
+    """Returns `claude` for Claude models. For any other model returns None: the server chooses the harness."""
     return CLAUDE if model.removeprefix("anthropic:").startswith("claude") else None

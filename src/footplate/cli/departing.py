@@ -1,4 +1,4 @@
-"""What the commands do by which a session's work leaves it, once their options are read."""
+"""Implements the delivery commands: apply, merge, push and export."""
 
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -45,7 +45,7 @@ def apply(wanted: Wanted, directory: Path, *, as_json: bool, profile: str | None
     if as_json:
         print_json(done.model_dump(mode="json"))
     elif done.status == "unchanged":
-        output.err().print("Nothing to do: your checkout has all of it.", markup=False)
+        output.err().print("Nothing to do: your checkout already has all changes.", markup=False)
     else:
         files = "1 file" if done.files == 1 else f"{done.files} files"
         output.err().print(f"Applied: {files}, in {quote(done.directory)}. Nothing is staged or committed.")
@@ -90,7 +90,7 @@ def export_patch(wanted: Wanted, file: Path, *, as_json: bool, profile: str | No
 
 
 def print_patch(wanted: Wanted, *, profile: str | None) -> None:
-    """Nothing of it before it is whole: who reads a pipe cannot tell a part from all."""
+    """Prints the patch only once it is complete, because the reader of a pipe cannot tell a part from the whole."""
     with tempfile.TemporaryDirectory(prefix="footplate-") as place:
         file = Path(place, "patch")
 
@@ -141,28 +141,29 @@ def _show(left: Left, *, as_json: bool) -> None:
         "merged": "Merged into",
         "fast_forwarded": "Merged into",
         "pushed": "Pushed as",
-        "unchanged": "Nothing to do: it is all in",
+        "unchanged": "Nothing to do: all changes are in",
     }
-    how = " and needed no merge commit" if left.status == "fast_forwarded" else ""
-    output.err().print(f"{said[left.status]} {quote(left.branch)}, which is at {left.commit[:12]}{how}.")
+    how = " (fast-forward)" if left.status == "fast_forwarded" else ""
+    output.err().print(f"{said[left.status]} {quote(left.branch)}, now at {left.commit[:12]}{how}.")
 
 
 async def _patch(client: AsyncFootplate, session_id: str, wanted: Wanted, file: Path) -> Diff:
-    """Of one project: to which a checkout belongs."""
+    """Saves the patch of the one changed project to a file and returns its diff. A checkout belongs to one project."""
     which = await comparing.which(client, session_id, turn=wanted.turn, project=wanted.project)
     found = await client.sessions.diff(session_id, **which)
     changed = [tree for tree in found.trees if tree.files]
     if (directory := await comparing.yours(client, session_id, found)) is not None:
         raise ClientError(
-            f"Session {session_id} works in {directory} itself: what it changed is there.",
-            help_text="Nothing is to be taken. With `footplate run --project DIR` a session has a tree of its own.",
+            f"Session {session_id} works directly in {directory}, so its changes are already there.",
+            help_text="There is nothing to export. `footplate run --project DIR` gives a session its own working tree.",
         )
     if not changed:
-        raise ClientError(f"Session {session_id} has changed nothing.", help_text="There is nothing to take.")
+        raise ClientError(f"Session {session_id} has not changed any files.", help_text="There is nothing to export.")
     if len(changed) > 1:
         names = ", ".join(f"{tree.name} ({tree.project_id})" for tree in changed)
         raise ClientError(
-            f"Session {session_id} has changed {len(changed)} projects: {names}.", help_text="Name one with --project."
+            f"Session {session_id} has changed {len(changed)} projects: {names}.",
+            help_text="Choose one with --project.",
         )
     pieces = client.sessions.patch(session_id, **{**which, "project_id": changed[0].project_id})
     await _save(pieces, file)
@@ -178,7 +179,7 @@ async def _save(pieces: AsyncIterator[bytes], file: Path) -> None:
 
 @contextmanager
 def _beside(file: Path) -> Iterator[Path]:
-    """A file that takes another's place when it is whole, or goes."""
+    """Yields a temporary file that replaces `file` on success and is removed on failure."""
     begun = file.with_name(f".{file.name}.part")
     try:
         yield begun
@@ -186,7 +187,7 @@ def _beside(file: Path) -> Iterator[Path]:
     except OSError as error:
         raise ClientError(
             f"{file} cannot be written: {error.strerror}.",
-            help_text="Name a file in a directory that is there and that you may write to.",
+            help_text="Choose a file in an existing directory that you can write to.",
         ) from None
     finally:
         with suppress(OSError):

@@ -1,7 +1,8 @@
-"""`footplate dev`: the whole product on this machine in one command, and none of it left when it ends.
+"""Implements `footplate dev`: starts all services on this machine and stops them when the command ends.
 
-Nothing is restarted silently: if a part dies, the command says which and where its log is, stops the rest and fails.
-Killed itself, it leaves no process (the kernel ends them, see `stack.spawn`) and finds its state at the next start.
+Nothing is restarted silently: if a service dies, the command reports which one and where its log is, stops the rest and
+fails. If the command itself is killed, the kernel ends its processes (see `stack.spawn`), and the next start finds the
+state unchanged.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ _OPENAI_MODEL: Final = "openai:gpt-5.1"
 
 @dataclass(frozen=True, slots=True)
 class _Scripted:
-    """The scripted model of this start."""
+    """Address and key of the scripted model."""
 
     address: str
     key: str
@@ -54,7 +55,7 @@ def start(
 
 
 async def _until_told_to_stop(stack: Stack, settings: Settings, workers: int, scripted: str | None) -> None:
-    """SIGINT and SIGTERM are the normal end: everything is stopped in order and the exit code is 0."""
+    """Serves until SIGINT or SIGTERM, which stop everything in order with exit code 0."""
     serving = asyncio.create_task(_serve(stack, settings, workers, stories.find(scripted) if scripted else None))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -62,7 +63,7 @@ async def _until_told_to_stop(stack: Stack, settings: Settings, workers: int, sc
     try:
         await serving
     except asyncio.CancelledError:
-        output.err().print("Stopped. The state is kept for the next start.")
+        output.err().print("Stopped. The state is saved for the next start.")
 
 
 async def _serve(stack: Stack, settings: Settings, workers: int, story: Path | None) -> None:
@@ -70,7 +71,8 @@ async def _serve(stack: Stack, settings: Settings, workers: int, story: Path | N
 
     if not is_free(settings.port, settings.host):
         raise Conflict(
-            f"Port {settings.port} is taken.", help_text="Choose another with --port, or end what listens there."
+            f"Port {settings.port} is in use.",
+            help_text="Choose another with --port, or stop the process that uses it.",
         )
     console = output.err()
     settings = await _with_a_sandbox_if_there_can_be_one(settings)
@@ -112,7 +114,7 @@ async def _serve(stack: Stack, settings: Settings, workers: int, story: Path | N
 
 
 async def _with_a_sandbox_if_there_can_be_one(settings: Settings) -> Settings:
-    """Who asks for one by name gets one or nothing; on a developer's own machine the rest may do without."""
+    """Falls back to no sandbox on a machine that cannot create one, unless the user asked for a sandbox explicitly."""
     from footplate.environments.sandbox.probe import NoSandbox
     from footplate.wiring.environments import find_sandbox
 
@@ -132,14 +134,14 @@ def _warn_of_exposure(stack: Stack) -> None:
     if stack.temporal is None or not (reason := stack.temporal.exposure):
         return
     output.err().print(
-        "[yellow]Other users of this machine can reach Temporal,[/] which has no authentication: list sessions, stop "
-        f"their turns, pause the sweep. {quote(reason)} Allow user namespaces (docs/listeners.md), or do not run "
+        "[yellow]Other users of this machine can reach Temporal,[/] which has no authentication: they can list "
+        f"sessions, stop turns and pause the sweep. {quote(reason)} Allow user namespaces (docs/listeners.md), or do not run "
         "`footplate dev` on a shared machine."
     )
 
 
 async def _key(settings: Settings) -> str:
-    """The key of the first start, as long as the API knows it: the database may be another one by now."""
+    """Returns the API key of the first start, or a new one if the API rejects it because the database was replaced."""
     from footplate import wiring
 
     secret = local.key(settings.data_dir)
@@ -155,12 +157,12 @@ async def _is_refused(settings: Settings, secret: str) -> bool:
 
 
 def _has_disaster(story: Path | None, workers: int) -> bool:
-    """With more workers than one nobody knows which of them has the turn."""
+    """The demo kills its worker only if there is just one: otherwise it is unknown which one runs the turn."""
     return stories.is_demo(story) and workers == 1
 
 
 async def _first_death(parts: Sequence[Part], doomed: Mapping[Part, _Scripted]) -> None:
-    """`doomed` has the worker that a demo kills, and the model whose story says when."""
+    """Waits until a service ends. `doomed` maps the worker that the demo kills to its scripted model."""
     deaths = {asyncio.create_task(_death_of(part, doomed.get(part))): part for part in parts}
     try:
         ended, _ = await asyncio.wait(deaths, return_when=asyncio.FIRST_COMPLETED)
@@ -179,12 +181,12 @@ def _death_of(part: Part, model: _Scripted | None) -> Coroutine[None, None, int]
 def _died(part: Part, code: int) -> PartFailed:
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     return part.failure(
-        f"{how}; everything else was stopped", "Start `footplate dev` again: sessions go on where they were."
+        f"{how}; everything else was stopped", "Start `footplate dev` again: sessions continue where they stopped."
     )
 
 
 def _usual_model(settings: Settings) -> str:
-    """Of the provider whose key is set; ours to say, because only this side knows which keys there are."""
+    """Returns the default model of the provider whose key is set. Only this process knows which keys are set."""
     keys = {USUAL_MODEL: settings.anthropic_api_key, _OPENAI_MODEL: settings.openai_api_key}
     return next((model for model, key in keys.items() if key is not None), USUAL_MODEL)
 
@@ -203,7 +205,7 @@ def _publish(stack: Stack, settings: Settings, base_url: str, api_pid: int, mode
     local.publish(settings.data_dir, running)
     if local.find(settings.data_dir) is None:
         output.err().print(
-            f"[yellow]Commands cannot find this server by themselves:[/] `dev.json` in "
+            f"[yellow]Other commands cannot find this server:[/] `dev.json` in "
             f"{quote(str(settings.data_dir))} did not pass its ownership checks. Make the directory yours with mode "
             "700 and start again, or set FOOTPLATE_BASE_URL."
         )
@@ -211,13 +213,13 @@ def _publish(stack: Stack, settings: Settings, base_url: str, api_pid: int, mode
 
 def _report(stack: Stack, programs: Sequence[Part], base_url: str, secret: str) -> None:
     table = Table(box=None, pad_edge=False)
-    for heading in ("Part", "Address", "Pid", "Log"):
+    for heading in ("Service", "Address", "Pid", "Log"):
         table.add_column(heading, overflow="fold")
     for part in [*stack.parts, *programs]:
         table.add_row(part.title, part.address, str(part.pid), part.log.name)
     for title, own in (("PostgreSQL", stack.postgres), ("Redis", stack.redis), ("Temporal", stack.temporal)):
         if own is None:
-            table.add_row(title, "as given", "", "")
+            table.add_row(title, "external", "", "")
     console = output.out()
     console.print(table)
     console.print(f"\nLogs     {stack.directory / 'logs'}")
@@ -235,8 +237,8 @@ def _next_steps(settings: Settings, story: Path | None) -> None:
     console = output.out()
     if story is None and settings.anthropic_api_key is None and settings.openai_api_key is None:
         console.print("\n[yellow]No model can be called:[/] neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set here.")
-        console.print("Set one and start again, or see it work without: footplate dev --scripted demo")
+        console.print("Set one and start again, or try the demo without a key: footplate dev --scripted demo")
     prompt = "Make the tests pass" if story else "Write a haiku into haiku.txt and read it to me"
     console.print(f'\nIn another shell:\n  [bold]footplate run "{prompt}"[/]')
-    console.print('  eval "$(footplate env)"   for other programs: sets FOOTPLATE_BASE_URL and FOOTPLATE_API_KEY')
+    console.print('  eval "$(footplate env)"   sets FOOTPLATE_BASE_URL and FOOTPLATE_API_KEY for other programs')
     console.print("\nCtrl-C stops everything.")

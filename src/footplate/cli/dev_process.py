@@ -1,7 +1,7 @@
-"""Checks that a `dev.json` was written by a `footplate dev` that still runs, before a command sends it an API key.
+"""Verifies that `dev.json` was written by a `footplate dev` that still runs, before a command sends it an API key.
 
-A process id alone proves nothing: it may be another process's by now, and the port another listener's. Here it is the
-process with the same start time, and the socket that listens on the port is held by its child, the api.
+A process id proves nothing, because the id and the port may have been reused. The process must have the same start
+time, and the socket that listens on the port must belong to its child, the API.
 """
 
 import os
@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 
 _LISTENING: Final = "0A"
 _TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
-_PARENT, _START_TIME = 1, 19  # in /proc/PID/stat, counted from the process's state on
+_PARENT, _START_TIME = 1, 19  # fields of /proc/PID/stat, counted from the process state
 
 
 def is_private(path: Path) -> bool:
-    """Whether it is a file of this user's that nobody else can have written, nor replaced in its directory."""
+    """Whether the file belongs to this user, and no other user can write it or replace it in its directory."""
     try:
         file, directory = path.lstat(), path.parent.stat()
     except OSError:
@@ -35,7 +35,7 @@ def is_private(path: Path) -> bool:
 
 
 def start_time(pid: int) -> int:
-    """In clock ticks since the machine booted; 0 when there is no such process."""
+    """Returns the start time in clock ticks since boot, or 0 if there is no such process."""
     return _number_in_stat(pid, _START_TIME)
 
 
@@ -44,7 +44,7 @@ def is_child(pid: int, parent: int) -> bool:
 
 
 def listens(pid: int, base_url: str) -> bool:
-    """Whether every socket that listens at this address belongs to the process."""
+    """Whether all sockets that listen at this address belong to the process."""
     try:
         split = urlsplit(base_url)
         places = socket.getaddrinfo(split.hostname, split.port or 80, type=socket.SOCK_STREAM)
@@ -56,7 +56,7 @@ def listens(pid: int, base_url: str) -> bool:
 
 def _number_in_stat(pid: int, index: int) -> int:
     try:
-        # The name in parentheses may have spaces and parentheses of its own.
+        # The process name in parentheses may contain spaces and parentheses.
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[index])
     except (OSError, ValueError, IndexError):
         return 0
@@ -79,7 +79,7 @@ def _listeners(host: str, port: int) -> set[str]:
 
 
 def _bytes_of(address: str) -> bytes:
-    """The kernel prints addresses as words of the machine's own byte order."""
+    """Decodes an address. The kernel prints it as 32-bit words in native byte order."""
     words = bytes.fromhex(address)
     return b"".join(words[start : start + 4][::-1] for start in range(0, len(words), 4))
 

@@ -1,6 +1,6 @@
-"""The demo's own disaster: its worker is killed once, in the middle of a command, and another one is started.
+"""Kills the demo's worker once, in the middle of a command, and starts another one.
 
-So a newcomer sees a session go on without having to break anything. It is announced, and it happens in the demo alone.
+This shows new users how a session survives a crash. It is announced on screen and happens only in the demo.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _FOR_EVER: Final = float("inf")
 
 
 async def death_of(worker: Part, model_address: str, model_key: str, say: Callable[[str], None]) -> int:
-    """The worker's exit code once it has ended, but for the one time that the story wants it."""
+    """Waits for the worker to end and returns its exit code. Kills and restarts it once, when the scenario says so."""
     ended = asyncio.create_task(worker.wait())
     due = asyncio.create_task(_moment(f"http://{model_address}", model_key))
     try:
@@ -31,14 +31,14 @@ async def death_of(worker: Part, model_address: str, model_key: str, say: Callab
         ended.cancel()
     pid = worker.pid
     await worker.kill()
-    say(f"\nThe story's disaster: {worker.title} (pid {pid}) was killed in the middle of a command (kill -9).")
+    say(f"\nDemo: {worker.title} (pid {pid}) was killed in the middle of a command (kill -9).")
     await worker.start()
-    say(f"Another one was started (pid {worker.pid}). Once the lost one is given up, the session goes on.")
+    say(f"A new worker was started (pid {worker.pid}). The session continues once the lost worker times out.")
     return await worker.wait()
 
 
 async def _moment(model: str, key: str) -> None:
-    """When the story has come to its slow command, and a little into it."""
+    """Waits until the demo has started its slow command, and a little longer."""
     async with httpx2.AsyncClient(base_url=model, headers={"x-api-key": key}, trust_env=False) as client:
 
         async def slow_command() -> bool:

@@ -1,4 +1,4 @@
-"""`footplate doctor`: what works, what is missing or unreachable, and how to mend it."""
+"""Implements `footplate doctor`: reports what works, what is missing or unreachable, and how to fix it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

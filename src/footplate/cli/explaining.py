@@ -1,4 +1,4 @@
-"""What `footplate policy explain` does: read rules from files, judge a command, and show how it was read."""
+"""Implements `footplate policy explain`: evaluates a shell command against rules from files and shows each part."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,7 +44,9 @@ def _rules(files: Sequence[Path] | None, directory: Path) -> tuple[list[Placed],
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise InvalidRequest(f"{file} cannot be read: {error}.", help_text="Name another with --rules.") from None
+            raise InvalidRequest(
+                f"{file} cannot be read: {error}.", help_text="Choose another file with --rules."
+            ) from None
         imported = import_settings(text, Layer.PROJECT)
         rules += imported.rules
         notes += imported.notes
@@ -93,11 +95,11 @@ def _print(verdict: Verdict, rules: int, notes: Sequence[str]) -> None:
     for note in notes:
         output.err().print(f"[dim]{quote(note)}[/]")
     if not rules:
-        output.err().print("[dim]No rules were found. Name a file with --rules.[/]")
+        output.err().print("[dim]No rules were found. Pass a file with --rules.[/]")
 
 
 def usual(directory: Path) -> list[Path]:
-    """The files with rules that a directory has."""
+    """Returns the rule files that exist in a directory."""
     return [path for name in _USUAL if (path := directory / name).exists()]
 
 
@@ -109,5 +111,5 @@ def refuse(error: FootplateError, *, as_json: bool) -> None:
     if not as_json:
         output.show(error)
         return
-    detail = ErrorDetail(code=error.code, title="The rules cannot be read", message=error.message, help=error.help_text)
+    detail = ErrorDetail(code=error.code, title="Unreadable rules", message=error.message, help=error.help_text)
     output.print_json_line(ErrorAnswer(error=detail, exit_code=output.Exit.FAILED).model_dump())

@@ -1,4 +1,4 @@
-"""`footplate files`: what was uploaded to be named in messages. What they need they import when they are called."""
+"""Defines `footplate files`, which manages uploaded files. Each command imports its implementation when called."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,9 +8,9 @@ import typer
 from footplate.cli import options
 from footplate.cli.grouping import Grouped
 
-files = typer.Typer(help="Files: what messages name by its id.", no_args_is_help=True, cls=Grouped)
+files = typer.Typer(help="Manage uploaded files, which messages refer to by ID.", no_args_is_help=True, cls=Grouped)
 
-FileId = Annotated[str, typer.Argument(metavar="FILE", help="A file's id.")]
+FileId = Annotated[str, typer.Argument(metavar="FILE", help="ID of a file.")]
 
 
 @files.command("ls")
@@ -23,9 +23,9 @@ def list_files(as_json: options.Json = False, profile: options.Profile = None) -
 
 @files.command("upload")
 def upload(
-    path: Annotated[Path, typer.Argument(metavar="PATH", exists=True, dir_okay=False, help="A file of this machine.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", exists=True, dir_okay=False, help="A local file.")],
     expires: Annotated[
-        int | None, typer.Option(min=3600, max=7_776_000, metavar="SECONDS", help="Delete it after so long.")
+        int | None, typer.Option(min=3600, max=7_776_000, metavar="SECONDS", help="Delete the file after this time.")
     ] = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
@@ -38,7 +38,7 @@ def upload(
 
 @files.command("get")
 def get(file: FileId, profile: options.Profile = None) -> None:
-    """Write a file's bytes to stdout."""
+    """Write the content of a file to stdout."""
     from footplate.cli import managing_files
 
     managing_files.get(file, profile=profile)
@@ -46,7 +46,7 @@ def get(file: FileId, profile: options.Profile = None) -> None:
 
 @files.command("rm")
 def remove(file: FileId, as_json: options.Json = False, profile: options.Profile = None) -> None:
-    """Delete a file. What sessions were given of it is theirs, and goes with them."""
+    """Delete a file. Copies that sessions received stay until those sessions are deleted."""
     from footplate.cli import managing_files
 
     managing_files.remove(file, as_json=as_json, profile=profile)

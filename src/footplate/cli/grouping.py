@@ -1,4 +1,4 @@
-"""Plain help at any width, with the commands in groups and their help in full."""
+"""Formats the help of command groups: plain text at any width, with commands in sections and full descriptions."""
 
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ SESSIONS, RESOURCES, SERVERS, OWN, OTHERS = GROUPS = (
     "Commands",
 )
 _WHOLE: Final = 200
-"""Characters: a command is described in a sentence, and a sentence is not cut off."""
+"""Length limit of a command's description, in characters. Large enough for a whole sentence."""
 
 
 class Grouped(TyperGroup):

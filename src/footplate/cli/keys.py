@@ -1,4 +1,4 @@
-"""`footplate api-keys`: who may use the API."""
+"""Defines `footplate api-keys`, which creates API keys."""
 
 from typing import Annotated
 
@@ -17,21 +17,21 @@ def group() -> None:
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Option(help="What the key is for; shown in the audit trail.")],
+    name: Annotated[str, typer.Option(help="Purpose of the key, shown in the audit trail.")],
     organisation: Annotated[
-        str, typer.Option(help="The organisation it belongs to, in letters, digits and `._-`; made if it is new.")
+        str, typer.Option(help="Organisation of the key: letters, digits and `._-`. Created if it is new.")
     ] = "default",
     role: Annotated[
         list[str] | None,
-        typer.Option(help="A role, `member` if none is given; `policy_admin` may write rules. May be repeated."),
+        typer.Option(help="Role of the key, `member` by default. `policy_admin` may change rules. May be repeated."),
     ] = None,
 ) -> None:
-    """Create a key and print its secret, which is stored only as a hash and never shown again."""
+    """Create an API key and print its secret. Only a hash is stored, so the secret is never shown again."""
     from footplate import wiring
     from footplate.cli import local
     from footplate.telemetry import configure_logging
 
     configure_logging()
     secret = output.run(wiring.create_key(local.settings(), organisation, name, role or ["member"]))
-    output.err().print("Keep it now; it is not shown again.")
+    output.err().print("Save this key now. It is not shown again.")
     output.print_result(secret)

@@ -1,4 +1,4 @@
-"""The commands by which a session's work leaves it. What they need they import when they are called."""
+"""Defines the delivery commands: apply, merge, push and export. Each imports its implementation when it is called."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,20 +8,21 @@ import typer
 from footplate.cli import options
 
 Project = Annotated[
-    str | None, typer.Option("--project", "-p", metavar="ID", help="Which project, where it works on several.")
+    str | None, typer.Option("--project", "-p", metavar="ID", help="The project, if the session works on several.")
 ]
 Directory = Annotated[
     Path,
     typer.Option(
-        "--directory", "-C", metavar="DIR", help="A checkout of yours.  [default: where you are]", show_default=False
+        "--directory", "-C", metavar="DIR", help="Your checkout.  [default: the current directory]", show_default=False
     ),
 ]
 Message = Annotated[
     str | None,
-    typer.Option("--message", "-m", metavar="TEXT", help="Of the commit with what the agent left uncommitted."),
+    typer.Option("--message", "-m", metavar="TEXT", help="Message of the commit for uncommitted changes."),
 ]
 Wait = Annotated[
-    int, typer.Option("--wait", min=0, max=300, metavar="SECONDS", help="For others who write to the same branch.")
+    int,
+    typer.Option("--wait", min=0, max=300, metavar="SECONDS", help="How long to wait for other writers of the branch."),
 ]
 
 
@@ -29,16 +30,18 @@ def apply(
     session: options.OneSession = "last",
     turn: Annotated[
         str | None,
-        typer.Option("--turn", metavar="ID", help="Only what this turn changed: `show` has ids, `last` is the newest."),
+        typer.Option(
+            "--turn", metavar="ID", help="Only the changes of this turn. `show` lists turn IDs; `last` is the newest."
+        ),
     ] = None,
     project: Project = None,
     directory: Directory = Path(),
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Bring what a session changed into the files of your checkout: all of it, or nothing and the reason why not.
+    """Apply a session's changes to the files in your checkout: all changes, or none if there is a conflict.
 
-    Nothing is committed or staged. What you changed yourself stays, where both go together.
+    Nothing is committed or staged. Your own changes stay, unless they conflict.
     """
     from footplate.cli import departing
 
@@ -49,7 +52,10 @@ def apply(
 def merge(
     session: options.OneSession = "last",
     into: Annotated[
-        str | None, typer.Option("--into", metavar="BRANCH", help="[default: the branch that it began with]")
+        str | None,
+        typer.Option(
+            "--into", metavar="BRANCH", help="Target branch.  [default: the branch that the session started from]"
+        ),
     ] = None,
     message: Message = None,
     project: Project = None,
@@ -57,9 +63,9 @@ def merge(
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Merge a session's work into a branch of its project, in the project's own repository, on the server.
+    """Merge a session's changes into a branch of its project's repository, on the server.
 
-    A branch that somebody has checked out there is left alone: see `apply` and `export`.
+    A branch that is checked out there is not changed. Use `apply` or `export` instead.
     """
     from footplate.cli import departing
 
@@ -70,7 +76,7 @@ def merge(
 def push(
     session: options.OneSession = "last",
     branch: Annotated[
-        str | None, typer.Option("--branch", "-b", metavar="NAME", help="[default: footplate/ and the session's id]")
+        str | None, typer.Option("--branch", "-b", metavar="NAME", help="Branch name.  [default: footplate/SESSION]")
     ] = None,
     message: Message = None,
     project: Project = None,
@@ -78,7 +84,7 @@ def push(
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Push a session's work as a branch of its own to its project's repository, from the server."""
+    """Push a session's changes as a new branch to its project's repository, from the server."""
     from footplate.cli import departing
 
     wanted = departing.Wanted(session=session, project=project)
@@ -88,26 +94,26 @@ def push(
 def export(
     session: options.OneSession = "last",
     branch: Annotated[
-        str | None, typer.Option("--branch", "-b", metavar="NAME", help="Make this branch in your repository.")
+        str | None, typer.Option("--branch", "-b", metavar="NAME", help="Create this branch in your repository.")
     ] = None,
     patch: Annotated[
-        Path | None, typer.Option("--patch", metavar="FILE", help="Write the patch to a file, or with `-` to stdout.")
+        Path | None, typer.Option("--patch", metavar="FILE", help="Write the patch to a file, or to stdout with `-`.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Also over a branch that has other commits.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a branch that has other commits.")] = False,
     project: Project = None,
     directory: Directory = Path(),
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Take a session's work: as a branch of your own repository, with the agent's own commits, or as a patch."""
+    """Export a session's changes as a branch in your repository, with the agent's commits, or as a patch."""
     from footplate.cli import departing
 
     if (branch is None) == (patch is None):
-        raise typer.BadParameter("Say --branch NAME or --patch FILE, one of the two.")
+        raise typer.BadParameter("Use exactly one of --branch NAME and --patch FILE.")
     wanted = departing.Wanted(session=session, project=project)
     if patch == Path("-"):
         if as_json:
-            raise typer.BadParameter("--patch - and --json both want standard output: name a file.")
+            raise typer.BadParameter("--patch - and --json both write to standard output. Write the patch to a file.")
         departing.print_patch(wanted, profile=profile)
     elif patch is not None:
         departing.export_patch(wanted, patch, as_json=as_json, profile=profile)

@@ -1,8 +1,8 @@
-"""Calls of subagents that wait for a person's word while their turn goes on: who watches it is asked meanwhile.
+"""Asks the watching user to approve subagent calls while their turn is still running.
 
-One after the other. What happens during a question is shown behind it. Whoever answers elsewhere, and the end of the
-time for which such a call waits, ends the question: its answer is an event of the log like any other. What was typed
-for one question is never taken for the next.
+Questions are asked one at a time, and events that arrive during a question are shown after it. A question ends early if
+another person decides or the call times out: both appear as an event in the log. Input typed for one question is
+never used for the next one.
 """
 
 import asyncio
@@ -15,26 +15,26 @@ from footplate.client import Approval, AsyncFootplate, ClientError
 from footplate.client.models import Event
 
 _DELEGATING: Final = "Agent"
-"""The call that asks for a subagent waits as its calls do."""
+"""The call that starts a subagent waits for approval in the same way as the subagent's calls."""
 _USES: Final = frozenset({"agent.tool_use", "agent.mcp_tool_use"})
 _LAST: Final = frozenset({"session.status_idle", "session.status_terminated", "session.deleted"})
 _BREATH: Final = 1.0
-"""Seconds after a question that others ended: who was about to answer it must not answer the next."""
+"""Pause in seconds after a question that was decided elsewhere, so that a late key press does not answer the next."""
 
 
 class LiveAsks:
-    """A view that asks."""
+    """A view that also asks for approval of pending subagent calls."""
 
     def __init__(self, client: AsyncFootplate, view: View) -> None:
         self._client = client
         self._view = view
         self._waiting: dict[str, Event] = {}
-        """Asks that nobody has answered, as far as the log tells, by id."""
+        """Calls without a decision in the log, by id."""
         self._later: list[Event] = []
-        """What happened since a question is on the screen."""
+        """Events that arrived while a question is on the screen."""
         self._question: asyncio.Task[str | None] | None = None
         self._about = ""
-        """The ask that it is about."""
+        """The id of the call in question."""
         self._asking: asyncio.Task[None] | None = None
 
     def show(self, event: Event) -> None:
@@ -72,7 +72,7 @@ class LiveAsks:
             event_id = next(iter(self._waiting))
             try:
                 await self._ask(event_id)
-            except ClientError as error:  # answered meanwhile, or not by this one; the turn goes on all the same
+            except ClientError as error:  # decided meanwhile, or not allowed for this key; the turn continues
                 self.note(error.message)
             self._waiting.pop(event_id, None)
 
@@ -92,7 +92,9 @@ class LiveAsks:
 
     async def _say(self, approval: Approval, word: str | None) -> None:
         if word is None:
-            self.note(f"Left to others: footplate approve {approval.id}. If nobody answers in time, it is denied.")
+            self.note(
+                f"Still pending: footplate approve {approval.id}. Without a decision in time, the call is denied."
+            )
         elif word == "allow":
             await self._client.approvals.allow(approval)
         else:
@@ -102,12 +104,12 @@ class LiveAsks:
         if self._question is None or self._about != word.tool_use_id:
             return
         why = f": {word.deny_message}" if word.deny_message else "."
-        self.note(f"It was {'allowed' if word.result == 'allow' else 'denied'} meanwhile{why}")
+        self.note(f"Already {'allowed' if word.result == 'allow' else 'denied'} by someone else{why}")
         prompting.forget_typed()
         self._close()
 
     def _close(self) -> None:
-        """The question is off the screen, and what it kept back is on it."""
+        """Closes the question and shows the events that arrived during it."""
         question, self._question = self._question, None
         if question is not None:
             question.cancel()
@@ -116,7 +118,7 @@ class LiveAsks:
             self.show(event)
 
     def _end(self) -> None:
-        """Nobody waits any more."""
+        """Closes the question and stops asking: the turn is over."""
         if self._question is not None:
             output.err().print()
         self._close()
@@ -126,7 +128,7 @@ class LiveAsks:
 
 
 def _is_live(event: Event) -> bool:
-    """Does its turn go on while it waits? What the agent itself asks is asked about when the turn is parked."""
+    """Whether the turn keeps running while this call waits. Calls of the main agent park the turn instead."""
     if event.type not in _USES or event.evaluated_permission != "ask":
         return False
     return event.session_thread_id is not None or event.name == _DELEGATING

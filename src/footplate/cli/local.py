@@ -1,8 +1,8 @@
-"""What a running `footplate dev` leaves in its data directory, so that other commands find it.
+"""Publishes and finds the `footplate dev` that runs on this machine, through files in its data directory.
 
-`dev.json` says where the parts are, `api-key` holds the key that was made at the first start. Both are readable by
-their owner alone. A launcher that was killed leaves its `dev.json` behind, and somebody else may have put one there: it
-counts only while the processes that it names run and listen where it says.
+`dev.json` has the addresses of the services, and `api-key` the key that was created at the first start. Only their
+owner can read them. A killed launcher leaves its `dev.json` behind, and another user may have planted one, so the file
+counts only while the processes that it names run and listen at its addresses.
 """
 
 import json
@@ -25,7 +25,7 @@ _SHARED: Final = ("database_url", "redis_url", "temporal_address")
 class Running:
     pid: int
     started: int
-    """When that process started: its id may be another's by now."""
+    """Start time of that process, because its id may be reused."""
     api_pid: int
     """The process that listens at `base_url`."""
     database_url: str
@@ -33,7 +33,7 @@ class Running:
     temporal_address: str
     base_url: str
     model: str = ""
-    """What its workers can run, for a command that names no model."""
+    """The default model for commands that name none."""
 
 
 def publish(directory: Path, running: Running) -> None:
@@ -76,7 +76,7 @@ def keep_key(directory: Path, secret: str) -> None:
 
 
 def settings() -> "Settings":
-    """From the environment; what it does not say, from a `footplate dev` that runs on this machine."""
+    """Reads the settings from the environment, with missing addresses from a `footplate dev` on this machine."""
     read = read_settings()
     running = find(read.data_dir)
     if running is None:
@@ -86,7 +86,7 @@ def settings() -> "Settings":
 
 
 def read_settings(**given: Any) -> "Settings":
-    """Raises `InvalidRequest` that names the variable whose value is wrong; the value may be a secret."""
+    """Raises `InvalidRequest` with the name of an invalid variable, but not its value, which may be a secret."""
     from pydantic import ValidationError
 
     from footplate.config import Settings
@@ -97,8 +97,8 @@ def read_settings(**given: Any) -> "Settings":
     except ValidationError as error:
         wrong = [_told(each["loc"], each["msg"]) for each in error.errors(include_input=False, include_url=False)]
         raise InvalidRequest(
-            f"A setting is wrong. {' '.join(wrong)}",
-            help_text="Settings are environment variables; mend or unset this one where you start the command.",
+            f"A setting is invalid. {' '.join(wrong)}",
+            help_text="Correct or unset this environment variable and run the command again.",
         ) from None
 
 

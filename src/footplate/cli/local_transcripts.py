@@ -1,7 +1,7 @@
-"""Claude Code's own transcripts on this machine: where they are, what is in them, and how one is put there.
+"""Finds, reads and writes Claude Code's transcript files on this machine.
 
-Nothing in a transcript is trusted, and nothing that a server sends: a name that could lead out of its directory is not
-followed, and no file is written over unless the new one only adds to it, or somebody says so.
+Content of transcripts and of server responses is untrusted. A name that could lead out of its directory is rejected,
+and an existing file is replaced only if the new one extends it, or with `--force`.
 """
 
 import json
@@ -21,7 +21,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SUBPATH: Final = re.compile(r"subagents(/[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}){1,8}")
 _UNNAMED: Final = re.compile(r"[^a-zA-Z0-9]")
 _LONGEST: Final = 200
-"""Of a project's name; Claude Code shortens what is longer in a way of its own."""
+"""Maximum length of a project's directory name. Claude Code shortens longer names in its own way."""
 _CHUNK: Final = 1 << 20
 
 
@@ -31,11 +31,11 @@ class Transcript:
     lines: int
     left_out: int
     said: int
-    """Lines with messages."""
+    """Number of lines with messages."""
     title: str
 
     def sent(self) -> Iterator[bytes]:
-        """As the server takes them: each as it stands in its file, with its place."""
+        """Yields the lines in the format of the import endpoint: each unchanged, with the subpath of its file."""
         for subpath, file in files_of(self.path):
             where = json.dumps(subpath).encode()
             for raw in _lines(file):
@@ -46,7 +46,7 @@ class Transcript:
 
 
 def found(paths: Sequence[Path]) -> list[Path]:
-    """A file is itself; a directory is the sessions in it, or in the projects in it."""
+    """Returns the transcripts at the paths. A directory stands for the sessions in it and in its subdirectories."""
     files: list[Path] = []
     for path in paths:
         if not path.is_dir():
@@ -73,7 +73,7 @@ def read(path: Path) -> Transcript:
 
 
 def files_of(path: Path) -> Iterator[tuple[str, Path]]:
-    """The main one first."""
+    """Yields the files of a transcript with their subpaths, the main file first."""
     yield "", path
     below = path.with_suffix("")
     for file in sorted((below / "subagents").rglob("*.jsonl")):
@@ -83,23 +83,23 @@ def files_of(path: Path) -> Iterator[tuple[str, Path]]:
 
 
 def project_directory(directory: Path, environment: Mapping[str, str]) -> Path:
-    """Where Claude Code looks for the sessions of a working directory."""
+    """Returns the directory where Claude Code looks for the sessions of a working directory."""
     base = Path(environment.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
     name = _UNNAMED.sub("-", unicodedata.normalize("NFC", os.path.realpath(directory)))
     if len(name) > _LONGEST:
         raise ClientError(
-            f"The path of {directory} is too long: Claude Code gives it a name that nobody else can tell.",
+            f"The path of {directory} is too long: Claude Code shortens it to a name that Footplate cannot derive.",
             help_text="Pull into a directory with a shorter path: --to DIR.",
         )
     return base / "projects" / name
 
 
 class Arriving:
-    """A transcript that is being written down, beside its place until it is whole."""
+    """A transcript that is being downloaded, in a temporary directory until it is complete."""
 
     def __init__(self, project: Path, transcript_id: str) -> None:
         if not _UUID.fullmatch(transcript_id):
-            raise ClientError(f"The server calls the transcript {transcript_id!r}, which is no name for one.")
+            raise ClientError(f"The server sent an invalid transcript id: {transcript_id!r}.")
         project.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = project / f"{transcript_id}.jsonl"
         self.lines = 0
@@ -121,24 +121,24 @@ class Arriving:
             self._write(name, json.dumps(line, separators=(",", ":")) + "\n", "a")
 
     def settle(self, *, force: bool) -> None:
-        """The main file last: while it is not there, nothing is."""
+        """Moves the files into place, the main file last: Claude Code ignores the others until it exists."""
         below = self.path.with_suffix("")
         beside = Path(self._beside.name)
         parts = [(file, below / file.relative_to(beside)) for file in sorted(beside.glob("subagents/**/*.*"))]
         main = beside / "main.jsonl"
         if not main.exists():
-            raise ClientError("Nothing was said in this session yet.", help_text="There is nothing to pull.")
+            raise ClientError("This session has no messages yet.", help_text="There is nothing to pull.")
         moves = [*parts, (main, self.path)]
         for new, old in moves:
             if not force and old.exists() and new.suffix == ".jsonl" and not _begins(new, old):
                 raise ClientError(
                     f"{old} has lines that the session does not have.",
-                    help_text="It was gone on with here, or is another one's. --force replaces it; `footplate import` "
-                    "makes a session of it first.",
+                    help_text="It was continued here, or belongs to another session. Save it with `footplate import`, "
+                    "or replace it with --force.",
                 )
         for new, old in moves:
             old.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.replace(new, old)  # noqa: PTH105 - says what it does
+            os.replace(new, old)  # noqa: PTH105 - explicit about replacing
 
     def _write(self, name: str, text: str, mode: str) -> None:
         path = Path(self._beside.name, name)
@@ -150,14 +150,12 @@ class Arriving:
 
 def _checked(subpath: str) -> str:
     if not _SUBPATH.fullmatch(subpath) or ".." in subpath:
-        raise ClientError(
-            f"The server names a file {subpath!r}, which is no place of a transcript. Nothing was written."
-        )
+        raise ClientError(f"The server sent an invalid transcript path: {subpath!r}. Nothing was written.")
     return subpath
 
 
 def _begins(new: Path, old: Path) -> bool:
-    """Whether all of the old one is the beginning of the new one."""
+    """Whether the new file starts with the whole content of the old one."""
     with new.open("rb") as longer, old.open("rb") as shorter:
         while piece := shorter.read(_CHUNK):
             if longer.read(len(piece)) != piece:
@@ -186,7 +184,7 @@ def _object(raw: bytes) -> dict[str, Any] | None:
 
 
 def _prompt(line: Mapping[str, Any]) -> str:
-    """What a person said first is a good name for it."""
+    """Returns the text of a user message, from which the session's title is made."""
     message = line.get("message")
     if line.get("type") != "user" or line.get("isMeta") or not isinstance(message, dict):
         return ""

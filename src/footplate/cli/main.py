@@ -1,4 +1,4 @@
-"""Where the command line starts. Completion of live ids has a way of its own, past all that is slow to load."""
+"""Entry point of the command line. Completion of ids bypasses all slow imports."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ import sys
 
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal of another encoding gets a replacement, not a crash
+        if hasattr(stream, "reconfigure"):  # unsupported characters are replaced instead of raising an error
             stream.reconfigure(errors="replace")
     if (asked := os.environ.get("_FOOTPLATE_COMPLETE", "")).startswith("complete_"):
         from footplate.cli import completion
@@ -31,7 +31,7 @@ def _run() -> int:
     except typer.Abort:
         from footplate.cli import output
 
-        output.complain("Nothing was done.")
+        output.complain("Cancelled. Nothing was changed.")
         return 1
     except Exception as error:
         from footplate.cli import output

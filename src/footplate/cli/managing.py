@@ -1,4 +1,4 @@
-"""What the commands for agents and environments do, once their options are read."""
+"""Implements `footplate agents` and `footplate environments`."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""What the commands for files do."""
+"""Implements `footplate files`: ls, upload, get and rm."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the commands for projects do, and how `run --project` finds one."""
+"""Implements `footplate projects`, and finds or creates the projects of `run --project`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,7 +46,7 @@ def archive_project(project_id: str, *, as_json: bool, profile: str | None) -> N
 
 
 async def project_ids(client: AsyncFootplate, server: Server, wanted: Sequence[str]) -> list[str] | None:
-    """Each is an id, or a path that becomes a project at its first use."""
+    """Returns project ids. Each argument is an id, or a path for which a project is created on first use."""
     return [await _project_id(client, server, each) for each in wanted] or None
 
 
@@ -55,8 +55,8 @@ async def _project_id(client: AsyncFootplate, server: Server, wanted: str) -> st
         return wanted
     if _is_url(wanted):
         raise ClientError(
-            f"{wanted} is a URL, and may need a branch or a name.",
-            help_text=f"Create a project of it, and use the id that is printed: footplate projects create {wanted}",
+            f"{wanted} is a URL. --project accepts only a path or a project ID.",
+            help_text=f"Create a project and pass the ID that is printed: footplate projects create {wanted}",
         )
     path = path_for(server, wanted)
     for _ in range(2):
@@ -65,7 +65,7 @@ async def _project_id(client: AsyncFootplate, server: Server, wanted: str) -> st
             return found[0].id
         try:
             return (await client.projects.create(path=path)).id
-        except Conflict as error:  # somebody was quicker; or its name is another's
+        except Conflict as error:  # created concurrently, or the name is taken
             conflict = error
     raise ClientError(
         conflict.message, help_text=f"Create it under another name: footplate projects create {wanted} --name …"
@@ -73,14 +73,18 @@ async def _project_id(client: AsyncFootplate, server: Server, wanted: str) -> st
 
 
 def path_for(server: Server, given: str) -> str:
-    """On this machine, the directory itself, which has to be there: a misspelt one would be made. Elsewhere, as it is
-    written.
+    """Returns the path of a project on its server.
+
+    For a local server, it must be an existing directory, because the server would create a misspelt one. For a remote
+    server, it stays as written.
     """
     if not server.is_here:
         return given
     path = Path(given).resolve()
     if not path.is_dir():
-        raise ClientError(f"{path} is no directory.", help_text="Name a git repository, or make the directory first.")
+        raise ClientError(
+            f"{path} is not a directory.", help_text="Pass a git repository, or create the directory first."
+        )
     return str(path)
 
 

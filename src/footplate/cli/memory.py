@@ -1,6 +1,6 @@
-"""What the command line remembers of each server: the agent and environment that it made, the session used last.
+"""Remembers ids for each server: the agent and environment that the command line created, and the last used session.
 
-All of it may be lost, and is made or looked up again; an id that the server does not know any more is forgotten.
+The file may be lost: the ids are looked up or created again. An id that the server no longer knows is forgotten.
 """
 
 import json
@@ -21,7 +21,7 @@ def remember(base_url: str, **ids: str) -> None:
     servers = _load()
     servers[base_url] = {**servers.pop(base_url, {}), **ids}
     kept = dict(list(servers.items())[-_SERVERS:])
-    with suppress(OSError):  # a home that cannot be written to costs a lookup, not the command
+    with suppress(OSError):  # if the home directory is read-only, the id is looked up again next time
         places.write_private(places.state_file(), json.dumps(kept, indent=2) + "\n")
 
 

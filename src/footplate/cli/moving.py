@@ -1,4 +1,4 @@
-"""`import` and `pull`: conversations of Claude Code from this machine to a server, and back."""
+"""Implements `import` and `pull`: moves Claude Code conversations from this machine to a server and back."""
 
 import os
 import shlex
@@ -23,8 +23,8 @@ def import_(paths: Sequence[Path], request: starting.Request, *, as_json: bool, 
         files = local_transcripts.found(paths)
         if not files:
             raise ClientError(
-                f"There is no transcript in {', '.join(map(str, paths))}.",
-                help_text="Claude Code keeps them in ~/.claude/projects, a directory for each project.",
+                f"No transcripts were found in {', '.join(map(str, paths))}.",
+                help_text="Claude Code stores them in ~/.claude/projects, in one directory per project.",
             )
         done = []
         for path in files:
@@ -40,7 +40,7 @@ def import_(paths: Sequence[Path], request: starting.Request, *, as_json: bool, 
 
 
 async def _import(client: AsyncFootplate, server: Server, request: starting.Request, path: Path) -> ImportedFile:
-    """One that cannot be imported does not keep the others from it. A server that is gone, or knows nobody, does."""
+    """Imports one transcript. Only an unreachable server or an invalid key stops the other imports."""
     try:
         found = local_transcripts.read(path)
         answer = ImportedFile(path=str(path), lines=found.lines, left_out=found.left_out)
@@ -53,7 +53,7 @@ async def _import(client: AsyncFootplate, server: Server, request: starting.Requ
     except ClientError as error:
         return ImportedFile(path=str(path), error=f"{error.message} {error.help}".strip())
     except OSError as error:
-        return ImportedFile(path=str(path), error=f"It cannot be read: {error.strerror}.")
+        return ImportedFile(path=str(path), error=f"The file cannot be read: {error.strerror}.")
 
 
 async def _send(client: AsyncFootplate, server: Server, request: starting.Request, found: Transcript) -> Session:
@@ -71,10 +71,10 @@ def _tell(done: ImportedFile) -> None:
     if done.error:
         output.complain(f"{done.path}: {done.error}", "")
     elif done.session_id is None:
-        output.err().print(f"[dim]{quote(done.path)}: nobody says anything in it.[/]")
+        output.err().print(f"[dim]{quote(done.path)}: skipped, it has no messages.[/]")
     else:
         output.print_result(done.session_id)
-        left_out = f", {done.left_out} that are no JSON left out" if done.left_out else ""
+        left_out = f", {done.left_out} invalid lines skipped" if done.left_out else ""
         output.err().print(f"[dim]{quote(done.path)}: {done.lines} lines{left_out}[/]")
 
 
@@ -89,7 +89,7 @@ def pull(wanted: str, directory: Path, *, force: bool, as_json: bool, profile: s
         print_json(done.model_dump())
     else:
         output.print_result(done.path)
-        output.err().print(f"{done.lines} lines. Go on with it:", style="dim")
+        output.err().print(f"{done.lines} lines. Continue with:", style="dim")
         output.print_exactly(output.err(), show_line(done.command))
 
 
@@ -105,7 +105,7 @@ async def _pull(client: AsyncFootplate, session_id: str, project: Path, director
             elif isinstance(line := item.get("line"), dict):
                 arriving.add(line, str(item.get("subpath") or ""))
         if not whole:
-            raise Unreachable("The transcript broke off before its end. Nothing was written.")
+            raise Unreachable("The connection was lost before the transcript was complete. Nothing was written.")
         arriving.settle(force=force)
     resume = f"claude --resume {transcript_id}"
     command = resume if directory == Path.cwd() else f"cd {shlex.quote(str(directory))} && {resume}"

@@ -1,4 +1,4 @@
-"""Options that several commands have, with the same words and the same completion."""
+"""Options and arguments that several commands share."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -17,15 +17,15 @@ Profile = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
-        help="Which server: a profile of `footplate config`, or `local`.",
+        help="The server: a profile from `footplate config`, or `local`.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 OneSession = Annotated[
     str,
     typer.Argument(
         metavar="SESSION",
-        help="A session's id; the one used last if left out.",
+        help="ID of a session.  [default: the last used session]",
     ),
 ]
-ManySessions = Annotated[list[str], typer.Argument(metavar="SESSION…", help="Ids of sessions.")]
+ManySessions = Annotated[list[str], typer.Argument(metavar="SESSION…", help="IDs of sessions.")]

@@ -1,9 +1,9 @@
-"""The only module that writes to the terminal: every command's results, messages, questions and machine formats.
+"""Writes all terminal output: results, messages, questions and machine formats. No other module does.
 
-Text from outside is escaped (`domain/visible_text.py`) wherever a person may read it. Machine formats stay exact: JSON
-writes such characters as their number, which is the same JSON, and bytes are escaped only on a terminal.
+Untrusted text is escaped (`domain/visible_text.py`) wherever a person may read it. Machine formats stay exact: JSON
+writes such characters as escape sequences, which are equivalent, and bytes are escaped only on a terminal.
 
-Imports nothing heavy: a shell's completion waits for it.
+The module imports nothing heavy, because shell completion waits for it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ERASE_LINE: Final = "\r\x1b[2K"
 
 
 class Exit(IntEnum):
-    """0 is success; 2 is typer's own for a command line that it cannot read. `docs/cli.md` has the list."""
+    """Exit codes, as listed in `docs/cli.md`. Typer itself uses 2 for an invalid command line."""
 
     DONE = 0
     FAILED = 1
@@ -52,17 +52,17 @@ class Exit(IntEnum):
 
 
 def out() -> Console:
-    """For results. Rich honours NO_COLOR and plain pipes by itself."""
+    """Returns the console for results. Rich respects NO_COLOR and pipes."""
     return _console(stderr=False)
 
 
 def err() -> Console:
-    """For everything that is not the result, so that a pipe gets the result alone."""
+    """Returns the console for everything but results, so that a pipe receives only the result."""
     return _console(stderr=True)
 
 
 def _console(*, stderr: bool) -> Console:
-    """A terminal gets lines that are broken between words; a pipe gets whole lines, however long."""
+    """Wraps lines between words on a terminal. A pipe receives whole lines of any length."""
     from footplate.cli.safe_console import SafeConsole
 
     console = SafeConsole(stderr=stderr, highlight=False, emoji=False)
@@ -72,15 +72,15 @@ def _console(*, stderr: bool) -> Console:
 
 
 def quote(text: str) -> str:
-    """Text from outside as part of a line of markup."""
+    """Escapes untrusted text for use in a line of markup."""
     return escape_shown(show_line(text))
 
 
 def escape_shown(text: str) -> str:
-    """Shown text, as part of a line of markup.
+    """Escapes visible text for use in a line of markup.
 
-    Rich's own `escape` loses backslashes before a bracket and at the end, and lets a bracket here and one in the next
-    text make a tag, which hides what is between them.
+    Rich's own `escape` drops backslashes before a bracket and at the end. It also lets a bracket here and one in the
+    next text form a tag, which hides the text between them.
     """
     return _MARKUP.sub(_escape_bracket, text)
 
@@ -101,12 +101,12 @@ def _may_begin_tag(found: re.Match[str]) -> bool:
 
 
 def print_exactly(console: Console, text: str | Text) -> None:
-    """One line that is laid out already: nothing is wrapped, trimmed or read as markup."""
+    """Prints one finished line: nothing is wrapped, trimmed or interpreted as markup."""
     console.print(text, soft_wrap=True, markup=False)
 
 
 def write_streamed(console: Console, text: str) -> None:
-    """Part of a line, at once."""
+    """Writes part of a line immediately."""
     console.file.write(neutralise(text))
     console.file.flush()
 
@@ -117,12 +117,12 @@ def erase_line(console: Console) -> None:
 
 
 def print_result(text: str = "") -> None:
-    """A line of the result: an id, a path, a value."""
+    """Prints one line of the result, such as an id, a path or a value."""
     sys.stdout.write(f"{show_prose(text)}\n")
 
 
 def print_machine_text(text: str) -> None:
-    """A line for a program, such as a shell that evaluates it. The caller knows every character of it."""
+    """Prints a line for a program, such as a shell that evaluates it. The text must be trusted."""
     sys.stdout.write(f"{text}\n")
 
 
@@ -136,7 +136,7 @@ def print_json_line(value: Any) -> None:
 
 
 def _dump(value: Any, indent: int | None = None) -> str:
-    """JSON in which no character steers a terminal: those that would are written as their number."""
+    """Returns JSON without terminal control characters: they are written as escape sequences."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     if text.isascii() and "\x7f" not in text:
         return text
@@ -148,7 +148,7 @@ def _json_escape(char: str) -> str:
 
 
 class ContentWriter:
-    """Writes bytes of a file or a patch to stdout: exactly to a pipe, escaped to a terminal."""
+    """Writes the bytes of a file or a patch to stdout: unchanged to a pipe, escaped to a terminal."""
 
     def __init__(self) -> None:
         self._escaped = sys.stdout.isatty()
@@ -156,7 +156,7 @@ class ContentWriter:
         self._open_line = ""
 
     def write(self, piece: bytes) -> bool:
-        """False: the reader has gone, as behind `| head`."""
+        """Returns False if the reader closed the pipe, as `| head` does."""
         if not self._escaped:
             return self._send(piece)
         *lines, self._open_line = (self._open_line + self._decoder.decode(piece)).split("\n")
@@ -177,7 +177,7 @@ class ContentWriter:
 
 
 def confirm(question: str) -> None:
-    """Ask at the terminal; raises `typer.Abort` unless the answer is yes."""
+    """Asks the user at the terminal and raises `typer.Abort` unless the user confirms."""
     typer.confirm(show_line(question), abort=True, err=True)
 
 
@@ -186,7 +186,7 @@ def prompt_value(name: str, *, hidden: bool) -> str:
 
 
 def run(work: Coroutine[Any, Any, T], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
-    """Run to the end; an error that a person can act on is shown as text, any other with its trace."""
+    """Runs a coroutine. A `FootplateError` is shown as a message, any other error with its traceback."""
     import asyncio
 
     from footplate.domain.errors import FootplateError
@@ -200,7 +200,7 @@ def run(work: Coroutine[Any, Any, T], *, loop_factory: Callable[[], asyncio.Abst
 
 
 def serve(work: Coroutine[Any, Any, None]) -> None:
-    """Run a server: on uvloop, which needs less processor time for the same work."""
+    """Runs a server on uvloop, which needs less CPU time."""
     import uvloop
 
     run(work, loop_factory=uvloop.new_event_loop)
@@ -220,5 +220,5 @@ def complain(message: str, help_text: str = "") -> None:
 
 
 def print_usage_error(text: str) -> None:
-    """Text that typer made, wrapped already."""
+    """Prints an error text of typer that is already wrapped."""
     sys.stderr.write(show_prose(text))

@@ -1,7 +1,7 @@
-"""Where the command line keeps things: the XDG directories, or what Windows has instead.
+"""Paths of the command line's files: in the XDG directories, or in APPDATA on Windows.
 
-`footplate.config` has the same rule for the data directory; it is repeated here because reading settings takes longer
-than a shell's completion may.
+`footplate.config` has the same rule for the data directory. It is repeated here because loading the settings is too
+slow for shell completion.
 """
 
 import os
@@ -18,12 +18,12 @@ def config_file() -> Path:
 
 
 def state_file() -> Path:
-    """What may be lost: which agent and session were used last."""
+    """Returns the file for disposable state: the last used agent and session."""
     return _base("XDG_STATE_HOME", ".local/state") / "cli.json"
 
 
 def write_private(path: Path, text: str) -> None:
-    """Readable by its owner alone; written aside and renamed, so that a reader sees all of it or nothing."""
+    """Writes a file that only its owner can read. It is renamed into place, so readers never see a partial file."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f"{path.name}.{os.getpid()}.new")
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -1,7 +1,7 @@
-"""Profiles: the servers that a person uses, in one file, and which of them a command talks to.
+"""Loads and saves server profiles, and selects the server that a command uses.
 
-The first that says something wins: `--profile`, `FOOTPLATE_BASE_URL`, the profile chosen with `config use`, a
-`footplate dev` on this machine. That last one is also the profile named `local`.
+The first match wins: `--profile`, `FOOTPLATE_BASE_URL`, the profile selected with `config use`, a `footplate dev` on
+this machine. The last one is also the profile named `local`.
 """
 
 import json
@@ -17,7 +17,7 @@ KEYS: Final = ("base_url", "api_key", "model", "harness", "agent", "environment"
 
 
 class NoServer(Exception):
-    """It is not known which server to talk to; the text says what to do."""
+    """No server could be selected. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,13 @@ class Server:
     base_url: str
     api_key: str
     source: str
-    """Where this was found, for people."""
+    """Where the address was found, for messages."""
     model: str | None = None
     harness: str | None = None
     agent: str | None = None
     environment: str | None = None
     is_here: bool = False
-    """A `footplate dev` on this machine: it sees the same directories as who calls it."""
+    """True for a `footplate dev` on this machine, which sees the same directories as the command line."""
 
 
 def load() -> Config:
@@ -46,7 +46,7 @@ def load() -> Config:
     except FileNotFoundError:
         return Config()
     except (OSError, ValueError) as error:
-        raise NoServer(f"{places.config_file()} cannot be read: {error}. Mend it or delete it.") from None
+        raise NoServer(f"{places.config_file()} cannot be read: {error}. Fix or delete the file.") from None
     profiles = {
         str(name): {key: str(value) for key, value in fields.items() if key in KEYS}
         for name, fields in data.get("profiles", {}).items()
@@ -69,7 +69,9 @@ def server(profile: str | None = None) -> Server:
         return local_server(wanted=chosen is not None)
     if chosen not in config.profiles:
         known = ", ".join([*config.profiles, LOCAL])
-        raise NoServer(f"There is no profile {chosen!r}; there are: {known}. Make one with `footplate config set`.")
+        raise NoServer(
+            f"There is no profile {chosen!r}. Known profiles: {known}. Create one with `footplate config set`."
+        )
     return _of(f"profile {chosen}", config.profiles[chosen])
 
 
@@ -101,8 +103,8 @@ def local_server(*, wanted: bool = True) -> Server:
     directory = places.data_dir()
     running, secret = local.find(directory), local.key(directory)
     if running is None or secret is None:
-        other = "" if wanted else ", or name a server with `footplate config set base_url URL`"
-        raise NoServer(f"No `footplate dev` runs on this machine. Start one in another terminal{other}.")
+        other = "" if wanted else ", or configure a server with `footplate config set base_url URL`"
+        raise NoServer(f"No `footplate dev` is running on this machine. Start one in another terminal{other}.")
     model = os.environ.get("FOOTPLATE_MODEL") or running.model or None
     harness = os.environ.get("FOOTPLATE_HARNESS") or None
     return Server(running.base_url, secret, "footplate dev", model=model, harness=harness, is_here=True)

@@ -1,4 +1,4 @@
-"""`footplate projects`: the repositories that sessions work on. What they need they import when they are called."""
+"""Defines `footplate projects`. Each command imports its implementation when it is called."""
 
 from typing import Annotated
 
@@ -7,9 +7,11 @@ import typer
 from footplate.cli import options
 from footplate.cli.grouping import Grouped
 
-projects = typer.Typer(help="Projects: the repositories that sessions work on.", no_args_is_help=True, cls=Grouped)
+projects = typer.Typer(
+    help="Manage projects, the repositories that sessions work on.", no_args_is_help=True, cls=Grouped
+)
 
-ProjectId = Annotated[str, typer.Argument(metavar="PROJECT", help="A project's id.")]
+ProjectId = Annotated[str, typer.Argument(metavar="PROJECT", help="ID of a project.")]
 
 
 @projects.command("ls")
@@ -22,7 +24,7 @@ def list_projects(as_json: options.Json = False, profile: options.Profile = None
 
 @projects.command("show")
 def show_project(project: ProjectId, as_json: options.Json = False, profile: options.Profile = None) -> None:
-    """Show a project: where it is, what sessions begin with, how far its files are trusted."""
+    """Show a project: its location, start branch and trust level."""
     from footplate.cli import managing_projects
 
     managing_projects.show_project(project, as_json=as_json, profile=profile)
@@ -31,19 +33,27 @@ def show_project(project: ProjectId, as_json: options.Json = False, profile: opt
 @projects.command("create")
 def create_project(
     place: Annotated[
-        str, typer.Argument(metavar="PATH|URL", help="Below the server's projects root, or https://… of a repository.")
+        str,
+        typer.Argument(
+            metavar="PATH|URL", help="A path below the server's projects root, or the https:// URL of a repository."
+        ),
     ],
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Its name.  [default: after path or URL]")] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of the project.  [default: from the path or URL]")
+    ] = None,
     branch: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What sessions begin with.  [default: what is checked out]")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Branch that sessions start from.  [default: the branch that is checked out]"
+        ),
     ] = None,
     trust: Annotated[
-        str, typer.Option(metavar="LEVEL", help="How far its files may direct an agent: nothing, instructions or all.")
+        str, typer.Option(metavar="LEVEL", help="Which of its files may direct an agent: nothing, instructions or all.")
     ] = "nothing",
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Create a project and print its id. Nothing is read or fetched before a session needs it."""
+    """Create a project and print its ID. The repository is read or fetched when a session first needs it."""
     from footplate.cli import managing_projects
 
     managing_projects.create_project(place, name=name, branch=branch, trust=trust, as_json=as_json, profile=profile)
@@ -51,7 +61,7 @@ def create_project(
 
 @projects.command("archive")
 def archive_project(project: ProjectId, as_json: options.Json = False, profile: options.Profile = None) -> None:
-    """Archive a project: its sessions go on, new ones cannot use it. The repository is not touched."""
+    """Archive a project. Its sessions continue, new ones cannot use it. The repository is not changed."""
     from footplate.cli import managing_projects
 
     managing_projects.archive_project(project, as_json=as_json, profile=profile)

@@ -1,4 +1,4 @@
-"""Whoever sits at the terminal is asked about calls that wait for a person's word, while `run` or `attach` watches."""
+"""Asks the user at the terminal to approve pending calls, while `run` or `attach` follows the turn."""
 
 import asyncio
 import sys
@@ -18,22 +18,23 @@ _YES: Final = frozenset({"y", "yes"})
 _NO: Final = frozenset({"n", "no"})
 _STOP: Final = frozenset({"q", "quit"})
 _LEAST_PAGE: Final = 10
-_QUESTION: Final = "Allow it? [y/n, anything else leaves it for later]"
+_QUESTION: Final = "Allow it? [y/n; any other input leaves it pending]"
 
 
 class Asks(Protocol):
     async def __call__(self, client: AsyncFootplate, result: RunResult) -> str | None:
-        """The id of the last answer; None: nobody answers here."""
+        """Returns the id of the last decision event, or None if the user does not decide here."""
 
 
 async def ask(client: AsyncFootplate, result: RunResult) -> str | None:
-    """About each call in turn; all answers are sent at once, so that the turn goes on once. Who says neither yes nor no
-    leaves them all for later.
+    """Asks about each pending call, then sends all decisions together, so that the turn resumes only once.
+
+    If the user decides neither yes nor no for one of them, all calls stay pending.
     """
     listed = [one.id async for one in client.approvals.list(limit=100, session_id=result.session_id)]
     if {*listed} != {*result.pending}:
-        return None  # it waits for a custom tool's result too, which nobody types
-    waiting = [await client.approvals.retrieve(event_id) for event_id in listed]  # a list cuts large inputs
+        return None  # it also waits for a custom tool's result, which cannot be typed
+    waiting = [await client.approvals.retrieve(event_id) for event_id in listed]  # a list truncates large inputs
     words = [await word(one) for one in waiting]
     if None in words:
         return None
@@ -48,19 +49,19 @@ async def ask(client: AsyncFootplate, result: RunResult) -> str | None:
 
 
 def can_ask() -> bool:
-    """Not on Windows, where no terminal can be waited for beside other things."""
+    """Whether the user can be asked. Not on Windows, where asyncio cannot wait for terminal input."""
     return sys.platform != "win32" and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def forget_typed() -> None:
-    """What was typed by now was meant for something else: nobody had seen the question."""
-    import termios  # not there on Windows, where nobody is asked
+    """Discards input that was typed before the question was shown."""
+    import termios  # not available on Windows, where the user is not asked
 
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 async def word(approval: Approval, *, given: Mapping[str, Any] | None = None, question: str = _QUESTION) -> str | None:
-    """Show the whole call and ask: `allow` or `deny`; None: neither. `given` is what it would be made with instead."""
+    """Shows the whole call and asks. Returns `allow`, `deny` or None. `given` replaces the input of the call."""
     forget_typed()
     if not await _page(show_call(approval, given)):
         return None
@@ -74,28 +75,32 @@ async def word(approval: Approval, *, given: Mapping[str, Any] | None = None, qu
 
 
 def show_call(approval: Approval, given: Mapping[str, Any] | None = None) -> list[Text]:
-    """All lines of a call: who asks, the tool, the whole input, and why it is asked about."""
+    """Returns all lines of a call: the agent, the tool, the full input and the reason for the question."""
     screen = output.err()
     shown = describe_call(approval.wire(), given)
-    asks = f"The subagent {shown.agent_name} asks: " if shown.agent_name else ""
+    asks = f"Subagent {shown.agent_name} asks: " if shown.agent_name else ""
     first, *more = lay_out_text(f"{asks}{shown.name}", screen.width)
     lines = [Text(first, style="yellow"), *(Text(line, style="yellow") for line in more)]
     lines += [Text(line) for line in lay_out_call(shown, screen.width)]
     lines += [Text(line, style="dim") for line in lay_out_text(shown.reason or "", screen.width) if line]
     if approval.display is not None and not approval.display.whole:
-        lines.append(Text("The server did not send all of it. Do not allow what you cannot see.", style="bold red"))
+        lines.append(
+            Text("The server did not send the full input. Do not allow a call that you cannot see.", style="bold red")
+        )
     return lines
 
 
 async def _page(lines: Sequence[Text]) -> bool:
-    """Print lines, on a terminal no more at a time than it shows. False: the reader does not want to see the rest."""
+    """Prints lines, on a terminal one page at a time. Returns False if the user stops before the end."""
     screen = output.err()
     size = max(_LEAST_PAGE, screen.height - 3) if screen.is_terminal else len(lines)
     for start in range(0, len(lines), size or 1):
         for line in lines[start : start + size]:
             output.print_exactly(screen, line)
         if rest := max(0, len(lines) - start - size):
-            screen.print(f"[dim]{rest:,} lines more. Enter shows them, q leaves it for later:[/] ", end="")
+            screen.print(
+                f"[dim]{rest:,} more lines. Press Enter to show them, or q to leave the call pending:[/] ", end=""
+            )
             screen.file.flush()
             typed = await _line()
             if not typed or typed.strip().lower() in _STOP:
@@ -109,7 +114,7 @@ def _done(ready: "asyncio.Future[None]") -> None:
 
 
 async def _line() -> str:
-    """Without a thread that would go on reading after Ctrl-C."""
+    """Reads a line without a thread, which would keep reading after Ctrl-C."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
     loop.add_reader(sys.stdin.fileno(), _done, ready)

@@ -1,4 +1,4 @@
-"""What `footplate policy replay` does: proposed rules over stored calls, page by page, and what would have changed."""
+"""Implements `footplate policy replay`: evaluates proposed rules on past calls and reports changed outcomes."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -54,7 +54,7 @@ def replay(
 
 
 def _moment(text: str | None) -> str | None:
-    """`7d` ago, or a moment as it stands."""
+    """Converts `7d` or a timestamp to an ISO timestamp."""
     if text is None:
         return None
     number, unit = text[:-1], _UNITS.get(text[-1:])
@@ -63,7 +63,9 @@ def _moment(text: str | None) -> str | None:
             return (datetime.now(UTC) - timedelta(**{unit: int(number)})).isoformat()
         moment = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is no moment: 7d, 12h or 2026-11-16T08:00", param_hint="--since") from None
+        raise typer.BadParameter(
+            f"{text!r} is not a valid time. Examples: 7d, 12h, 2026-11-16T08:00", param_hint="--since"
+        ) from None
     return (moment if moment.tzinfo else moment.astimezone()).isoformat()
 
 
@@ -77,7 +79,7 @@ def _print(answer: ReplayAnswer) -> None:
             table.add_row(coloured(call.was), f"→ {coloured(call.would)}", _call(call), _why(call))
         console.print(table)
         if answer.not_shown:
-            console.print(f"[dim]and {answer.not_shown:,} more: --show, or --json[/]")
+            console.print(f"[dim]and {answer.not_shown:,} more; use --show N or --json[/]")
         console.print()
     console.print(f"{answer.calls:,} {'call' if answer.calls == 1 else 'calls'}: {_sum(answer)}.")
     for line in _doubts(answer):
@@ -100,13 +102,13 @@ def _doubts(answer: ReplayAnswer) -> list[str]:
     lines = [
         (
             answer.depend_on_links,
-            "depend on where links led, which nobody knows now: judged as if there were none.",
+            "depend on symbolic links, whose targets are unknown now. They were evaluated as if there were none.",
         ),
-        (answer.depend_on_hooks, "would be put to a hook too, whose word nobody knows."),
-        (answer.gone, "calls more are gone, with their session or to an archive, and were not judged."),
+        (answer.depend_on_hooks, "would also be decided by a hook, whose decision is unknown."),
+        (answer.gone, "calls were not evaluated, because they were deleted with their session or archived."),
     ]
     told = [f"{number:,} {text}" for number, text in lines if number]
-    return told if answer.complete else [*told, "There are older calls: --limit."]
+    return told if answer.complete else [*told, "There are older calls. Use --limit to include them."]
 
 
 def _call(call: ChangedCall) -> str:

@@ -1,4 +1,4 @@
-"""`footplate agents` and `footplate environments`. What they need they import when they are called."""
+"""Defines `footplate agents` and `footplate environments`. Commands import their implementation when called."""
 
 from typing import Annotated
 
@@ -7,11 +7,13 @@ import typer
 from footplate.cli import options
 from footplate.cli.grouping import Grouped
 
-agents = typer.Typer(help="Agents: which model, which prompt, which tools.", no_args_is_help=True, cls=Grouped)
-environments = typer.Typer(help="Environments: where an agent's commands run.", no_args_is_help=True, cls=Grouped)
+agents = typer.Typer(help="Manage agents: model, system prompt and tools.", no_args_is_help=True, cls=Grouped)
+environments = typer.Typer(
+    help="Manage environments, where agents run their commands.", no_args_is_help=True, cls=Grouped
+)
 
-AgentId = Annotated[str, typer.Argument(metavar="AGENT", help="An agent's id.")]
-EnvironmentId = Annotated[str, typer.Argument(metavar="ENVIRONMENT", help="An environment's id.")]
+AgentId = Annotated[str, typer.Argument(metavar="AGENT", help="ID of an agent.")]
+EnvironmentId = Annotated[str, typer.Argument(metavar="ENVIRONMENT", help="ID of an environment.")]
 
 
 @agents.command("ls")
@@ -24,7 +26,7 @@ def list_agents(as_json: options.Json = False, profile: options.Profile = None) 
 
 @agents.command("show")
 def show_agent(agent: AgentId, as_json: options.Json = False, profile: options.Profile = None) -> None:
-    """Show an agent: the newest version of its model, prompt, tools and limits."""
+    """Show the newest version of an agent: its model, prompt, tools and limits."""
     from footplate.cli import managing
 
     managing.show_agent(agent, as_json=as_json, profile=profile)
@@ -32,19 +34,19 @@ def show_agent(agent: AgentId, as_json: options.Json = False, profile: options.P
 
 @agents.command("create")
 def create_agent(
-    name: Annotated[str, typer.Option(metavar="NAME", help="Its name; `run --agent` takes it too.")],
+    name: Annotated[str, typer.Option(metavar="NAME", help="Name of the agent. `run --agent` accepts it.")],
     model: Annotated[
         str, typer.Option("--model", "-m", metavar="NAME", help="Such as claude-sonnet-5 or openai:gpt-5.1.")
     ],
-    system: Annotated[str | None, typer.Option(metavar="TEXT", help="Its system prompt.")] = None,
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help="System prompt.")] = None,
     max_turns: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Ask the model at most so many times a turn.")
+        int | None, typer.Option(min=1, metavar="N", help="Maximum number of model requests per turn.")
     ] = None,
-    tools: Annotated[bool, typer.Option(help="With the built-in tools: bash, read, write, edit, glob, grep.")] = True,
+    tools: Annotated[bool, typer.Option(help="Enable the built-in tools: bash, read, write, edit, glob, grep.")] = True,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Create an agent and print its id."""
+    """Create an agent and print its ID."""
     from footplate.cli import managing
 
     managing.create_agent(
@@ -54,7 +56,7 @@ def create_agent(
 
 @agents.command("archive")
 def archive_agent(agent: AgentId, as_json: options.Json = False, profile: options.Profile = None) -> None:
-    """Archive an agent: its sessions go on, new ones cannot use it."""
+    """Archive an agent. Its sessions continue, new ones cannot use it."""
     from footplate.cli import managing
 
     managing.archive_agent(agent, as_json=as_json, profile=profile)
@@ -72,7 +74,7 @@ def list_environments(as_json: options.Json = False, profile: options.Profile = 
 def show_environment(
     environment: EnvironmentId, as_json: options.Json = False, profile: options.Profile = None
 ) -> None:
-    """Show an environment: what it is for and how it is made."""
+    """Show an environment: its description and configuration."""
     from footplate.cli import managing
 
     managing.show_environment(environment, as_json=as_json, profile=profile)
@@ -80,12 +82,12 @@ def show_environment(
 
 @environments.command("create")
 def create_environment(
-    name: Annotated[str, typer.Option(metavar="NAME", help="Its name, which no other environment has.")],
-    description: Annotated[str | None, typer.Option(metavar="TEXT", help="What it is for.")] = None,
+    name: Annotated[str, typer.Option(metavar="NAME", help="Unique name of the environment.")],
+    description: Annotated[str | None, typer.Option(metavar="TEXT", help="Description.")] = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Create an environment of the kind that the server's operator offers, and print its id."""
+    """Create an environment of the kind that the server is configured for, and print its ID."""
     from footplate.cli import managing
 
     managing.create_environment(name, description=description, as_json=as_json, profile=profile)
@@ -95,7 +97,7 @@ def create_environment(
 def remove_environment(
     environment: EnvironmentId, as_json: options.Json = False, profile: options.Profile = None
 ) -> None:
-    """Delete an environment that no session uses."""
+    """Delete an environment. It must not be used by any session."""
     from footplate.cli import managing
 
     managing.remove_environment(environment, as_json=as_json, profile=profile)

@@ -1,4 +1,4 @@
-"""Rules in files, as people have them: `.claude/settings.json` and its like, read by the server, which knows them."""
+"""Reads rule files such as `.claude/settings.json`. The server parses the rules."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,14 @@ _LISTS: Final = ("deny", "ask", "allow")
 
 
 def chosen(files: Sequence[Path] | None, *, as_json: bool) -> list[dict[str, Any]]:
-    """The content of the files that were named, or else of those that the directory has. What cannot be read is told,
-    and ends the command.
+    """Returns the content of the given files, or else of the rule files in the current directory.
+
+    Reports an unreadable file and exits.
     """
     try:
         found = list(files) if files else usual(Path())
         if not found:
-            raise InvalidRequest("There are no rules here.", help_text="Name a file with --rules.")
+            raise InvalidRequest("No rule files were found in this directory.", help_text="Pass a file with --rules.")
         return [_read(path) for path in found]
     except FootplateError as error:
         refuse(error, as_json=as_json)
@@ -30,7 +31,7 @@ def chosen(files: Sequence[Path] | None, *, as_json: bool) -> list[dict[str, Any
 
 
 async def imported(client: AsyncFootplate, settings: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[str]]:
-    """All of their rules and hooks together, and what was left out."""
+    """Returns the combined rules and hooks, and notes about what was skipped."""
     rules: dict[str, Any] = {}
     notes: list[str] = []
     for one in settings:
@@ -44,9 +45,13 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InvalidRequest(f"{path} cannot be read: {error}.", help_text="Name another with --rules.") from None
+        raise InvalidRequest(
+            f"{path} cannot be read: {error}.", help_text="Choose another file with --rules."
+        ) from None
     if not isinstance(content, dict):
-        raise InvalidRequest(f"{path} holds no object.", help_text='It is {"permissions": {"deny": [], "allow": []}}.')
+        raise InvalidRequest(
+            f"{path} is not a JSON object.", help_text='Expected: {"permissions": {"deny": [], "allow": []}}.'
+        )
     return content
 
 

@@ -1,4 +1,4 @@
-"""What `footplate policy show` and `set` do: the organisation's rules, hooks and terms for approvals."""
+"""Implements `footplate policy show` and `set`: the organisation's rules, hooks and approval settings."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from footplate.cli.output import print_json, quote
 from footplate.cli.profiles import Server
 from footplate.client import AsyncFootplate, Policy
 
-_ONCE: Final = "Sessions obey it within a second, also those that run. `footplate policy show` prints it."
+_ONCE: Final = "The change applies to all sessions within a second, including running ones."
 
 
 def show(*, as_json: bool, profile: str | None) -> None:
@@ -27,7 +27,7 @@ def show(*, as_json: bool, profile: str | None) -> None:
 def write(
     files: Sequence[Path] | None, terms: dict[str, Any], *, none: bool, as_json: bool, profile: str | None
 ) -> None:
-    """`none`: no rules at all. `terms`: those that are changed; where they are all that is said, rules stay."""
+    """Replaces the rules, or removes them with `none`. With only `terms`, changes just the approval settings."""
     settings = None if none or (terms and not files) else rule_files.chosen(files, as_json=as_json)
 
     async def work(client: AsyncFootplate, _server: Server) -> tuple[Policy, list[str]]:
@@ -60,17 +60,13 @@ def _print(policy: Policy) -> None:
     if table.row_count:
         console.print(table)
     else:
-        console.print("The organisation has no rules: what a session may do is its environment's to say.")
-    console.print(quote(f"Asked: {_terms(policy.approvals)}."))
+        console.print("The organisation has no rules. Sessions are limited only by their environment.")
+    console.print(quote(f"Approvals: {_terms(policy.approvals)}."))
 
 
 def _terms(approvals: dict[str, Any]) -> str:
     seconds = approvals.get("expires_after_seconds")
-    said = [
-        "a person has as long as it takes"
-        if seconds is None
-        else f"after {seconds} s without an answer: {approvals['outcome']}"
-    ]
-    said += [f"only a key with the role {approvals['role']} may answer"] if approvals.get("role") else []
-    said += ["never the key that asked for the work"] if approvals.get("two_people") else []
+    said = ["no time limit" if seconds is None else f"{approvals['outcome']} after {seconds} s without a decision"]
+    said += [f"only a key with the role {approvals['role']} can approve"] if approvals.get("role") else []
+    said += ["the person who sent the message cannot approve"] if approvals.get("two_people") else []
     return "; ".join(said)

@@ -1,4 +1,4 @@
-"""A rich console that escapes what would steer or deceive a terminal, in case its caller did not."""
+"""A rich console that escapes control and misleading characters, in case the caller did not."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +10,7 @@ from footplate.domain.visible_text import neutralise
 
 
 class SafeConsole(Console):
-    """Control sequences come from styles alone. Text that is escaped already stays as it is."""
+    """Prints control sequences only for styles. Text that is already escaped is not changed."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(*(neutralise(each) if isinstance(each, str) else each for each in objects), **options)

@@ -1,7 +1,7 @@
-"""Two outputs that may be one terminal: streamed text on stdout, lines on stderr, and one live line at the bottom.
+"""Writes streamed text to stdout and lines to stderr, with a live status line at the bottom of a terminal.
 
-The live line says what is going on and for how long; it is drawn on a terminal only, and gone before anything else is
-written. Whoever pipes stdout gets the agent's words and nothing else.
+The status line shows the current activity and its duration. It is drawn only on a terminal and erased before any other
+output. A pipe from stdout receives only the agent's text.
 """
 
 import os
@@ -16,7 +16,7 @@ from footplate.domain.visible_text import fold, show_block, show_line, show_pros
 
 _LEAST_ROOM: Final = 24
 _SHOWN_AFTER: Final = 0.5
-"""What is over sooner needs no line while it lasts."""
+"""Seconds. Shorter activities get no status line."""
 
 
 class Screen:
@@ -29,13 +29,13 @@ class Screen:
         self._wrapped = Wrapped(self._out.width) if self._out.is_terminal else None
         self._doing: tuple[str, str, float] | None = None
         self._word = ""
-        """The last word of the text, which may go on: only a whole word can be escaped."""
+        """The last word of the text, which may be incomplete. Only a complete word can be escaped."""
         self._drawn = False
         self._in_text = False
         self._said_anything = False
 
     def say(self, text: str) -> None:
-        """Add to the text that is being streamed. It is escaped, and wrapped on a terminal."""
+        """Adds to the streamed text. It is escaped, and wrapped on a terminal."""
         if not text:
             return
         self._clear()
@@ -53,13 +53,13 @@ class Screen:
             self._write(self._wrap(word) + ("\n" if self._wrapped is None else self._wrapped.end()))
 
     def line(self, markup: str, *, fitted: bool = False) -> None:
-        """`fitted`: it was shortened to the terminal's width, and is not wrapped."""
+        """Prints a line. With `fitted`, it is already shortened to the terminal's width and is not wrapped."""
         self.end_text()
         self._clear()
         self._err.print(markup, soft_wrap=fitted)
 
     def block(self, head: str, text: str) -> None:
-        """Text from outside behind `head`, laid out as `call_view` lays out a field."""
+        """Prints untrusted text after `head`, in the layout of a field in `call_view`."""
         self.end_text()
         self._clear()
         room = max(_LEAST_ROOM, self._err.width - len(head))
@@ -69,17 +69,17 @@ class Screen:
                 output.print_exactly(self._err, Text(f"{sign:<{len(head)}}{part}", style="bold"))
 
     def gap(self) -> None:
-        """An empty line, for people only."""
+        """Prints an empty line, on a terminal only."""
         if self._err.is_terminal:
             self.line("")
 
     def doing(self, text: str | None, about: str = "") -> None:
-        """What the live line says from now on; None for nothing. `about` may be from outside."""
+        """Sets the text of the status line, or removes it with None. `about` may be untrusted."""
         self._clear()
         self._doing = None if text is None else (text, about, monotonic())
 
     def tick(self) -> None:
-        """Draw the live line; called a few times a second."""
+        """Draws the status line. Called a few times per second."""
         if not self.is_live or self._doing is None or self._in_text:
             return
         text, about, since = self._doing
@@ -92,7 +92,7 @@ class Screen:
             self._drawn = True
 
     def fit(self, text: str, taken: int) -> str:
-        """Escape text from outside, and shorten it to the room beside `taken` columns; a file gets all of it."""
+        """Escapes untrusted text and shortens it to the width that `taken` columns leave. A file gets the full text."""
         return show_line(text, max(_LEAST_ROOM, self._err.width - taken) if self._err.is_terminal else None)
 
     def _write(self, text: str) -> None:

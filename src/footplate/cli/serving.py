@@ -1,4 +1,4 @@
-"""The commands that run the product's own processes. What they need they import when they are called."""
+"""Defines the server commands: dev, api, worker, migrate, doctor, gc, env, version. Code is imported when needed."""
 
 import os
 from pathlib import Path
@@ -11,19 +11,19 @@ from footplate.cli import output
 
 def dev(
     port: Annotated[int, typer.Option(metavar="PORT", help="Port of the API.", envvar="FOOTPLATE_PORT")] = 8700,
-    workers: Annotated[int, typer.Option(min=1, metavar="N", help="How many workers to start.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Number of workers to start.")] = 1,
     scripted: Annotated[
         str | None,
         typer.Option(
-            metavar="STORY",
-            help="Needs no API key: a scripted model plays its part. `demo`, or a script file of your own.",
+            metavar="SCENARIO",
+            help="Use a scripted model, which needs no API key: `demo`, or a script file.",
         ),
     ] = None,
     data_dir: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where all state is kept.  [default: XDG_DATA_HOME/footplate]",
+            help="Directory of all state.  [default: XDG_DATA_HOME/footplate]",
             envvar="FOOTPLATE_DATA_DIR",
         ),
     ] = None,
@@ -40,7 +40,9 @@ def dev(
     temporal: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS", help="Use the Temporal at this host:port instead.", envvar="FOOTPLATE_TEMPORAL_ADDRESS"
+            metavar="ADDRESS",
+            help="Use the Temporal server at this host:port instead of starting one.",
+            envvar="FOOTPLATE_TEMPORAL_ADDRESS",
         ),
     ] = None,
 ) -> None:
@@ -67,7 +69,7 @@ def api(
         int | None, typer.Option(metavar="PORT", help="Port to listen on.  [env var: FOOTPLATE_PORT]")
     ] = None,
 ) -> None:
-    """Serve the HTTP API. Stateless: run as many as you like behind a load balancer."""
+    """Serve the HTTP API. It is stateless: run any number behind a load balancer."""
     _log()
     from footplate import wiring
     from footplate.cli import local
@@ -77,7 +79,7 @@ def api(
 
 
 def worker() -> None:
-    """Run turns. Add workers freely; SIGTERM hands the running turns over to the others."""
+    """Run turns. You can add workers at any time. On SIGTERM, a worker hands its turns over to the others."""
     _log()
     from footplate import wiring
     from footplate.cli import local
@@ -86,17 +88,17 @@ def worker() -> None:
 
 
 def migrate() -> None:
-    """Bring the database to the schema of this version. Safe to run at any time, from many places at once."""
+    """Migrate the database to the schema of this version. Safe to run at any time, also concurrently."""
     _log()
     from footplate import wiring
     from footplate.cli import local
 
     output.run(wiring.migrate(local.settings()))
-    output.err().print("The database has the schema of this version.")
+    output.err().print("The database schema is up to date.")
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False) -> None:
-    """Check everything that a session needs. Exit code 1 if anything essential is missing."""
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Check everything that a session needs. Exits with 1 if anything essential is missing."""
     _log()
     from footplate.cli import doctor as implementation
 
@@ -105,11 +107,14 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the resul
 
 def gc(
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Remove nothing: only tell what would go, and why the rest is kept.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Remove nothing. Only show what would be removed, and why the rest is retained."
+        ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Remove what the object store has and nobody needs. Workers do the same once a day; safe at any time."""
+    """Remove unused objects from the object store. Safe at any time; workers do the same once a day."""
     _log()
     from footplate.cli import collecting
 
@@ -117,14 +122,14 @@ def gc(
 
 
 def env() -> None:
-    """Print where a running `footplate dev` is and its API key, for `eval "$(footplate env)"`."""
+    """Print the address and API key of a running `footplate dev`, for `eval "$(footplate env)"`."""
     from footplate.cli import local, places
 
     directory = places.data_dir()
     running, secret = local.find(directory), local.key(directory)
     if running is None or secret is None:
         output.err().print(
-            f"No `footplate dev` runs with the data directory {output.quote(str(directory))}. Start one first."
+            f"No `footplate dev` is running with the data directory {output.quote(str(directory))}. Start one first."
         )
         raise typer.Exit(output.Exit.FAILED)
     set_one = "$env:{}='{}'" if os.name == "nt" else "export {}={}"

@@ -1,4 +1,4 @@
-"""The commands that work with sessions. What they need they import when they are called."""
+"""Defines the session commands, such as run, attach and logs. Each imports its implementation when it is called."""
 
 import sys
 from pathlib import Path
@@ -13,9 +13,7 @@ from footplate.cli.options import Format
 def run(
     prompt: Annotated[
         str | None,
-        typer.Argument(
-            metavar="PROMPT", help="What to do. `-`, or nothing with a pipe before it, reads it from stdin."
-        ),
+        typer.Argument(metavar="PROMPT", help="The task. With `-`, or if omitted in a pipe, it is read from stdin."),
     ] = None,
     session: Annotated[
         str | None,
@@ -25,14 +23,14 @@ def run(
             "--resume",
             "-r",
             metavar="ID",
-            help="Go on in this session instead of starting one; `last` is the one used last.",
+            help="Continue this session instead of starting one. `last` is the last used session.",
         ),
     ] = None,
     fork_at: Annotated[
         str | None,
         typer.Option(
             metavar="EVENT",
-            help="Go on in a fork of --session, else of the one used last, at this event (id, position or `last`).",
+            help="Continue in a fork of --session (default: the last used) at this event: ID, position or `last`.",
         ),
     ] = None,
     agent: Annotated[
@@ -41,14 +39,14 @@ def run(
             "--agent",
             "-a",
             metavar="ID",
-            help="Id or name of an agent.  [default: footplate-cli, made on first use]",
+            help="ID or name of an agent.  [default: footplate-cli, created on first use]",
         ),
     ] = None,
     environment: Annotated[
         str | None,
         typer.Option(
             metavar="ID",
-            help="Id of an environment.  [default: the server's own]",
+            help="ID of an environment.  [default: the server's default]",
         ),
     ] = None,
     model: Annotated[
@@ -58,11 +56,11 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="claude (Claude Code), native or another of the server's.  [default: claude for Claude models]",
+            help="claude (Claude Code), native, or another of the server.  [default: claude for Claude models]",
         ),
     ] = None,
     system: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="System prompt, instead of the agent's own.")
+        str | None, typer.Option(metavar="TEXT", help="System prompt, replaces that of the agent.")
     ] = None,
     directory: Annotated[
         Path | None,
@@ -73,11 +71,11 @@ def run(
             exists=True,
             file_okay=False,
             resolve_path=True,
-            help="Work there, on a `footplate dev` of this machine.  [default: the current one]",
+            help="Working directory, with a local `footplate dev`.  [default: the current directory]",
         ),
     ] = None,
     scratch: Annotated[
-        bool, typer.Option("--scratch", help="Work in a new directory of the session's own instead.")
+        bool, typer.Option("--scratch", help="Work in a new directory that belongs to the session.")
     ] = False,
     project: Annotated[
         list[str] | None,
@@ -85,7 +83,7 @@ def run(
             "--project",
             "-p",
             metavar="PATH|ID",
-            help="Work in a tree of this repository, which itself is not touched. May be repeated: others lie beside.",
+            help="Work in a copy of this repository. May be repeated: further projects are placed beside the first.",
         ),
     ] = None,
     file: Annotated[
@@ -94,31 +92,35 @@ def run(
             "--file",
             "-f",
             metavar="PATH|URL|ID",
-            help="Put this file into the session's tree, and tell the agent where it is. May be repeated.",
+            help="Put this file into the session's working tree and tell the agent its path. May be repeated.",
         ),
     ] = None,
     inline: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATH|URL|ID", help="Show this image, PDF or text to the model itself. May be repeated."),
+        typer.Option(metavar="PATH|URL|ID", help="Send this image, PDF or text to the model. May be repeated."),
     ] = None,
     allowed_tools: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAMES", help="Only these tools, such as read,grep or Read,Grep. May be repeated."),
+        typer.Option(metavar="NAMES", help="Enable only these tools, such as read,grep or Read,Grep. May be repeated."),
     ] = None,
     disallowed_tools: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Without these tools. May be repeated.")
+        list[str] | None, typer.Option(metavar="NAMES", help="Disable these tools. May be repeated.")
     ] = None,
     max_turns: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Ask the model at most so many times; then exit code 6.")
+        int | None, typer.Option(min=1, metavar="N", help="Maximum number of model requests; then exit code 6.")
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(min=0.1, metavar="SECONDS", help="Interrupt it after so long; then exit code 4.")
+        float | None,
+        typer.Option(min=0.1, metavar="SECONDS", help="Interrupt the turn after this time; then exit code 4."),
     ] = None,
     title: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Title of the session.  [default: the prompt's first line]")
     ] = None,
     background: Annotated[
-        bool, typer.Option("--background", "-b", help="Print the session's id and return; it goes on on the server.")
+        bool,
+        typer.Option(
+            "--background", "-b", help="Print the session ID and return. The session continues on the server."
+        ),
     ] = False,
     output: Annotated[
         Format,
@@ -126,18 +128,18 @@ def run(
     ] = Format.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     previews: Annotated[
-        bool, typer.Option("--previews", help="With stream-json: text while it is being written, too.")
+        bool, typer.Option("--previews", help="With stream-json: also print partial text while it is generated.")
     ] = False,
     profile: options.Profile = None,
 ) -> None:
-    """Do one thing: send a message to an agent and watch it work, from the first word to the last.
+    """Send a message to an agent and watch it work until the turn ends.
 
-    What the agent says goes to stdout, everything else to stderr. Ctrl-C interrupts the agent; a second one leaves it
-    running. Commands of the agent run where the server's workers run: in this directory if that is a `footplate dev`
-    on this machine, else in one of the session's own.
+    The agent's text goes to stdout, everything else to stderr. Ctrl-C interrupts the agent; a second Ctrl-C detaches
+    and leaves the session running. The agent's commands run where the server's workers run: in the current directory with a
+    `footplate dev` on this machine, otherwise in a directory of the session.
 
     Exit codes: 0 completed, 1 failed, 2 wrong command line, 3 needs action, 4 timed out, 5 interrupted, 6 limit
-    reached, 7 server unreachable, 130 left by Ctrl-C.
+    reached, 7 server unreachable, 130 detached with Ctrl-C.
     """
     from footplate.cli import acting, starting, tooling
 
@@ -147,10 +149,10 @@ def run(
         raise typer.BadParameter(str(error)) from None
     if (session or fork_at) and (limit or directory or project or harness):
         raise typer.BadParameter(
-            "What a session works on, and with, is chosen when it begins: not with --session or --fork-at."
+            "The directory, projects, tools and harness are set when a session begins, not with --session or --fork-at."
         )
     if project and (directory or scratch):
-        raise typer.BadParameter("A session works on projects, or in a directory: --project goes without the others.")
+        raise typer.BadParameter("--project cannot be combined with --directory or --scratch.")
     request = starting.Request(
         prompt=_prompt(prompt),
         session=session or ("last" if fork_at else None),
@@ -183,20 +185,20 @@ def attach(
     as_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     profile: options.Profile = None,
 ) -> None:
-    """Watch a session's running turn from its beginning to its end, or the last one again. Exit codes as of `run`."""
+    """Watch a session's running turn, or replay its last one, from start to end. Exit codes are those of `run`."""
     from footplate.cli import acting
 
     acting.attach(session, Format.JSON if as_json else output, profile=profile)
 
 
 def ls(
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="How many at most.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number of sessions.")] = 20,
     status: Annotated[
         list[str] | None,
-        typer.Option(metavar="STATUS", help="Only idle, running or rescheduling ones. May be repeated."),
+        typer.Option(metavar="STATUS", help="Only sessions that are idle, running or rescheduling. May be repeated."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", "-a", help="Archived ones too.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Ids alone.")] = False,
+    every: Annotated[bool, typer.Option("--all", "-a", help="Include archived sessions.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only IDs.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
@@ -207,7 +209,7 @@ def ls(
 
 
 def show(session: options.OneSession = "last", as_json: options.Json = False, profile: options.Profile = None) -> None:
-    """Show a session: its agent, its status, what it cost, its turns."""
+    """Show a session: its agent, status, cost and turns."""
     from footplate.cli import acting
 
     acting.show(session, as_json=as_json, profile=profile)
@@ -215,18 +217,18 @@ def show(session: options.OneSession = "last", as_json: options.Json = False, pr
 
 def logs(
     session: options.OneSession = "last",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new events until Ctrl-C.")] = False,
     tail: Annotated[
-        int | None, typer.Option("--tail", "-n", min=1, max=1000, metavar="N", help="Only the last so many events.")
+        int | None, typer.Option("--tail", "-n", min=1, max=1000, metavar="N", help="Print only the last N events.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Each event as it is in the log, one on a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as one line of JSON.")] = False,
     profile: options.Profile = None,
 ) -> None:
     """Print a session's log: every message, tool call and error, oldest first."""
     from footplate.cli import acting
 
     if follow and tail is not None:
-        raise typer.BadParameter("--tail and --follow do not go together.")
+        raise typer.BadParameter("--tail and --follow cannot be combined.")
     acting.logs(session, follow=follow, tail=tail, as_json=as_json, profile=profile)
 
 
@@ -237,20 +239,23 @@ def fork(
         typer.Option(
             "--at",
             metavar="EVENT",
-            help="Id or position of the event that the fork's history ends with; `footplate logs --json` has ids.",
+            help="ID or position of the last event to include. `footplate logs --json` shows event IDs.",
         ),
     ] = "last",
     model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="NAME", help="Another model than the session's own.")
+        str | None,
+        typer.Option("--model", "-m", metavar="NAME", help="Model of the fork.  [default: the session's model]"),
     ] = None,
     agent: Annotated[
-        str | None, typer.Option("--agent", "-a", metavar="ID", help="Id or name of another agent.")
+        str | None, typer.Option("--agent", "-a", metavar="ID", help="ID or name of another agent.")
     ] = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="For lists.  [default: the session's own]")] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Title of the fork.  [default: the session's title]")
+    ] = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Fork a session at an event: a new one that begins with its history up to there. The session is not touched."""
+    """Create a session that starts with the history of another one up to an event. The original is not changed."""
     from footplate.cli import acting, starting
 
     wanted = starting.Fork(session=session, at=at, agent=agent, model=model, title=title)
@@ -260,14 +265,14 @@ def fork(
 def interrupt(
     session: options.OneSession = "last", as_json: options.Json = False, profile: options.Profile = None
 ) -> None:
-    """Interrupt a session's running turn. What it did so far is kept; an idle session is left as it is."""
+    """Interrupt a session's running turn. Its work so far is saved. An idle session is not changed."""
     from footplate.cli import acting
 
     acting.interrupt(session, as_json=as_json, profile=profile)
 
 
 def archive(sessions: options.ManySessions, as_json: options.Json = False, profile: options.Profile = None) -> None:
-    """Archive sessions: they can be read, and take no more messages."""
+    """Archive sessions. They stay readable but accept no more messages."""
     from footplate.cli import acting
 
     acting.archive(sessions, as_json=as_json, profile=profile)
@@ -275,23 +280,23 @@ def archive(sessions: options.ManySessions, as_json: options.Json = False, profi
 
 def rm(
     sessions: options.ManySessions,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Delete sessions for good, with all that they hold."""
+    """Delete sessions and all their data permanently."""
     from footplate.cli import acting, output
 
     if not yes:
         if not sys.stdin.isatty():
-            raise typer.BadParameter("Deleting is for good. Say --yes where nobody can be asked.")
-        output.confirm(f"Delete {', '.join(sessions)} for good?")
+            raise typer.BadParameter("Deletion is permanent and needs confirmation. Without a terminal, use --yes.")
+        output.confirm(f"Delete {', '.join(sessions)} permanently?")
     acting.remove(sessions, as_json=as_json, profile=profile)
 
 
 def _prompt(given: str | None) -> str:
     if given is None and sys.stdin.isatty():
-        raise typer.BadParameter('What should it do? footplate run "…"', param_hint="PROMPT")
+        raise typer.BadParameter('No prompt was given. Usage: footplate run "…"', param_hint="PROMPT")
     text = sys.stdin.read() if given in {None, "-"} else given
     if not text or not text.strip():
         raise typer.BadParameter("The prompt is empty.", param_hint="PROMPT")

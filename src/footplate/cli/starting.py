@@ -1,4 +1,4 @@
-"""`run` and `attach`: a message into a session, new or old, and the turn that comes of it."""
+"""Starts and follows turns for `run` and `attach`: creates or continues a session, then watches the turn."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class Request:
     prompt: str
     session: str | None = None
     background: bool = False
-    """Nobody watches it being written."""
+    """The session runs without a watching user."""
     fork_at: str | None = None
-    """Not in the session itself, but in a fork of it at this event."""
+    """Continue in a fork of the session at this event instead of the session itself."""
     agent: str | None = None
     environment: str | None = None
     model: str | None = None
@@ -32,15 +32,15 @@ class Request:
     max_turns: int | None = None
     title: str | None = None
     directory: str | None = None
-    """Where to work, if the server can see it; None for a directory of the session's own."""
+    """Working directory, if the server can see it. None for a directory of the session."""
     projects: tuple[str, ...] = ()
-    """Ids or paths; the first is the working directory."""
+    """Ids or paths. The first project is the working directory."""
     files: tuple[str, ...] = ()
-    """Paths, URLs or ids, for the session's tree."""
+    """Paths, URLs or ids of files for the session's working tree."""
     inline: tuple[str, ...] = ()
-    """The same, for the model itself."""
+    """Paths, URLs or ids of files that are sent to the model."""
     insists: bool = False
-    """On that directory: another one would not do."""
+    """Whether the user named the directory, so that no other one may be used."""
     limit: tooling.Limit = tooling.ALL
 
     @property
@@ -53,7 +53,7 @@ class Request:
 class Fork:
     session: str
     at: str
-    """Id or position of an event; `last` is the newest."""
+    """Id or position of an event. `last` is the newest."""
     agent: str | None = None
     model: str | None = None
     title: str | None = None
@@ -63,7 +63,7 @@ class Fork:
 class Begun:
     session_id: str
     after: str
-    """The place in the log behind which the message and all that it causes is."""
+    """Position in the log before the message and everything that follows from it."""
     input_id: str | None = None
 
 
@@ -77,7 +77,7 @@ async def begin(client: AsyncFootplate, server: Server, request: Request) -> Beg
 async def follow(
     client: AsyncFootplate, begun: Begun, view: View, *, limit: float | None, ask: Asks | None = None
 ) -> RunResult:
-    """`limit` in seconds. `ask`: whoever can be asked about calls that wait."""
+    """Follows the turn for at most `limit` seconds. `ask` asks the user about pending calls."""
     view = view if ask is None else LiveAsks(client, view)
     result = await Follower(client, begun.session_id, view, limit=limit).follow(
         after=begun.after, input_id=begun.input_id
@@ -88,7 +88,7 @@ async def follow(
 async def _answered(
     client: AsyncFootplate, result: RunResult, view: View, *, after: str, limit: float | None, ask: Asks | None
 ) -> RunResult:
-    """The turn's end, once nobody has anything more to say to what it asks."""
+    """Asks about pending calls and follows the resumed turn, until no call is decided here any more."""
     while ask is not None and result.pending and (said := await ask(client, result)) is not None:
         result = await Follower(client, result.session_id, view, limit=limit).follow(after=after, input_id=said)
     view.finish(result)
@@ -96,12 +96,12 @@ async def _answered(
 
 
 async def attach(client: AsyncFootplate, session_id: str, view: View, *, ask: Asks | None = None) -> RunResult:
-    """The turn that runs or the last that did, from its beginning, until the newest message is dealt with."""
+    """Follows the running turn, or replays the last one, from its beginning until the newest message is processed."""
     messages = (await client.events.list(session_id, limit=1, order="desc", types=["user.message"]).page()).data
     if not messages:
         raise ClientError(
-            f"Nothing was asked of {session_id} yet, so there is nothing to watch.",
-            help_text=f'Ask it something: footplate run --session {session_id} "…"',
+            f"Session {session_id} has no messages yet, so there is nothing to watch.",
+            help_text=f'Send one: footplate run --session {session_id} "…"',
         )
     turns = (await client.turns.list(session_id, limit=1).page()).data
     after = str(turns[0].first_seq - 1) if turns else "0"
@@ -112,7 +112,7 @@ async def attach(client: AsyncFootplate, session_id: str, view: View, *, ask: As
 
 
 async def session_id_of(client: AsyncFootplate, wanted: str) -> str:
-    """`last` is the one used last from here, else the newest of all."""
+    """Resolves `last` to the session last used from this machine, or else to the newest session."""
     if wanted != "last":
         return wanted
     known = memory.recall(client.base_url, "session")
@@ -120,7 +120,7 @@ async def session_id_of(client: AsyncFootplate, wanted: str) -> str:
         return known
     newest = (await client.sessions.list(limit=1).page()).data
     if not newest:
-        raise ClientError("There is no session yet.", help_text='Start one: footplate run "…"')
+        raise ClientError("There are no sessions yet.", help_text='Start one: footplate run "…"')
     return newest[0].id
 
 
@@ -132,7 +132,7 @@ async def _exists(client: AsyncFootplate, session_id: str) -> bool:
     return True
 
 
-async def _go_on(client: AsyncFootplate, server: Server, request: Request) -> Begun:  # noqa: ARG001 - as its sibling
+async def _go_on(client: AsyncFootplate, server: Server, request: Request) -> Begun:  # noqa: ARG001 - same signature as its siblings
     session_id = await session_id_of(client, request.session or "last")
     turns = (await client.turns.list(session_id, limit=1).page()).data
     message = {**await _message(client, request), **given(overrides=request.overrides or None)}
@@ -146,7 +146,7 @@ async def _message(client: AsyncFootplate, request: Request) -> dict[str, Any]:
 
 
 async def fork(client: AsyncFootplate, wanted: Fork, **fields: Any) -> Session:
-    """The session is not touched; the fork is the one used last from now on."""
+    """Forks a session, which is not changed. The fork becomes the last used session."""
     session_id = await session_id_of(client, wanted.session)
     at = None if wanted.at == "last" else int(wanted.at) if wanted.at.isdecimal() else wanted.at
     agent_id = await _agent_named(client, wanted.agent) if wanted.agent else None
@@ -156,7 +156,7 @@ async def fork(client: AsyncFootplate, wanted: Fork, **fields: Any) -> Session:
     return made
 
 
-async def _go_on_in_a_fork(client: AsyncFootplate, server: Server, request: Request) -> Begun:  # noqa: ARG001 - as its sibling
+async def _go_on_in_a_fork(client: AsyncFootplate, server: Server, request: Request) -> Begun:  # noqa: ARG001 - same signature as its siblings
     wanted = Fork(
         session=request.session or "last",
         at=request.fork_at or "last",
@@ -183,13 +183,13 @@ async def looking_again(client: AsyncFootplate, make: Callable[[], Awaitable[Ses
     except (NotFound, InvalidRequest):
         if not (memory.recall(client.base_url, "agent") or memory.recall(client.base_url, "environment")):
             raise
-        # Remembered from a server that was emptied since, or archived: look again, once.
+        # The remembered ids are from a server that was reset, or are archived: look them up again, once.
         memory.forget(client.base_url, "agent", "environment")
         return await make()
 
 
 async def _create(client: AsyncFootplate, server: Server, request: Request) -> Session:
-    """Claude models run in Claude Code, where nobody said otherwise and the server has it."""
+    """Creates a session. Claude models run in Claude Code by default, if the server supports it."""
     harness = request.harness or server.harness
     if harness is None and not (request.agent or server.agent):
         usual = defaults.harness_for(_model(server, request))
@@ -202,7 +202,7 @@ async def _create(client: AsyncFootplate, server: Server, request: Request) -> S
 
 
 def _directory_of(request: Request) -> str | None:
-    """None in the home directory or above it, unless it was named: no agent is given its dot files."""
+    """Returns None for the home directory or above, unless it was named: agents must not see dot files by accident."""
     if request.directory is None or request.insists or not Path.home().resolve().is_relative_to(request.directory):
         return request.directory
     output.err().print(
@@ -215,8 +215,8 @@ def _directory_of(request: Request) -> str | None:
 def check_directory(server: Server, request: Request) -> None:
     if request.insists and not server.is_here:
         raise ClientError(
-            f"{request.directory} is on this machine, and the server of {server.source} is not.",
-            help_text="Leave out --directory: the session then works in a directory of its own, on the server's side.",
+            f"{request.directory} is on this machine, but the server from {server.source} is not.",
+            help_text="Omit --directory. The session then works in its own directory on the server.",
         )
 
 
@@ -239,7 +239,7 @@ async def _create_with(client: AsyncFootplate, server: Server, request: Request,
 async def whom_and_where(
     client: AsyncFootplate, server: Server, request: Request, harness: str | None
 ) -> tuple[str | dict[str, Any], str]:
-    """Agent and environment of a session that is to begin."""
+    """Returns the agent, with overrides, and the environment for a new session."""
     chosen = request.agent or server.agent
     overrides = {**request.overrides, **given(harness=harness)}
     if chosen:
@@ -278,11 +278,11 @@ async def _agent_named(client: AsyncFootplate, wanted: str) -> str:
     async for agent in client.agents.list(limit=100):
         if agent.name == wanted:
             return agent.id
-    raise ClientError(f"There is no agent named {wanted!r}.", help_text="`footplate agents ls` shows those there are.")
+    raise ClientError(f"There is no agent named {wanted!r}.", help_text="`footplate agents ls` lists the agents.")
 
 
 async def _own_agent(client: AsyncFootplate, model: str) -> str:
-    """Made once for each server; which model it really runs is said for each session."""
+    """Returns the agent of the command line, created once per server. Each session sets its model."""
     async for agent in client.agents.list(limit=100):
         if agent.name == defaults.AGENT_NAME:
             return agent.id
@@ -293,7 +293,7 @@ async def _own_agent(client: AsyncFootplate, model: str) -> str:
 
 
 async def _own_environment(client: AsyncFootplate) -> str:
-    """Where the server's operator lets commands run."""
+    """Returns the environment of the command line, of the kind that the server is configured for."""
     try:
         made = await client.environments.create(name=defaults.ENVIRONMENT_NAME, config={"type": "cloud"})
     except Conflict:

@@ -1,4 +1,4 @@
-"""What a scripted model may tell: a story that comes with Footplate, or a script file of one's own."""
+"""Finds the scenario of `footplate dev --scripted`: a built-in one, or the user's script file."""
 
 from pathlib import Path
 from typing import Final
@@ -8,9 +8,9 @@ from footplate.testing import script_json
 from footplate.testing.scripts import ScriptError
 
 MODEL: Final = "anthropic:scripted"
-"""A name without a price: nothing is paid."""
+"""A model name without a price, so that no cost is reported."""
 DISASTER_AT: Final = 4
-"""The reply of the demo whose command is slow: what is killed then is killed in the middle of something."""
+"""Index of the demo's reply with the slow command. A worker killed then is killed in the middle of a command."""
 _FOLDER: Final = Path(__file__).parent / "story_scripts"
 
 
@@ -19,7 +19,7 @@ def is_demo(story: Path | None) -> bool:
 
 
 def find(name: str) -> Path:
-    """Checked here, so that a mistake is shown before anything starts."""
+    """Returns the path of a scenario. It is validated here, so that errors are shown before anything starts."""
     built_in = _FOLDER / f"{name}.json"
     path = built_in if built_in.is_file() else Path(name).absolute()
     try:
@@ -27,7 +27,7 @@ def find(name: str) -> Path:
     except FileNotFoundError:
         known = ", ".join(sorted(file.stem for file in _FOLDER.glob("*.json")))
         raise InvalidRequest(
-            f"There is no story {name!r} and no file of that name.", help_text=f"Stories: {known}."
+            f"There is no scenario or file named {name!r}.", help_text=f"Built-in scenarios: {known}."
         ) from None
     except (OSError, ScriptError) as error:
         raise InvalidRequest(str(error), help_text="The format is described in docs/scripted.md.") from None

@@ -1,4 +1,4 @@
-"""Prints rows and details. Text from outside is escaped, and marked where it is shortened: `<+12 more>`."""
+"""Prints tables and lists of details. Untrusted text is escaped, and shortened text is marked: `<+12 more>`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,23 +12,23 @@ from footplate.cli.call_view import lay_out_text
 from footplate.domain.visible_text import count_columns, fold, show_block, show_line
 
 _LEAST: Final = 24
-"""Columns that the last one needs."""
+"""Minimum width of the last column, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Text that somebody else chose, followed by text of ours."""
+    """Untrusted text, followed by a trusted suffix."""
 
     text: str
     suffix: str = ""
 
 
 Cell = str | Outside
-"""A string is markup of ours."""
+"""A plain string is trusted markup."""
 
 
 def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    """The last column gives way when there is no room; ids and numbers stay whole, one below the other if need be."""
+    """Prints a table and shortens its last column to fit. If it is still too wide, prints each row as a list."""
     console = output.out()
     firsts = [[_whole(cell) for cell in row[:-1]] for row in rows]
     titles = [Text(heading, style="dim") for heading in headings]
@@ -47,7 +47,7 @@ def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
 
 
 def print_details(values: Mapping[str, Cell]) -> None:
-    """A name and a value on each line; what is empty is left out. A value is whole, and goes on below itself."""
+    """Prints one name and value per line. Empty values are omitted, and long values continue on the next line."""
     console = output.out()
     shown = {name.replace("_", " "): value for name, value in values.items() if value not in {"", Outside("")}}
     indent = max(map(len, shown), default=0) + 2

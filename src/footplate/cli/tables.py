@@ -1,4 +1,4 @@
-"""Tables for people: as wide as the terminal, and without frames, so that they can be copied."""
+"""Prints tables of sessions, agents and other resources, without frames so that they can be copied."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from footplate.domain.call_display import ShownCall, describe_call
 _STATUS = {"running": "green", "rescheduling": "yellow", "failed": "red", "completed": "green"}
 _WIDE = 100
 _MOST_LINES = 12
-"""Of a field of a call, in a list on a terminal."""
+"""Maximum lines per field of a call, in a list on a terminal."""
 
 
 def sessions(found: Sequence[Session]) -> None:
@@ -64,7 +64,7 @@ def session(detail: Session, turns: Sequence[Turn], waiting: Sequence[Approval] 
         console = output.out()
         for each in waiting:
             shown = describe_call(each.wire())
-            console.print(f"\n[yellow]waits for a person's word[/]  {each.id}  {output.escape_shown(shown.name)}")
+            console.print(f"\n[yellow]needs approval[/]  {each.id}  {output.escape_shown(shown.name)}")
             for line in lay_out_call(shown, console.width):
                 output.print_exactly(console, line)
 
@@ -92,7 +92,7 @@ def _turn(turn: Turn, *, wide: bool) -> list[Cell]:
 
 def agents(found: Sequence[Agent]) -> None:
     if not found:
-        _say("No agents yet. `footplate run` makes one, or: footplate agents create --name … --model …")
+        _say("No agents yet. `footplate run` creates one, or: footplate agents create --name … --model …")
         return
     rows: list[list[Cell]] = [
         [each.id, f"v{each.version}", wording.age(each.updated_at), Outside(each.name)] for each in found
@@ -110,7 +110,7 @@ def agent(detail: Agent) -> None:
             "model": Outside(detail.model.id),
             "harness": Outside(detail.harness or "the server's default"),
             "tools": Outside(", ".join(_tools(detail.tools)) or "none"),
-            "limits": Outside(limits or "the server's"),
+            "limits": Outside(limits or "the server's default"),
             "system": Outside(detail.system or ""),
             "created": _moment(detail.created_at),
             "updated": _moment(detail.updated_at),
@@ -120,7 +120,7 @@ def agent(detail: Agent) -> None:
 
 def environments(found: Sequence[Environment]) -> None:
     if not found:
-        _say("No environments yet. `footplate run` makes one, or: footplate environments create --name …")
+        _say("No environments yet. `footplate run` creates one, or: footplate environments create --name …")
         return
     rows: list[list[Cell]] = [[each.id, wording.age(each.created_at), Outside(each.name)] for each in found]
     print_rows(["ID", "AGE", "NAME"], rows)
@@ -141,13 +141,13 @@ def environment(detail: Environment) -> None:
 
 def projects(found: Sequence[Project]) -> None:
     if not found:
-        _say("No projects yet. `footplate run --project PATH` makes one, or: footplate projects create PATH|URL")
+        _say("No projects yet. `footplate run --project PATH` creates one, or: footplate projects create PATH|URL")
         return
     rows: list[list[Cell]] = [
         [each.id, wording.age(each.created_at), each.trust, Outside(each.name), Outside(each.path or each.url or "")]
         for each in found
     ]
-    print_rows(["ID", "AGE", "TRUST", "NAME", "PLACE"], rows)
+    print_rows(["ID", "AGE", "TRUST", "NAME", "LOCATION"], rows)
 
 
 def files(found: Sequence[File]) -> None:
@@ -163,7 +163,7 @@ def files(found: Sequence[File]) -> None:
 
 def approvals(found: Sequence[Approval]) -> None:
     if not found:
-        _say("Nothing waits for a person's word.")
+        _say("No calls need approval.")
         return
     console = output.out()
     most_lines = _MOST_LINES if console.is_terminal else None
@@ -175,7 +175,7 @@ def approvals(found: Sequence[Approval]) -> None:
         for line in lay_out_call(shown, console.width, most_lines):
             output.print_exactly(console, line)
         console.print()
-    _say("Answer with `footplate approve ID`, which shows all of it, or `footplate deny ID`.")
+    _say("Decide with `footplate approve ID`, which shows the full call, or `footplate deny ID`.")
 
 
 def _reasons(shown: ShownCall) -> dict[str, Cell]:
@@ -185,7 +185,7 @@ def _reasons(shown: ShownCall) -> dict[str, Cell]:
 
 def audit(found: Sequence[AuditEntry]) -> None:
     if not found:
-        _say("Nothing was decided yet.")
+        _say("The audit trail is empty.")
         return
     rows: list[list[Cell]] = [
         [
@@ -208,7 +208,7 @@ def project(detail: Project) -> None:
             "name": Outside(detail.name, " · archived" if detail.archived_at else ""),
             "path": Outside(detail.path or ""),
             "url": Outside(detail.url or ""),
-            "branch": Outside(detail.branch or "what is checked out"),
+            "branch": Outside(detail.branch or "the branch that is checked out"),
             "trust": detail.trust,
             "created": _moment(detail.created_at),
             "updated": _moment(detail.updated_at),
@@ -229,7 +229,7 @@ def _moment(moment: datetime) -> str:
 
 
 def _tools(tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A toolset by its name, with what is switched off or on in it; a custom tool by its own."""
+    """Yields the name of each toolset, with the tools that are enabled or disabled in it, and of each custom tool."""
     for tool in tools:
         changed = [
             f"{'+' if each.get('enabled') else '-'}{each.get('name')}"

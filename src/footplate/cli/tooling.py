@@ -1,7 +1,7 @@
-"""Which of an agent's tools a session may use: `--allowed-tools` and `--disallowed-tools`. Pure.
+"""Limits the tools of a session by `--allowed-tools` and `--disallowed-tools`.
 
-Both only take away. The server does not offer the model what is switched off, so this is a limit and no advice. A tool
-goes by the reference's name or by Claude Code's: `bash` or `Bash`.
+Both only remove tools. The server does not offer disabled tools to the model, so the limit is enforced. A tool can be
+given by its own name or by Claude Code's name: `bash` or `Bash`.
 """
 
 import re
@@ -13,20 +13,20 @@ from footplate.client import ClientError
 
 BUILT_IN: Final = ("bash", "read", "write", "edit", "glob", "grep", "web_fetch", "web_search")
 _ON_REQUEST: Final = frozenset({"web_fetch", "web_search"})
-"""Off unless they are switched on by name."""
+"""Tools that are disabled unless they are enabled by name."""
 _CLAUDE_CODES: Final = {"".join(word.capitalize() for word in name.split("_")): name for name in BUILT_IN}
 _WORD: Final = re.compile(r"(?:\([^)]*\)?|[^\s,(])+")
-"""A name, with what stands in brackets behind it."""
+"""A tool name, with an optional rule in parentheses."""
 
 
 class NotEnforced(ValueError):
-    """More was asked for than anybody would hold to; the text says what."""
+    """The limit cannot be enforced. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
     allowed: frozenset[str] = frozenset()
-    """Only these; empty for all that there are."""
+    """Only these tools. Empty for all tools."""
     disallowed: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
@@ -37,7 +37,7 @@ class Limit:
         if unknown := sorted((self.allowed | self.disallowed) - set(there) - set(BUILT_IN)):
             raise ClientError(
                 f"The agent has no tool named {', '.join(unknown)}.",
-                help_text=f"It has: {', '.join(there) or 'none'}. Several are written with commas between.",
+                help_text=f"It has: {', '.join(there) or 'none'}. Separate several names with commas.",
             )
         return [limited for tool in tools if (limited := self._limited(tool)) is not None]
 
@@ -58,19 +58,19 @@ ALL: Final = Limit()
 
 
 def names(given: Sequence[str]) -> frozenset[str]:
-    """`bash,read` or `Bash Read`, once or several times."""
+    """Parses tool names such as `bash,read` or `Bash Read`."""
     words = [word for text in given for word in _WORD.findall(text)]
     if rules := [word for word in words if "(" in word]:
         tool = rules[0].partition("(")[0]
         raise NotEnforced(
-            f"{rules[0]} is a rule about what a tool is given, and nothing enforces those yet. "
-            f"Name the tool as a whole: {_CLAUDE_CODES.get(tool, tool)}."
+            f"{rules[0]} is a rule about a tool's input, which these options do not support. "
+            f"Use the tool name alone: {_CLAUDE_CODES.get(tool, tool)}."
         )
     return frozenset(_CLAUDE_CODES.get(word, word) for word in words)
 
 
 def _names(tool: Mapping[str, Any]) -> Iterator[str]:
-    """What of a toolset is switched on; a custom tool is itself."""
+    """Yields the names of the enabled tools of a toolset, or the name of a custom tool."""
     if tool.get("type") == "custom":
         yield str(tool["name"])
         return

@@ -1,4 +1,4 @@
-"""The commands that move conversations of Claude Code. What they need they import when they are called."""
+"""Defines `footplate import` and `pull`, which exchange transcripts with Claude Code. Code is imported when needed."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ Files = Annotated[
     typer.Argument(
         metavar="PATH…",
         exists=True,
-        help="A transcript (.jsonl), a project's directory of them, or ~/.claude/projects as a whole.",
+        help="A transcript (.jsonl), a project's directory of transcripts, or ~/.claude/projects.",
     ),
 ]
 
@@ -21,12 +21,16 @@ def import_(
     paths: Files,
     agent: Annotated[
         str | None,
-        typer.Option("--agent", "-a", metavar="ID", help="Id or name of an agent to go on with.  [default: as `run`]"),
+        typer.Option(
+            "--agent", "-a", metavar="ID", help="ID or name of the agent that continues.  [default: as `run`]"
+        ),
     ] = None,
     environment: Annotated[
-        str | None, typer.Option(metavar="ID", help="Id of an environment.  [default: the server's own]")
+        str | None, typer.Option(metavar="ID", help="ID of an environment.  [default: the server's default]")
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="A model to go on with.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", metavar="NAME", help="Model that continues the session.")
+    ] = None,
     directory: Annotated[
         Path | None,
         typer.Option(
@@ -36,16 +40,16 @@ def import_(
             exists=True,
             file_okay=False,
             resolve_path=True,
-            help="Go on there, on a `footplate dev` of this machine.  [default: a directory of the session's own]",
+            help="Working directory, with a local `footplate dev`.  [default: a directory of the session]",
         ),
     ] = None,
     title: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Title of the session.  [default: the transcript's own]")
+        str | None, typer.Option(metavar="TEXT", help="Title of the session.  [default: the transcript's title]")
     ] = None,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Make sessions of Claude Code's own transcripts. The same transcript again is the same session."""
+    """Import Claude Code transcripts as sessions. Importing a transcript again returns the same session."""
     from footplate.cli import moving, starting
 
     request = starting.Request(
@@ -70,14 +74,14 @@ def pull(
             exists=True,
             file_okay=False,
             resolve_path=True,
-            help="Where you will go on with it.  [default: the current directory]",
+            help="Directory where you will continue.  [default: the current directory]",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a transcript that has lines of its own.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a transcript that has other lines.")] = False,
     as_json: options.Json = False,
     profile: options.Profile = None,
 ) -> None:
-    """Hand a session back to Claude Code on this machine, where `claude --resume` goes on with it."""
+    """Save a session as a Claude Code transcript on this machine. `claude --resume` continues it."""
     from footplate.cli import moving
 
     moving.pull(session, to or Path.cwd(), force=force, as_json=as_json, profile=profile)

@@ -1,4 +1,4 @@
-"""Following one turn to its end: the stream, Ctrl-C, a time limit, and what came of it."""
+"""Follows one turn to its end: reads the stream, handles Ctrl-C and the time limit, and returns the result."""
 
 import asyncio
 import signal
@@ -16,7 +16,7 @@ from footplate.client.models import Event
 
 _TICK: Final = 0.25
 _GRACE: Final = 15.0
-"""How long a turn that was told to stop may take to do so."""
+"""Seconds that an interrupted turn may take to stop."""
 _EXITS: Final = {
     "completed": Exit.DONE,
     "failed": Exit.FAILED,
@@ -29,7 +29,7 @@ _LAST: Final = frozenset({"session.status_idle", "session.status_terminated", "s
 
 
 class Follower:
-    """The first Ctrl-C, or the time limit, interrupts the turn and goes on watching; the second Ctrl-C leaves."""
+    """Follows a turn. The first Ctrl-C, or the time limit, interrupts it; the second Ctrl-C detaches."""
 
     def __init__(self, client: AsyncFootplate, session_id: str, view: View, *, limit: float | None = None) -> None:
         self._client = client
@@ -42,9 +42,9 @@ class Follower:
         self._left = False
 
     async def follow(self, *, after: str, input_id: str | None = None, show_all: bool = False) -> RunResult:
-        """From behind `after` to the end of the turn that takes up `input_id`, or else of the next one.
+        """Follows events after `after` to the end of the turn that processes `input_id`, or else of the next turn.
 
-        Shown is that turn, or all that comes.
+        Shows only that turn, or all events with `show_all`.
         """
         self._task = asyncio.current_task()
         loop = asyncio.get_running_loop()
@@ -59,7 +59,7 @@ class Follower:
             begun = input_id
         except (Unreachable, StreamLost):
             self._view.note(
-                f"The session is not lost. When the server is there again: footplate attach {self._session_id}"
+                f"The session is not lost. Once the server is back, run: footplate attach {self._session_id}"
             )
             raise
         finally:
@@ -70,7 +70,7 @@ class Follower:
         return self._result(await self._turn(begun))
 
     async def _watch(self, after: str, input_id: str | None, *, show_all: bool) -> str | None:
-        """Returns the id of the input whose turn it was."""
+        """Shows events until the turn ends, and returns the id of the input that it processed."""
         begun: str | None = None
         stream = self._client.events.stream(self._session_id, after=after, on_connection=self._view.connection)
         async with aclosing(cast("Any", stream)) as events:
@@ -86,7 +86,7 @@ class Follower:
         return begun
 
     async def _went_on(self, event: Event, begun: str | None) -> bool:
-        """Whether the answers that the turn waited for then have come since: what they led to is still to be shown."""
+        """Whether the turn resumed after this event because its pending calls were decided. Its later events follow."""
         asked = (event.stop_reason or {}).get("event_ids")
         if not asked:
             return False
@@ -94,7 +94,7 @@ class Follower:
         return turn is not None and not {*asked} & {*turn.result.pending}
 
     async def _turn(self, input_id: str | None) -> Turn | None:
-        """A message that joined a running turn has none of its own: the newest is the one it joined."""
+        """Returns the turn of an input. A message that joined a running turn has no own turn, so it gets the newest."""
         page = await self._client.turns.list(self._session_id, limit=20).page()
         own = [turn for turn in page.data if turn.input_event_id == input_id]
         return next(iter([*own, *page.data]), None)
@@ -120,16 +120,16 @@ class Follower:
     def _interrupt_or_leave(self) -> None:
         if self._sending is not None:
             self._left = True
-            self._view.note(f"Left. It goes on without you: footplate attach {self._session_id}")
+            self._view.note(f"Detached. The session continues: footplate attach {self._session_id}")
             self._cancel()
             return
-        self._view.note("Interrupting. Ctrl-C again leaves, and lets it go on.")
+        self._view.note("Interrupting. Press Ctrl-C again to detach without waiting.")
         self._stop()
 
     def _time_is_up(self) -> None:
         self._timed_out = True
         if self._sending is None:
-            self._view.note(f"{self._limit:g} s are over: interrupting.")
+            self._view.note(f"The time limit of {self._limit:g} s is reached. Interrupting.")
             self._stop()
         asyncio.get_running_loop().call_later(_GRACE, self._cancel)
 
@@ -147,7 +147,7 @@ class Follower:
 
 
 async def _quietly(send: Callable[[], Awaitable[Event]]) -> None:
-    """The stream tells whether the server is gone; a second voice would only confuse."""
+    """Ignores client errors, because the stream already reports a lost server."""
     with suppress(ClientError):
         await send()
 

@@ -1,4 +1,4 @@
-"""A command line that cannot be read: what is wrong with it, for people at the terminal's width, or as JSON."""
+"""Reports an invalid command line, as text at the terminal's width or as JSON."""
 
 import io
 import shutil
@@ -20,14 +20,14 @@ def refuse(error: typer.TyperException, arguments: Sequence[str]) -> None:
     if _wants_json(arguments):
         detail = {
             "code": "usage",
-            "title": "The command line is wrong",
+            "title": "Invalid command line",
             "message": error.format_message(),
-            "help": "`--help` shows what a command takes.",
+            "help": "`--help` lists the options of a command.",
         }
         output.print_json_line({"type": "error", "error": detail, "exit_code": error.exit_code})
         return
     text = io.StringIO()
-    shown: Any = error  # typer's own class for it is private
+    shown: Any = error  # typer's own class is private
     shown.show(file=text)
     output.print_usage_error(_wrapped(text.getvalue()))
 

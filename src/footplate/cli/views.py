@@ -1,4 +1,4 @@
-"""How a turn is shown: to a person as text, to a program as lines of JSON, or only by its result."""
+"""Shows a turn while it runs: as text, as lines of JSON, or only its result."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -30,10 +30,10 @@ class View(Protocol):
     def show(self, event: Event) -> None: ...
 
     def note(self, text: str) -> None:
-        """Something that is not in the log."""
+        """Shows a message that is not in the log."""
 
     def connection(self, error: ClientError | None) -> None:
-        """It broke and is being mended; None when it is there again."""
+        """Reports a lost connection that is being retried, or with None that it is restored."""
 
     def tick(self) -> None: ...
 
@@ -41,7 +41,7 @@ class View(Protocol):
 
 
 class ResultView:
-    """`--output json`: one object at the end. Notes go nowhere: the result tells the same."""
+    """`--output json`: prints one object at the end. Notes are dropped, because the result has the same information."""
 
     def show(self, event: Event) -> None: ...
 
@@ -56,7 +56,7 @@ class ResultView:
 
 
 class LinesView(ResultView):
-    """`--output stream-json`: each event on a line as it happens, then the result."""
+    """`--output stream-json`: prints each event on a line as it happens, then the result."""
 
     def __init__(self, *, previews: bool = False) -> None:
         self._previews = previews
@@ -70,14 +70,14 @@ class LinesView(ResultView):
 
 
 class TextView:
-    """What the agent says, streamed; each tool call folded into a line; tokens and cost at the end."""
+    """Streams the agent's text, prints one line per tool call, and the tokens and cost at the end."""
 
     def __init__(self, *, show_input: bool = False, lines_on_stdout: bool = False) -> None:
         self._screen = Screen(lines_on_stdout=lines_on_stdout)
-        self._screen.doing("waiting for its turn")
+        self._screen.doing("waiting for the turn to start")
         self._show_input = show_input
         self._open: str | None = None
-        """The id of the message that is being written, and how much of it is on the screen."""
+        """The id of the message that is being streamed. `_written` counts its characters on the screen."""
         self._written = 0
         self._calls: dict[str, Event] = {}
 
@@ -90,24 +90,24 @@ class TextView:
         self._screen.line(f"[dim]{quote(text)}[/]")
 
     def connection(self, error: ClientError | None) -> None:
-        """How it broke is of no use to who watches."""
+        """Omits the error itself, which does not help the user."""
         if self._screen.is_live:
-            self._screen.doing("connection lost, trying again" if error else "connected again, waiting")
+            self._screen.doing("connection lost, reconnecting" if error else "reconnected, waiting")
         else:
-            self.note("Connection lost, trying again." if error else "Connected again.")
+            self.note("Connection lost, reconnecting." if error else "Reconnected.")
 
     def tick(self) -> None:
         self._screen.tick()
 
     def finish(self, result: RunResult) -> None:
         self._screen.doing(None)
-        if result.error and result.turn_id is None:  # otherwise the log said it
+        if result.error and result.turn_id is None:  # otherwise the log already showed it
             self._screen.line(f"[red]{quote(result.error)}[/]")
         if result.pending:
             count = len(result.pending)
             self._screen.line(
-                f"[yellow]It waits for {count} answer{'s'[: count > 1]}: a person's word (footplate approvals) or a "
-                "custom tool's result (user.custom_tool_result).[/]"
+                f"[yellow]The turn waits for {count} response{'s'[: count > 1]}: approvals (footplate approvals) or "
+                "custom tool results (user.custom_tool_result).[/]"
             )
         attempts = f" · {result.attempts} attempts" if result.attempts > 1 else ""
         spent = f"{wording.tokens(result.usage)} · {wording.seconds(result.seconds)}{attempts}"
@@ -120,7 +120,7 @@ class TextView:
         if started.get("type") != "agent.message":
             return
         if self._open is not None:
-            self._screen.line("[dim]… that worker was lost; another one starts the answer again:[/]")
+            self._screen.line("[dim]… the worker was lost; another one restarts the response:[/]")
         self._open, self._written = str(started.get("id")), 0
 
     def message_grows(self, event: Event) -> None:
@@ -137,7 +137,7 @@ class TextView:
         self._open, self._written = None, 0
 
     def thinking(self, event: Event) -> None:
-        # It comes when the answer is complete: in the middle of text that is on the screen already, it would tear it.
+        # Thinking arrives when the response is complete; printed now, it would interrupt the streamed text.
         if event.thinking and self._open is None:
             self._screen.line(f"  [dim italic]{escape_shown(self._screen.fit(event.thinking, 3))}[/]", fitted=True)
 
@@ -157,7 +157,7 @@ class TextView:
             who = f"{show_line(event.agent_name)}: " if event.agent_name else ""
             what = escape_shown(self._screen.fit(wording.label(name, event.input), len(who) + len(name) + 30))
             self._screen.line(
-                f"  {escape_shown(who)}[cyan]{escape_shown(name)}[/] {what}  [yellow]waits for a person's word[/]",
+                f"  {escape_shown(who)}[cyan]{escape_shown(name)}[/] {what}  [yellow]needs approval[/]",
                 fitted=True,
             )
             return
@@ -182,14 +182,14 @@ class TextView:
         name = _name(event)
         what = self._screen.fit(wording.label(name, event.input), len(name) + 26)
         self._screen.line(
-            f"  [cyan]{escape_shown(name)}[/] {escape_shown(what)}  [yellow]waits for an answer[/]", fitted=True
+            f"  [cyan]{escape_shown(name)}[/] {escape_shown(what)}  [yellow]waits for a result[/]", fitted=True
         )
 
     def error(self, event: Event) -> None:
         error: Mapping[str, Any] = event.error or {}
         retrying = (error.get("retry_status") or {}).get("type") == "retrying"
         text = quote(str(error.get("message") or error.get("type")))
-        self._screen.line(f"[yellow]{text} It is tried again.[/]" if retrying else f"[red]{text}[/]")
+        self._screen.line(f"[yellow]{text} Retrying.[/]" if retrying else f"[red]{text}[/]")
 
     def model_asked(self, event: Event) -> None:  # noqa: ARG002 - every handler takes the event
         self._screen.doing(_WAITING)
@@ -218,7 +218,7 @@ _HANDLERS: Final = {
 
 
 def _name(use: Event) -> str:
-    """Escaped, and so short that the call has room beside it."""
+    """Returns the tool's name, escaped and shortened so that the call fits on the line."""
     name = use.name or ""
     return show_line(f"{use.mcp_server_name}.{name}" if use.mcp_server_name else name, _LONGEST_NAME)
 

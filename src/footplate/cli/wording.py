@@ -1,4 +1,4 @@
-"""Events, times and amounts in few words. Pure."""
+"""Formats tool calls, times, token counts and costs as short text."""
 
 import json
 import re
@@ -25,7 +25,7 @@ _MICRO: Final = 1_000_000
 
 
 def label(name: str, given: Mapping[str, Any] | None) -> str:
-    """What a call is about, exactly: it is escaped where it is shown."""
+    """Returns the main argument of a call, unescaped. It is escaped where it is shown."""
     given = given or {}
     value = given.get(_LABELS.get(name, ""))
     if isinstance(value, str):
@@ -34,7 +34,7 @@ def label(name: str, given: Mapping[str, Any] | None) -> str:
 
 
 def reason(result: Event, name: str) -> str:
-    """Why a call failed, a line of its output: a command's last, another tool's first."""
+    """Returns the line that explains a failed call: the last line of a command, or the first of another tool."""
     lines = [line for line in result.text.splitlines() if line.strip() and not _NOTE.fullmatch(line.strip())]
     if not lines:
         return result.text.strip()
@@ -58,7 +58,7 @@ def age(moment: datetime, now: datetime | None = None) -> str:
 
 
 def tokens(usage: Usage) -> str:
-    """A cost that is not known is left out: unknown is not free."""
+    """Formats token counts and the cost. An unknown cost is omitted, because it is not zero."""
     cached = f" ({usage.cache_read_input_tokens:,} cached)" if usage.cache_read_input_tokens else ""
     parts = [f"{usage.input_tokens:,} in{cached}", f"{usage.output_tokens:,} out"]
     if usage.cost_microusd is not None:
@@ -73,4 +73,4 @@ def cost(microusd: int) -> str:
 
 def title_of(prompt: str) -> str:
     first = " ".join(next((line for line in prompt.splitlines() if line.strip()), "").split())
-    return first if len(first) <= 80 else f"{first[:79]}…"  # noqa: PLR2004 - what a table can show
+    return first if len(first) <= 80 else f"{first[:79]}…"  # noqa: PLR2004 - fits in a table

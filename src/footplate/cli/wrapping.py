@@ -1,4 +1,4 @@
-"""Streamed text, broken between words at the terminal's width. Pure: pieces in, pieces out."""
+"""Wraps streamed text between words at the terminal's width."""
 
 import re
 from typing import Final
@@ -8,7 +8,7 @@ _FENCE: Final = "```"
 
 
 class Wrapped:
-    """A word is given out once it is complete. Code between fences stays as it is."""
+    """Holds back each word until it is complete. Code between fences is not wrapped."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -21,7 +21,7 @@ class Wrapped:
         return "".join(self._piece(piece) for piece in _PIECES.findall(text))
 
     def end(self) -> str:
-        """What is left, with the line's end if a line is open."""
+        """Returns the remaining text, with a newline if a line is open."""
         rest = self._give_word()
         self._spaces = ""
         if self._column:

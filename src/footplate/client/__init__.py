@@ -1,10 +1,10 @@
-"""A typed, asynchronous client of the HTTP API. It imports nothing else of Footplate and runs where Python runs.
+"""A typed, asynchronous client for the HTTP API. It imports no other Footplate package and runs on any platform.
 
     async with AsyncFootplate("http://127.0.0.1:8700", "key") as client:
         async for event in client.events.stream(session_id, after="0"):
             print(event.type, event.text)
 
-`errors` draws the tree of what it raises; `models` has what it returns.
+`errors` documents the exceptions it raises, and `models` the objects it returns.
 """
 
 from footplate.client.api import AsyncFootplate

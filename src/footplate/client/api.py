@@ -1,4 +1,4 @@
-"""`AsyncFootplate`: one server, as one key sees it."""
+"""`AsyncFootplate`: the client for one server and one API key."""
 
 from typing import Self
 
@@ -14,9 +14,10 @@ from footplate.client.transport import PATIENCE, TIMEOUT, Transport
 
 
 class AsyncFootplate:
-    """`patience` is for how many seconds a server that has answered once is tried again when it stops answering.
+    """Groups the API's resources as attributes: `client.sessions`, `client.events` and so on.
 
-    Trying again is safe: every change carries an idempotency key of its own.
+    `patience` is how many seconds the client retries when a server that has responded before stops responding.
+    Retries are safe, because every change carries its own idempotency key.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Calls that wait for a person's word, in all sessions, and the word itself."""
+"""Tool calls that wait for approval, across all sessions, and the decisions on them."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -13,7 +13,7 @@ class Approvals:
         self._transport = transport
 
     def list(self, *, limit: int | None = None, session_id: str | None = None) -> Pages[Approval]:
-        """Who has waited longest comes first."""
+        """Lists pending approvals, oldest first."""
         return Pages(self._transport, "/v1/approvals", Approval, {"limit": limit, "session_id": session_id})
 
     async def retrieve(self, event_id: str) -> Approval:
@@ -26,7 +26,7 @@ class Approvals:
         updated_input: Mapping[str, Any] | None = None,
         session_rule: str | None = None,
     ) -> Event:
-        """`updated_input`: what it is made with instead. `session_rule`: allows calls like it from here on."""
+        """Allows the call. `updated_input` replaces its input; `session_rule` also allows later calls that match it."""
         return await self._say(approval, "allow", updated_input=updated_input, session_rule=session_rule)
 
     async def deny(self, approval: Approval, message: str | None = None) -> Event:

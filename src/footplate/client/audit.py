@@ -1,4 +1,4 @@
-"""The audit trail: what the gate decided, what people said of it, and whether it was changed."""
+"""The audit trail: the gate's decisions, people's decisions, and a check that no entry was changed."""
 
 from typing import Any
 
@@ -31,6 +31,6 @@ class Audit:
         return Pages(self._transport, "/v1/audit", AuditEntry, params)
 
     async def verify(self, *, head: str | None = None) -> AuditVerification:
-        """`head`: one that you saved after an earlier check. A fault says if the trail no longer has it."""
+        """Verifies the whole trail. If `head`, a hash saved from an earlier check, is missing, that is a fault."""
         params = {"head": head} if head is not None else {}
         return AuditVerification.model_validate(await self._transport.get("/v1/audit/verify", params=params))

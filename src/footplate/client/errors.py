@@ -1,17 +1,17 @@
-"""What the client raises. Each says what happened (`message`) and, where somebody knows it, what to do (`help`).
+"""The client's exceptions. Each has a `message` (what happened) and, where known, a `help` text (what to do next).
 
 ClientError
-├── Unreachable           nobody answers at the address, or stopped answering
-├── StreamLost            a stream broke and its place is not known, so it cannot go on without a gap
-└── ApiError              the server answered with an error; `code` is explained in docs/errors.md
-    ├── InvalidRequest    400, 405, 413; `field` names the culprit where there is one
+├── Unreachable           the server does not respond, or stopped responding
+├── StreamLost            a stream broke at an unknown position, so it cannot resume without a gap
+└── ApiError              the server returned an error; docs/errors.md explains each `code`
+    ├── InvalidRequest    400, 405, 413; `field` names the invalid field, if there is one
     ├── Unauthenticated   401
     ├── Forbidden         403
     ├── NotFound          404
     ├── Conflict          409
     ├── RateLimited       429
-    ├── Busy              502, 503, 504, 529: tried again until the client's patience ends
-    └── ServerFailed      every other 5xx
+    ├── Busy              502, 503, 504, 529; retried until `patience` runs out
+    └── ServerFailed      any other 5xx
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from footplate.client.models import FileConflict
 
 class ClientError(Exception):
     code: str = "client_error"
-    title: str = "Something went wrong"
+    title: str = "Client error"
 
     def __init__(self, message: str, *, help_text: str = "") -> None:
         super().__init__(message)
@@ -32,16 +32,16 @@ class ClientError(Exception):
 
 class Unreachable(ClientError):
     code = "unreachable"
-    title = "The server does not answer"
+    title = "Server unreachable"
 
 
 class StreamLost(ClientError):
     code = "stream_lost"
-    title = "The stream broke"
+    title = "Event stream lost"
 
 
 class ApiError(ClientError):
-    """`retryable`: whether the same request may succeed a little later."""
+    """An error response from the server. `retryable`: whether the same request may succeed a little later."""
 
     retryable: ClassVar[bool] = False
 
@@ -49,7 +49,7 @@ class ApiError(ClientError):
         error = body.get("error")
         details: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
         super().__init__(
-            str(details.get("message") or f"The server answered with status {status}."),
+            str(details.get("message") or f"The server returned status {status}."),
             help_text=str(details.get("help") or ""),
         )
         self.status = status
@@ -59,7 +59,7 @@ class ApiError(ClientError):
         self.code = self.docs.partition("#")[2] or self.type or f"status_{status}"
         self.field: str | None = details.get("field")
         self.conflicts = [FileConflict.model_validate(one) for one in details.get("conflicts") or []]
-        """Of a merge: each file, and why."""
+        """For a merge: each conflicting file, with the reason."""
         self.request_id: str | None = body.get("request_id")
         self.retry_after = retry_after
 

@@ -1,8 +1,8 @@
-"""Events of a session: send, list, and a stream that goes on after a lost connection.
+"""Session events: send, list, and a stream that resumes after a lost connection.
 
-The race that the stream prevents: a connection breaks, events happen, a new connection starts "now" and they are never
-seen. Each frame carries its place, and a new connection begins behind the last one. Where no place is known yet, the
-stream raises `StreamLost` rather than lose something in silence; `after="0"` (or a turn's `first_seq`) avoids that.
+The stream prevents a race: a connection breaks, events happen, and a new connection that starts "now" never shows them.
+Each frame carries its position, and a new connection starts after the last one received. If no position is known yet,
+the stream raises `StreamLost` rather than skip events silently; `after="0"` (or a turn's `first_seq`) avoids that.
 """
 
 import json
@@ -21,10 +21,10 @@ from footplate.client.transport import Frame, Transport, worth_another_try
 DELETED: Final = "session.deleted"
 MESSAGE: Final = "agent.message"
 _HEALTHY_SECONDS: Final = 5.0
-"""A connection that lived so long was a good one: when it breaks, patience begins anew."""
+"""A connection that lasted this long was healthy: when it breaks, the retry time starts over."""
 
 Heard = Callable[[ClientError | None], None]
-"""Told of each connection that broke, and with None when another one took its place."""
+"""Called with the error when a connection breaks, and with None when a new connection replaces it."""
 
 
 class Events:
@@ -32,13 +32,13 @@ class Events:
         self._transport = transport
 
     async def send(self, session_id: str, events: Sequence[Mapping[str, Any]]) -> list[Event]:
-        """All of them or none. Their ids come back; `processed_at` is set once the agent takes one up."""
+        """Sends all events or none, and returns them with their ids. `processed_at` is None while an event waits."""
         body = {"events": [dict(event) for event in events]}
         answer = await self._transport.post(f"/v1/sessions/{session_id}/events", body)
         return [Event.model_validate(item) for item in answer["data"]]
 
     async def send_text(self, session_id: str, text: str, **fields: Any) -> Event:
-        """A `user.message`; `when_busy`, `overrides` and `context` go in as keywords."""
+        """Sends a `user.message`. Pass `when_busy`, `overrides` and `context` as keywords."""
         message = {"type": "user.message", "content": [{"type": "text", "text": text}], **fields}
         return (await self.send(session_id, [message]))[0]
 
@@ -60,9 +60,9 @@ class Events:
         deltas: Sequence[str] = (MESSAGE,),
         on_connection: Heard | None = None,
     ) -> AsyncIterator[Event]:
-        """Each event once and in order, from behind `after` or from now, until the session is deleted.
+        """Yields each event once and in order until the session is deleted. Starts after position `after`, or now.
 
-        `deltas` names the types of which previews are wanted. `on_connection` hears of broken connections and new ones.
+        `deltas` lists the event types to preview. `on_connection` is called when a connection breaks or is replaced.
         """
         follower = _Follower(self._transport, session_id, after, deltas, on_connection)
         try:
@@ -74,7 +74,7 @@ class Events:
 
 
 class _Follower:
-    """What one stream knows across its connections."""
+    """The state of one stream across its connections."""
 
     def __init__(
         self, transport: Transport, session_id: str, after: str | None, deltas: Sequence[str], heard: Heard | None
@@ -86,12 +86,12 @@ class _Follower:
         self._heard = heard
         self._was_open = False
         self._preview: tuple[str, int] | None = None
-        """The preview that is open here, and how much of its text was given."""
+        """The id of the open preview, and how many characters of its text were yielded."""
         self._open: AsyncExitStack | None = None
         self.ended = False
 
     async def connection(self) -> AsyncIterator[Event]:
-        """The events of one connection, which is made with patience."""
+        """Connects, with retries, and yields the events of that connection."""
         frames, event = await self._connected()
         while event is not None:
             if shown := self._shown(event):
@@ -111,7 +111,7 @@ class _Follower:
             await opened.aclose()
 
     async def _connected(self) -> tuple[AsyncIterator[Event], Event | None]:
-        """A new connection and its first event; none when it was quiet for a good while and then broke."""
+        """Returns a new connection and its first event; None if a healthy connection broke before any event."""
         patience = self._transport.patience
         async for attempt in stamina.retry_context(
             on=worth_another_try, attempts=None, timeout=patience, wait_initial=0.1, wait_max=2, wait_jitter=0.1
@@ -125,15 +125,15 @@ class _Follower:
                     self._lost(error)
                     if monotonic() - since >= _HEALTHY_SECONDS:
                         return frames, None
-                    raise Unreachable("The stream ended as soon as it was open.") from error
+                    raise Unreachable("The server closed the stream as soon as it was opened.") from error
         raise AssertionError("the retries end with a result or an error")
 
     async def _connect(self) -> AsyncIterator[Event]:
         await self.aclose()
         if self._was_open and self._cursor is None:
             raise StreamLost(
-                "The stream broke before its first event, so its place is not known.",
-                help_text='Give a place to start from: after="0" for all, or a turn\'s first_seq.',
+                "The stream broke before its first event, so the position to resume from is unknown.",
+                help_text='Pass a start position: after="0" for all events, or a turn\'s first_seq.',
             )
         self._open = AsyncExitStack()
         frames = await self._open.enter_async_context(self._transport.frames(self._path, self._params, self._cursor))
@@ -148,7 +148,7 @@ class _Follower:
             self._heard(known)
 
     def _shown(self, event: Event) -> Event | None:
-        """Remember the place; leave out the start of a preview that goes on where an earlier connection broke."""
+        """Records the position. Drops an `event_start` that repeats a preview already open on an earlier connection."""
         if event.position:
             self._cursor = event.position
         if event.type == "event_start":
@@ -168,17 +168,17 @@ async def _events(frames: AsyncIterator[Frame]) -> AsyncIterator[Event]:
         if frame.data and frame.event != "ping":
             yield Event.model_validate({**_decoded(frame.data), "position": frame.id or None})
         elif frame.id:
-            # Nothing but a place: where a stream that starts now begins.
+            # A frame with only a position: the start of a stream that begins "now".
             yield Event(type="", position=frame.id)
 
 
 def _offset(position: str | None) -> int:
-    """How many characters of a preview are known once this frame is: the last part of its place."""
+    """Returns how many characters of a preview have arrived with this frame: the last part of its position."""
     return int((position or "0").rpartition(".")[2])
 
 
 def _decoded(data: str) -> dict[str, Any]:
     value = json.loads(data)
     if not isinstance(value, dict):
-        raise Unreachable("The stream holds something that is no event.")
+        raise Unreachable("The stream contains data that is not an event.")
     return value

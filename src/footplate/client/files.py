@@ -1,4 +1,4 @@
-"""Files: uploaded once, named in messages by their id."""
+"""Files: uploaded once, then referenced in messages by id."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ class Files:
     async def upload(
         self, filename: str, content: bytes, *, mime_type: str | None = None, expires_in_seconds: int | None = None
     ) -> File:
-        """Without a `mime_type` the server goes by the name."""
+        """Uploads a file. Without a `mime_type`, the server infers it from the file name."""
         file = (filename, content) if mime_type is None else (filename, content, mime_type)
         fields = given(expires_in_seconds=expires_in_seconds)
         form: dict[str, Any] = {"files": {"file": file}, "data": {key: str(value) for key, value in fields.items()}}
@@ -29,7 +29,7 @@ class Files:
         return Pages(self._transport, "/v1/files", File, {"limit": limit, "ids[]": [*ids] or None})
 
     def content(self, file_id: str) -> AsyncIterator[bytes]:
-        """Its bytes, piece by piece."""
+        """Yields the file's bytes in chunks."""
         return self._transport.pieces(f"/v1/files/{file_id}/content")
 
     async def delete(self, file_id: str) -> Deleted:

@@ -1,4 +1,4 @@
-"""A list that comes in pages: go through all of it, or take one page at a time."""
+"""Paginated lists: iterate over all items, or fetch one page at a time."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Generic, TypeVar
@@ -10,7 +10,7 @@ M = TypeVar("M", bound=Answer)
 
 
 class Pages(Generic[M]):
-    """`async for item in pages` asks for more as it goes; `await pages.page()` is one request."""
+    """A paginated list. `async for item in pages` fetches pages as needed; `await pages.page()` is one request."""
 
     def __init__(self, transport: Transport, path: str, model: type[M], params: Params) -> None:
         self._transport = transport
@@ -35,5 +35,5 @@ class Pages(Generic[M]):
 
 
 def given(**fields: Any) -> dict[str, Any]:
-    """Without what was not given."""
+    """Returns the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}

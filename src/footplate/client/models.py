@@ -1,4 +1,4 @@
-"""What the server answers, as far as this client knows it. Fields it does not know are kept, never refused."""
+"""Models of the server's responses. Unknown fields are preserved, never rejected."""
 
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
@@ -16,7 +16,7 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     def wire(self) -> dict[str, Any]:
-        """As it was sent: nothing that was left out comes back as a default."""
+        """Returns the response as the server sent it: fields that were absent are not filled with defaults."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
@@ -25,7 +25,7 @@ class ModelRef(Answer):
 
 
 class Definition(Answer):
-    """An agent as it is, or as it was when a session took its copy."""
+    """An agent's definition: the current one, or the copy that a session made of it."""
 
     id: str
     name: str
@@ -69,27 +69,27 @@ class Project(Answer):
 
 
 class DisplayedField(Answer):
-    """A field of a call's input. Invisible, misleading and control characters of `text` are shown as `<U+202E>`."""
+    """A field of a call's input. Invisible, misleading and control characters in `text` are escaped: `<U+202E>`."""
 
     name: str
     kind: str
-    """`text`, or `json` for a value that is no string."""
+    """`text`, or `json` for a value that is not a string."""
     text: str
 
 
 class DisplayedCall(Answer):
-    """A call as every client should show it to the person who decides: the whole input, escaped by the server."""
+    """A call as clients should show it to the person who decides: the complete input, escaped by the server."""
 
     name: str
     agent_name: str | None = None
     reason: str | None = None
     input: list[DisplayedField] = []
     whole: bool = True
-    """False: a list displays the first 2,000 characters of an input. `retrieve` has all of it."""
+    """False if the input is truncated: lists show its first 2,000 characters. `retrieve` returns all of it."""
 
 
 class Approval(Answer):
-    """A call that waits, or waited, for a person's word."""
+    """A tool call that requires approval: pending, decided or closed."""
 
     id: str
     status: str
@@ -98,24 +98,24 @@ class Approval(Answer):
     turn_id: str
     session_thread_id: str | None = None
     agent_name: str | None = None
-    """The subagent's, whose call it is; None for the agent's own."""
+    """The subagent that made the call; None for the agent itself."""
     name: str | None = None
     mcp_server_name: str | None = None
     input: dict[str, Any] | None = None
     display: DisplayedCall | None = None
-    """None once the log has been put away."""
+    """None once the session's log has been archived."""
     permission: dict[str, Any] | None = None
     created_at: datetime
     expires_at: datetime | None = None
     closed_at: datetime | None = None
     answered_by: str | None = None
     edited_input: dict[str, Any] | None = None
-    """An input that a person wrote instead. Another person has to approve it, with the same `updated_input`."""
+    """An edited input that a person proposed. Another person must approve it, with the same `updated_input`."""
     edited_by: str | None = None
 
 
 class AuditEntry(Answer):
-    """What the gate decided on a call, what somebody said of it, or rules that were written."""
+    """An entry of the audit trail: a decision of the gate, a decision of a person, or a change of rules."""
 
     id: str
     kind: str
@@ -137,12 +137,12 @@ class AuditVerification(Answer):
     batches: int
     unsealed: int
     head: str
-    """The last batch's hash: who keeps it elsewhere can tell that nothing was cut off at the end."""
+    """The hash of the last batch. Save it elsewhere to detect later that the end of the trail was removed."""
     faults: list[str]
 
 
 class Policy(Answer):
-    """An organisation's rules and hooks, and its terms for those who are asked."""
+    """An organisation's rules and hooks, and its requirements for approvers."""
 
     layer: str
     permissions: dict[str, Any]
@@ -152,14 +152,14 @@ class Policy(Answer):
 
 
 class ImportedRules(Answer):
-    """What a settings file says, as it would be written here, and what was left out of it."""
+    """A settings file converted to Footplate's rules, with notes on the parts that were omitted."""
 
     permissions: dict[str, Any]
     notes: list[str]
 
 
 class ChangedCall(Answer):
-    """A call of which proposed rules would have said something else."""
+    """A past call for which the proposed rules give a different outcome."""
 
     event_id: str
     session_id: str
@@ -183,7 +183,7 @@ class PolicyReplay(Answer):
     depend_on_links: int
     depend_on_hooks: int
     outcomes: dict[str, dict[str, int]]
-    """How many were decided so, by what they would be now."""
+    """Number of calls by their recorded outcome, then by the outcome under the proposed rules."""
     oldest_at: datetime | None = None
     data: list[ChangedCall]
     next_page: str | None = None
@@ -214,13 +214,13 @@ class Usage(Answer):
     cache_read_input_tokens: int = 0
     requests: int = 0
     cost_microusd: int | None = None
-    """Not there where the model's price is not known: unknown is not free."""
+    """None if the model's price is unknown. Unknown does not mean free."""
 
 
 class ForkedFrom(Answer):
     session_id: str
     event_id: str | None = None
-    """None: the session had no event yet."""
+    """None if the session had no event yet."""
     position: int
 
 
@@ -241,13 +241,13 @@ class Session(Answer):
     project_ids: list[str] = []
     workspace_id: str | None = None
     bases: dict[str, dict[str, Any]] = {}
-    """By project: the commit and the branch that its tree began with, once a turn has begun."""
+    """By project: the commit and the branch that its tree started from. Set once the first turn has started."""
     resources: list[dict[str, Any]] = []
-    """Files that lie in its tree."""
+    """Files that are placed in the session's tree."""
 
 
 class Left(Answer):
-    """A session's work that is in a branch of its project now."""
+    """The result of a merge or push: the session's work is now in a branch of its project."""
 
     session_id: str
     project_id: str
@@ -255,15 +255,15 @@ class Left(Answer):
     branch: str
     commit: str
     before: str | None = None
-    """What the branch was at; None: it is new."""
+    """The commit that the branch pointed to before; None if the branch is new."""
 
 
 class TurnMetrics(Answer):
     duration_seconds: float | None = None
-    """Not there while the turn runs."""
+    """None while the turn runs."""
     attempts: int = 0
     retries: int = 0
-    """Attempts that failed for a while."""
+    """Attempts that failed temporarily."""
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -274,7 +274,7 @@ class TurnResult(Answer):
     session_id: str = ""
     success: bool = False
     text: str = ""
-    """What the agent said last; of a turn that was cut, as far as it came."""
+    """The agent's last message; partial if the turn was cut short."""
     data: dict[str, Any] = {}
     error: str | None = None
     error_message: str | None = None
@@ -287,10 +287,10 @@ class Turn(Answer):
     session_id: str
     status: TurnStatus
     attempt: int
-    """More than one: a worker was lost, or the model's provider made the turn wait."""
+    """Greater than one if a worker was lost, or the model provider made the turn wait."""
     input_event_id: str
     first_seq: int
-    """The position at which the turn began: a stream `after` the one before shows all of it."""
+    """The position at which the turn started. To stream the whole turn, pass `first_seq - 1` as `after`."""
     usage: Usage = Usage()
     result: TurnResult = TurnResult()
     created_at: datetime
@@ -299,13 +299,13 @@ class Turn(Answer):
 
 
 class Event(Answer):
-    """One event, or a preview of one (`event_start`, `event_delta`); what only some types have is None on others."""
+    """An event, or a preview of one (`event_start`, `event_delta`). Fields that a type does not have are None."""
 
     type: str
     id: str | None = None
     processed_at: datetime | None = None
     position: str | None = None
-    """Where the stream stood with it, for `after`. Lists do not tell."""
+    """The event's position in the stream, for `after`. Not set in lists."""
     content: list[dict[str, Any]] | None = None
     name: str | None = None
     input: dict[str, Any] | None = None
@@ -327,7 +327,7 @@ class Event(Answer):
 
     @property
     def text(self) -> str:
-        """All text blocks of a message or a result; the new text of an `event_delta`."""
+        """The text blocks of a message or a result, joined; for an `event_delta`, the new text."""
         if self.delta is not None:
             return str(self.delta.get("content", {}).get("text", ""))
         return "\n".join(str(block.get("text", "")) for block in self.content or [] if block.get("type") == "text")
@@ -336,38 +336,38 @@ class Event(Answer):
 class FileChange(Answer):
     path: str
     old_path: str | None = None
-    """Where a renamed file was."""
+    """The path before a rename."""
     status: str
     added: int | None = None
-    """Lines; None for a binary file."""
+    """Number of lines; None for a binary file."""
     deleted: int | None = None
     binary: bool = False
 
 
 class FileConflict(Answer):
-    """One file that a session and a branch changed in ways that do not go together."""
+    """A file with conflicting changes in a session and a branch."""
 
     path: str
     reason: str
     lines: list[int] = []
-    """Where it cannot be decided, counted in what git made of both."""
+    """Line numbers of the conflicts, counted in git's merged file."""
     last_commit: str | None = None
-    """The last one of the branch that touched it."""
+    """The branch's last commit that changed the file."""
 
 
 class TreeDiff(Answer):
     project_id: str | None = None
-    """None: the session's scratch directory."""
+    """None for the session's scratch directory."""
     name: str
     files: list[FileChange]
     added: int = 0
     deleted: int = 0
     left_out: list[str] = []
-    """What is there and not compared, and why."""
+    """Files that were not compared, each with the reason."""
 
 
 class Diff(Answer):
-    """What changed of a session's files, tree by tree."""
+    """The changes to a session's files, by tree."""
 
     session_id: str
     trees: list[TreeDiff]

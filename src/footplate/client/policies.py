@@ -1,4 +1,4 @@
-"""Rules: the organisation's, those of a settings file, and what others would have said of calls that were made."""
+"""Permission rules: the organisation's policy, the import of a settings file, and a replay of past calls."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -20,16 +20,16 @@ class Policies:
     async def update(
         self, *, permissions: Mapping[str, Any] | None = None, approvals: Mapping[str, Any] | None = None
     ) -> Policy:
-        """Each is written as a whole; what is not given stays. Takes a key that has the role for it."""
+        """Replaces `permissions` or `approvals`; one that is None is unchanged. The key needs the right role."""
         body = given(permissions=permissions, approvals=approvals)
         return Policy.model_validate(await self._transport.post(_PATH, body))
 
     async def read(self, settings: Mapping[str, Any]) -> ImportedRules:
-        """The rules of a `.claude/settings.json`; nothing is stored."""
+        """Converts the rules of a `.claude/settings.json`. Nothing is stored."""
         return ImportedRules.model_validate(await self._transport.post(f"{_PATH}/import", {"settings": settings}))
 
     async def replay(self, permissions: Mapping[str, Any], **asked: Any) -> AsyncIterator[PolicyReplay]:
-        """Page by page, the newest calls first. `asked` are further fields; `limit` is of a page."""
+        """Yields the result in pages, newest calls first. `fields` are further fields; `limit` is the page size."""
         body = {"permissions": permissions, **{name: value for name, value in asked.items() if value is not None}}
         while True:
             page = PolicyReplay.model_validate(await self._transport.post(f"{_PATH}/replay", body))

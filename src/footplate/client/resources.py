@@ -1,6 +1,6 @@
-"""Agents, environments, projects, workspaces, sessions and turns: one small class each, one method for each route.
+"""Agents, environments, projects, workspaces, sessions and turns: one class per resource, one method per route.
 
-Further fields of a body go in as keywords, under the names that the API has for them.
+Pass further fields of a request body as keywords, under the API's names.
 """
 
 import itertools
@@ -25,7 +25,7 @@ class Agents:
         return Agent.model_validate(await self._transport.get(f"/v1/agents/{agent_id}", given(version=version)))
 
     async def update(self, agent_id: str, **fields: Any) -> Agent:
-        """Makes a new version. A field that is None is cleared."""
+        """Creates a new version of the agent. A field that is None is cleared."""
         return Agent.model_validate(await self._transport.post(f"/v1/agents/{agent_id}", fields))
 
     def list(self, *, limit: int | None = None, include_archived: bool | None = None) -> Pages[Agent]:
@@ -65,14 +65,14 @@ class Projects:
         self._transport = transport
 
     async def create(self, **fields: Any) -> Project:
-        """With a `path` or a `url`."""
+        """Creates a project. Pass a `path` or a `url`."""
         return Project.model_validate(await self._transport.post("/v1/projects", given(**fields)))
 
     async def retrieve(self, project_id: str) -> Project:
         return Project.model_validate(await self._transport.get(f"/v1/projects/{project_id}"))
 
     async def update(self, project_id: str, **fields: Any) -> Project:
-        """A field that is None is cleared."""
+        """Updates the project. A field that is None is cleared."""
         return Project.model_validate(await self._transport.post(f"/v1/projects/{project_id}", fields))
 
     def list(
@@ -137,41 +137,41 @@ class Sessions:
         return Pages(self._transport, "/v1/sessions", Session, params)
 
     async def fork(self, session_id: str, *, at: str | int | None = None, **fields: Any) -> Session:
-        """Another session that begins with this one's history up to and with an event: its id, or its position.
+        """Creates a session that starts with this session's history, up to and including the event `at`.
 
-        Without `at`, the newest. `agent`, `model`, `environment_id`, `title`, `metadata` and `initial_events` go in as
-        keywords; what is left out is as in the parent.
+        `at` is an event's id or position; without it, all history is included. Pass `agent`, `model`, `environment_id`,
+        `title`, `metadata` and `initial_events` as keywords; fields that you omit are copied from the parent.
         """
         place = {"at_position": at} if isinstance(at, int) else given(at_event_id=at)
         body = {**place, **fields}
         return Session.model_validate(await self._transport.post(f"/v1/sessions/{session_id}/fork", body))
 
     async def diff(self, session_id: str, **which: str | int | None) -> Diff:
-        """What changed of its files: in a turn (`turn_id`), from one event to another (`from_event_id` or
-        `from_position`, `to_event_id` or `to_position`), else in all; of all its projects, or of one (`project_id`).
+        """Returns the changes to the session's files: those of one turn (`turn_id`), those between two events
+        (`from_event_id` or `from_position`, `to_event_id` or `to_position`), or all. `project_id` selects one project.
         """
         return Diff.model_validate(await self._transport.get(f"/v1/sessions/{session_id}/diff", given(**which)))
 
     def patch(self, session_id: str, **which: str | int | None) -> AsyncIterator[bytes]:
-        """The same as a patch that `git apply` takes, piece by piece. Of a session with several projects, of one."""
+        """Yields the same diff as a patch for `git apply`, in chunks. With several projects, pass a `project_id`."""
         return self._transport.pieces(f"/v1/sessions/{session_id}/diff", given(format="patch", **which))
 
     async def merge(
         self, session_id: str, *, into: str | None = None, project_id: str | None = None, **fields: Any
     ) -> Left:
-        """Its work, into a branch of the project's own repository. `message` and `wait_seconds` go in as keywords."""
+        """Merges the session's work into a branch of the project's repository. Also takes `message`, `wait_seconds`."""
         body = given(into=into, project_id=project_id, **fields)
         return Left.model_validate(await self._transport.post_slowly(f"/v1/sessions/{session_id}/merge", body))
 
     async def push(
         self, session_id: str, *, branch: str | None = None, project_id: str | None = None, **fields: Any
     ) -> Left:
-        """The same, as a branch of its own."""
+        """Pushes the session's work to a branch of its own in the project's repository."""
         body = given(branch=branch, project_id=project_id, **fields)
         return Left.model_validate(await self._transport.post_slowly(f"/v1/sessions/{session_id}/push", body))
 
     def bundle(self, session_id: str, *, project_id: str | None = None) -> AsyncIterator[bytes]:
-        """The same commits as a git bundle, piece by piece: `refs/heads/session` in it."""
+        """Yields the session's commits as a git bundle, in chunks. The bundle's ref is `refs/heads/session`."""
         return self._transport.pieces(f"/v1/sessions/{session_id}/bundle", given(project_id=project_id))
 
     async def import_transcript(
@@ -182,16 +182,16 @@ class Sessions:
         environment_id: str,
         **fields: Any,
     ) -> Session:
-        """A session that begins with a transcript of Claude Code, whose `lines` are JSON objects such as
-        `{"line": {…}}`, with a `subpath` for those of subagents. The same lines again are the same session.
+        """Creates a session from a Claude Code transcript. `lines` are JSON objects such as `{"line": {…}}`, with a
+        `subpath` for the lines of subagents. Importing the same lines again returns the same session.
         """
         first = json.dumps(given(agent=agent, environment_id=environment_id, **fields)).encode() + b"\n"
         answer = await self._transport.post_lines("/v1/sessions/import", lambda: itertools.chain([first], lines()))
         return Session.model_validate(answer)
 
     def transcript(self, session_id: str) -> AsyncIterator[dict[str, Any]]:
-        """A session of Claude Code's, line by line: first its `transcript_id`, then each line as above, and at the end
-        how many `lines` there were.
+        """Yields the transcript of a Claude Code session: first its `transcript_id`, then each line in the format of
+        `import_transcript`, and last the number of `lines`.
         """
         return self._transport.lines(f"/v1/sessions/{session_id}/transcript")
 

@@ -1,4 +1,4 @@
-"""Requests that are tried again without being done twice, and errors as exceptions."""
+"""HTTP transport: retries requests without repeating their effect, and raises error responses as exceptions."""
 
 import ipaddress
 import json
@@ -19,15 +19,17 @@ TIMEOUT: Final = 30.0
 PATIENCE: Final = 60.0
 _FIRST_PATIENCE: Final = 1.0
 _SILENCE: Final = 60.0
-"""A stream that sends not even a keep-alive for so long is dead. The server's own interval is 15 s."""
+"""A stream that sends nothing for this many seconds is dead. The server sends a keep-alive every 15 s."""
 _ERROR: Final = 400
 _LONG: Final = 600.0
-"""A long conversation is read or written as a whole before the answer begins."""
+"""The server reads or writes a whole conversation before the response starts, which can take minutes."""
 _LINES: Final = "application/x-ndjson"
 
 
 class Transport:
-    """One server. A new one is given a second to answer; one that did answer, the whole patience."""
+    """The connection to one server. Requests are retried for one second until the server has responded once, and then
+    for the whole `patience`.
+    """
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class Transport:
         self._timeout = timeout
         self._full_patience = patience
         self._has_answered = False
-        # A proxy is for the world outside: nobody's own machine is behind it.
+        # Proxy settings from the environment do not apply to a server on this machine.
         self._http = http or httpx2.AsyncClient(trust_env=not _is_loopback(base_url))
 
     async def aclose(self) -> None:
@@ -51,7 +53,7 @@ class Transport:
 
     @property
     def patience(self) -> float:
-        """How long to go on trying from here."""
+        """For how many seconds a request that starts now is retried."""
         return self._full_patience if self._has_answered else min(_FIRST_PATIENCE, self._full_patience)
 
     async def get(self, path: str, params: Params | None = None) -> dict[str, Any]:
@@ -61,26 +63,26 @@ class Transport:
         return await self._patiently("POST", path, body={} if body is None else body, key=str(uuid.uuid4()))
 
     async def post_slowly(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """For what may have to wait for others before it is done."""
+        """Posts a request that may have to wait for others before it completes: uses the long read timeout."""
         timeout = httpx2.Timeout(self._timeout, read=_LONG)
         return await self._patiently("POST", path, body=body, key=str(uuid.uuid4()), timeout=timeout)
 
     async def post_lines(self, path: str, lines: Callable[[], Iterable[bytes]]) -> dict[str, Any]:
-        """A body that is made anew for each try, and never whole in memory."""
+        """Posts a streamed body. `lines` is called for each attempt, so the whole body is never in memory."""
         return await self._patiently("POST", path, lines=lines, key=str(uuid.uuid4()))
 
     async def post_form(self, path: str, form: Mapping[str, Any]) -> dict[str, Any]:
-        """`form`: files and fields, as the library has them."""
+        """Posts a multipart form. `form` has the `files` and `data` arguments of httpx."""
         return await self._patiently("POST", path, form=form, key=str(uuid.uuid4()))
 
     async def lines(self, path: str) -> AsyncIterator[dict[str, Any]]:
-        """An answer of many lines. One that breaks off is an `Unreachable`."""
+        """Yields the lines of a long response. Raises `Unreachable` if it breaks off."""
         async with aclosing(self.pieces(path)) as pieces:
             async for line in _lines(pieces):
                 yield line
 
     async def pieces(self, path: str, params: Params | None = None) -> AsyncGenerator[bytes, None]:
-        """A long answer as it comes, whatever it is. One that breaks off is an `Unreachable`."""
+        """Yields the bytes of a long response as they arrive. Raises `Unreachable` if it breaks off."""
         timeout = httpx2.Timeout(self._timeout, read=_LONG)
         try:
             async with self._http.stream(
@@ -100,7 +102,7 @@ class Transport:
 
     @asynccontextmanager
     async def frames(self, path: str, params: Params, cursor: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
-        """One connection. Any way in which it can break is an `Unreachable`."""
+        """Opens one event-stream connection. Raises `Unreachable` for every way in which it can break."""
         headers = {**self._headers, **({"last-event-id": cursor} if cursor else {})}
         timeout = httpx2.Timeout(self._timeout, read=_SILENCE)
         try:
@@ -135,7 +137,7 @@ class Transport:
         key: str | None = None,
         timeout: httpx2.Timeout | float | None = None,  # noqa: ASYNC109 - the library enforces it
     ) -> dict[str, Any]:
-        """Every try carries the same key, so that the server does the work once, however many of them reach it."""
+        """Sends the request with retries. All attempts carry the same idempotency key, so the server acts once."""
         headers = {**self._headers, **({"idempotency-key": key} if key else {})}
         async for attempt in stamina.retry_context(
             on=worth_another_try, attempts=None, timeout=self.patience, wait_initial=0.1, wait_max=2, wait_jitter=0.1
@@ -154,7 +156,7 @@ class Transport:
         raise AssertionError("the retries end with a result or an error")
 
     async def _once(self, method: str, path: str, **given: Any) -> dict[str, Any]:
-        """`given`: headers, what is sent, and how long it may take, as the library has them."""
+        """Sends the request once. `options` are further httpx arguments: headers, body and timeout."""
         try:
             response = await self._http.request(method, self.base_url + path, **given)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -166,7 +168,7 @@ class Transport:
 
     def _unreachable(self, error: Exception) -> Unreachable:
         detail = str(error) or type(error).__name__
-        return Unreachable(f"{self.base_url} does not answer: {detail}")
+        return Unreachable(f"{self.base_url} does not respond: {detail}")
 
 
 async def _sent(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
@@ -175,7 +177,7 @@ async def _sent(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
-    """By the byte: what people write has other line breaks inside than the one that counts here."""
+    """Splits at newline bytes only: the text may contain other characters that Python treats as line breaks."""
     rest = b""
     async for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
@@ -194,7 +196,7 @@ def _failure(response: httpx2.Response) -> ApiError:
     retry_after = float(wait) if wait.isdecimal() else None
     try:
         body = _object(response)
-    except ClientError:  # a proxy's page, say
+    except ClientError:  # for example, an error page of a proxy
         body = {}
     return of_status(response.status_code, body, retry_after=retry_after)
 
@@ -206,8 +208,8 @@ def _object(response: httpx2.Response) -> dict[str, Any]:
         value = None
     if not isinstance(value, dict):
         raise ClientError(
-            f"{response.url.host} answered {response.status_code} with something that is not Footplate's.",
-            help_text="Check the address: it has to be the API's own, without a path.",
+            f"{response.url.host} returned status {response.status_code} with a body that is not from Footplate.",
+            help_text="Check the address: it must be the base URL of the API, without a path.",
         )
     return value
 

@@ -1,1 +1,1 @@
-"""The pure core: nouns, events, decisions and ports. No I/O, no async code of its own, no import of ours."""
+"""The pure core: values, events, decisions and ports. It does no I/O and imports no other package of Footplate."""

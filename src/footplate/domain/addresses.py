@@ -1,8 +1,8 @@
-"""Which addresses may be reached for an agent: those of the public internet, and what the operator allows. Pure.
+"""Decides which IP addresses may be connected to for an agent: public ones, and those that the operator allows.
 
-A model reads what strangers wrote, and they may ask it to fetch what only this machine can reach: a database's port, a
-neighbour in the private network, the credentials that clouds hand out on a link-local address. So the rule looks at the
-address that is connected to, never at the name: names can be made to lead anywhere.
+A model reads text from strangers, who may ask it to fetch something that only this machine can reach: a database port,
+a neighbour in the private network, or the credentials that clouds serve on a link-local address. The check therefore
+applies to the address of the connection and not to the host name, because a name can resolve to any address.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from typing import Final, TypeAlias
 Address: TypeAlias = IPv4Address | IPv6Address
 
 _ALSO_INTERNAL: Final = (
-    IPv4Network("168.63.129.16/32"),  # Azure's metadata, on an address that looks public
-    IPv4Network("192.0.0.0/24"),  # assignments for protocols; Oracle's metadata is there
+    IPv4Network("168.63.129.16/32"),  # Azure's metadata service, on an address that looks public
+    IPv4Network("192.0.0.0/24"),  # protocol assignments, with Oracle's metadata service
     IPv4Network("192.88.99.0/24"),  # 6to4 relays
-    IPv6Network("2001::/23"),  # assignments for protocols, Teredo: an IPv4 address is hidden inside
-    IPv6Network("2002::/16"),  # 6to4: as above
+    IPv6Network("2001::/23"),  # protocol assignments and Teredo, which embeds an IPv4 address
+    IPv6Network("2002::/16"),  # 6to4, which embeds an IPv4 address
     IPv6Network("3fff::/20"),  # documentation
 )
 _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
@@ -25,7 +25,7 @@ _LOW_32_BITS: Final = 0xFFFF_FFFF
 
 
 class Reach:
-    """What may be reached; `allow` has host names, addresses and networks."""
+    """Decides whether an address may be connected to. `allow` lists host names, addresses and networks."""
 
     def __init__(self, allow: Sequence[str] = ()) -> None:
         self._hosts: set[str] = set()
@@ -37,7 +37,7 @@ class Reach:
                 self._hosts.add(_name(entry))
 
     def permits(self, host: str, address: Address) -> bool:
-        """May `address`, to which `host` leads, be connected to?"""
+        """Whether a connection to `address`, which `host` resolves to, is allowed."""
         real = _translated(address)
         return _is_public(real) or _name(host) in self._hosts or any(real in network for network in self._networks)
 
@@ -47,7 +47,7 @@ def _name(host: str) -> str:
 
 
 def _translated(address: Address) -> Address:
-    """The IPv4 address that a translator on the way would connect to."""
+    """Return the IPv4 address that an address translator would connect to."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return address.ipv4_mapped

@@ -1,7 +1,7 @@
-"""Agents, environments and the configuration that a turn really runs with.
+"""Agents, environments and the configuration that a turn runs with.
 
-A turn resolves an agent version, the session's overrides and the turn's own overrides into one
-`ResolvedConfig` and stores it, so that what ran can always be told from what would run today (K1).
+A turn merges an agent version, the session's overrides and its own overrides into one `ResolvedConfig`. The result is
+stored with the turn, so the configuration of a past turn is known even after the agent has changed.
 """
 
 from collections.abc import Mapping
@@ -20,14 +20,14 @@ CUSTOM: Final = "custom"
 ALWAYS_ALLOW: Final = "always_allow"
 ALWAYS_ASK: Final = "always_ask"
 WEB_TOOLS: Final = ("web_fetch", "web_search")
-"""Off unless an agent enables them by name: they reach what its environment may not."""
+"""Off unless an agent enables them by name, because they reach hosts that its environment may not."""
 BUILT_IN_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep", *WEB_TOOLS)
 DEFAULT_MAX_ITERATIONS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """One version of an agent. `definition` is its whole wire body without the fields named here."""
+    """One version of an agent. `definition` is the body from the API without the fields listed here."""
 
     id: str
     organisation: str
@@ -62,7 +62,7 @@ class CustomTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subagent:
-    """An agent that another one may ask for help, in a thread of the same session."""
+    """An agent that another agent can delegate work to, in a thread of the same session."""
 
     name: str
     description: str
@@ -71,13 +71,13 @@ class Subagent:
     tools: tuple[str, ...] = ()
     max_iterations: int = DEFAULT_MAX_ITERATIONS
     permissions: JsonObject = field(default_factory=dict)
-    """Its own rules, and what its toolsets say, as of `ResolvedConfig`."""
+    """The subagent's own rules. This field and `policies` have the same form as in `ResolvedConfig`."""
     policies: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedConfig:
-    """What one turn runs with. Stored as JSON with the turn."""
+    """The configuration of one turn. Stored as JSON with the turn."""
 
     harness: str
     model: str
@@ -90,23 +90,24 @@ class ResolvedConfig:
     agent_id: str = ""
     agent_version: int = 0
     environment: JsonObject = field(default_factory=dict)
-    """The configuration of the session's environment, as it was when the session was created."""
+    """The configuration of the session's environment at the time when the session was created."""
     mode: str = "interactive"
     max_retries: int | None = None
-    """How often the turn is tried again after a temporary failure; None: as often as the server says."""
+    """How often the turn is retried after a temporary failure. None: the server's default."""
     timeout_seconds: float | None = None
-    """How long the turn may take by the clock, all attempts and waits together; None: as long as it takes."""
+    """Wall-clock limit for the turn, including all attempts and waits. None: no limit."""
     projects: tuple[SessionProject, ...] = ()
-    """What the session works on, the working directory first, as it was when the turn began."""
+    """The session's projects when the turn began. The first one is the working directory."""
     subagents: tuple[Subagent, ...] = ()
     permissions: JsonObject = field(default_factory=dict)
-    """The agent's own rules: lists of texts by `deny`, `ask` and `allow`."""
+    """The agent's own rules: a list of rule texts for each of `deny`, `ask` and `allow`."""
     policies: Mapping[str, str] = field(default_factory=dict)
-    """What its toolsets say, `always_allow` or `always_ask`, by the rule that means the tool."""
+    """The permission policies of the agent's toolsets: `always_allow` or `always_ask` for each tool, keyed by the
+    rule that matches the tool."""
 
 
 def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default_harness: str) -> ResolvedConfig:
-    """Fold the session's agent snapshot and a turn's overrides into one configuration; later wins."""
+    """Merge the session's copy of the agent with a turn's overrides, which take precedence."""
     merged: dict[str, Json] = {**agent, **overrides}
     limits = _object(merged.get("limits"))
     model = _object(merged.get("model"))
@@ -131,7 +132,7 @@ def resolve(agent: Mapping[str, Json], overrides: Mapping[str, Json], *, default
 
 
 def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
-    """Read back what was stored with a turn; what an older version did not store takes its default."""
+    """Load the configuration stored with a turn. Fields that an older version did not store get their defaults."""
     custom, tools, projects = (stored.get(name) for name in ("custom_tools", "tools", "projects"))
     return ResolvedConfig(
         harness=str(stored["harness"]),
@@ -160,7 +161,7 @@ def load_config(stored: Mapping[str, Json]) -> ResolvedConfig:
 
 
 def _subagent(agent: Mapping[str, Json]) -> Subagent:
-    """From the definition that the session keeps of it."""
+    """Resolve the definition of a subagent that is stored with the session."""
     config = resolve(agent, {}, default_harness="")
     return Subagent(
         name=str(agent.get("name")),
@@ -189,7 +190,10 @@ def _load_subagent(stored: Mapping[str, Json]) -> Subagent:
 
 
 def shown(definition: JsonObject) -> JsonObject:
-    """An agent with what its toolsets leave unsaid: the reference's clients want it said. No rule says it."""
+    """Return the definition with the default permission policy filled in for every toolset.
+
+    The clients of the reference API expect these fields. The filled-in values are not used as rules.
+    """
     told = {**definition}
     if isinstance(tools := told.get("tools"), list):
         told["tools"] = [_said(tool) if isinstance(tool, dict) else tool for tool in tools]
@@ -199,8 +203,9 @@ def shown(definition: JsonObject) -> JsonObject:
 
 
 def unless_shown(tools: Json, old: Json) -> Json:
-    """Tools that somebody sends, or the old ones, if they are what was shown of those: who sends back what came says
-    nothing new.
+    """Return the old tools if `tools` differs from them only by the defaults that `shown` fills in, else `tools`.
+
+    A client that reads an agent and sends it back unchanged thereby makes no change.
     """
     same = shown({"tools": tools}) == shown({"tools": old})
     return old if same else tools
@@ -220,7 +225,7 @@ def _said(tool: JsonObject) -> JsonObject:
 
 
 def render_system(agent: Mapping[str, Json]) -> str:
-    """Role, goal and backstory first, then the system prompt itself (F1)."""
+    """Build the system prompt: role, goal and backstory first, then the agent's `system` text."""
     lines = []
     if role := agent.get("role"):
         lines.append(f"You are {role}.")
@@ -247,8 +252,10 @@ def _tools(tools: Json) -> tuple[tuple[str, ...], tuple[CustomTool, ...]]:
 
 
 def _policies(tools: Json) -> dict[str, str]:
-    """What nobody said is left out. A server's own `always_ask` is the default, and as a rule it would close what is
-    said of one of its tools.
+    """Collect the policies that the toolsets set explicitly, keyed by the rule that matches the tool.
+
+    `always_ask` for a whole MCP server is omitted: it is the default, and as a rule it would override the policies
+    of the server's individual tools.
     """
     found: dict[str, str] = {}
     for tool in _objects(tools):

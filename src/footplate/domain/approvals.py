@@ -1,4 +1,4 @@
-"""Asks and answers: calls that wait for a person's word, who may give it, and what becomes of one that nobody gives."""
+"""Approvals: tool calls that wait for a person's decision, and the policy on who may decide."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,33 +11,34 @@ from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 
 CLOCK: Final = "clock"
-"""Whose word it is, of an answer that nobody gave in time."""
+"""The recorded decider when a request for approval expired."""
 
 TURN: Final = "turn"
-"""Whose word it is, of an ask that could not wait any longer for a person: what held it gave up, or was lost."""
+"""The recorded decider when the turn closed a request itself, because the process that held the call gave up or
+was lost."""
 
 
 LARGEST_EDIT: Final = 100_000
-"""Characters of an edited input that waits for another person."""
+"""Characters in an edited input that waits for another person's approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
     id: str
-    """Of the event that asks."""
+    """The id of the event that requests the approval."""
     session_id: str
     turn_id: str
     title: str | None
-    """The session's."""
+    """The title of the session."""
     body: JsonObject
-    """The event's. Empty once the log has been put away; in a list, long texts of a large one are cut."""
+    """The body of the event. Empty after the log was archived. In lists, long texts in a large body are truncated."""
     created_at: datetime
     expires_at: datetime | None = None
     closed_at: datetime | None = None
     outcome: str | None = None
     principal: str | None = None
     edited_input: JsonObject | None = None
-    """What a person would make the call with instead, where two people have to agree: it waits for another person."""
+    """The input as edited by a person, where two people have to agree. It waits for another person's approval."""
     edited_by: str | None = None
 
     @property
@@ -49,32 +50,34 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who asked for a call, or edited its input."""
+    """The author of the message that led to a call, or of an edit to its input."""
 
     id: str | None
     name: str | None = None
 
     def is_person(self, principal: Principal) -> bool:
-        """Keys of one name are one person. An unknown author may be anybody."""
+        """Whether the author may be this person. API keys with the same name count as one person; an unknown author may
+        be anyone.
+        """
         return self.id is None or self.id == principal.id or self.name == principal.name
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """An input that a person wrote for a call."""
+    """A person's edit to the input of a call."""
 
     event_id: str
     input: JsonObject
 
 
 class InputEdited(Forbidden):
-    """Who edits an input may not approve it too, where two people have to agree. The edits wait for another person."""
+    """The editor of an input cannot approve it where two people have to agree. The edits wait for another person."""
 
     code = "input_edited"
 
     def __init__(self, session_id: str, edits: Sequence[Edit]) -> None:
         super().__init__(
-            "This organisation requires two people, so whoever edits the input of a call cannot approve it. "
+            "This organisation requires two people, so the person who edits the input of a call cannot approve it. "
             "Your edit waits for another person.",
             help_text="Another person can approve it with their own API key: `footplate approve --edited ID`, or the "
             "same `updated_input`.",
@@ -85,12 +88,12 @@ class InputEdited(Forbidden):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalPolicy:
-    """What an organisation wants of answers."""
+    """An organisation's requirements for approval decisions."""
 
     role: str | None = None
-    """Who answers has it."""
+    """The role that is required to decide."""
     two_people: bool = False
-    """Whose message the turn works on does not answer, and who edits an input does not approve it."""
+    """Whether the author of the turn's message may not decide, and the editor of an input may not approve it."""
 
     @classmethod
     def load(cls, stored: Mapping[str, Json]) -> "ApprovalPolicy":
@@ -98,7 +101,7 @@ class ApprovalPolicy:
         return cls(role if isinstance(role, str) else None, stored.get("two_people") is True)
 
     def check(self, principal: Principal, asker: Author) -> None:
-        """Raises `Forbidden`. `asker`: whose message the turn works on."""
+        """Raise `Forbidden` if the principal may not decide. `asker` is the author of the turn's message."""
         self.check_role(principal)
         if self.two_people and asker.is_person(principal):
             raise Forbidden(
@@ -110,12 +113,12 @@ class ApprovalPolicy:
     def check_role(self, principal: Principal) -> None:
         if self.role is not None and self.role not in principal.roles:
             raise Forbidden(
-                f"Who answers needs the role {self.role!r}, and this key has it not.",
-                help_text=f"Use another key, or make one: footplate api-keys create --role {self.role} --name …",
+                f"Approving or denying a call needs the role {self.role!r}, which this API key does not have.",
+                help_text=f"Use another key, or create one: footplate api-keys create --role {self.role} --name …",
             )
 
 
 class ApprovalReads(Protocol):
     async def approval(self, principal: Principal, event_id: str) -> Approval: ...
     async def approvals(self, principal: Principal, page: Page, *, session_id: str | None = None) -> Sequence[Approval]:
-        """Those that wait."""
+        """Return the pending approvals."""

@@ -1,8 +1,8 @@
-"""What the gate decided and what people said of it, and the chain by which a change of it is found. Pure.
+"""The audit trail: the gate's decisions, people's decisions and policy changes, in a tamper-evident hash chain.
 
-Each entry has the hash of its content, and never the input of a call, only its hash: content can be erased on request,
-and the chain stays whole. Entries are sealed in batches: a batch's hash is that of its entries, in order, and of the
-batch before.
+An entry holds the hash of its content, and the hash of a call's input instead of the input. Content can therefore be
+erased on request without breaking the chain. Entries are sealed in batches: the hash of a batch covers its entries, in
+order, and the hash of the previous batch.
 """
 
 import hashlib
@@ -21,9 +21,9 @@ from footplate.domain.principals import Principal
 
 ID: Final = "audt"
 LONGEST_PATH: Final = 500
-"""Characters of a refused request's path."""
+"""Characters of a refused request's path that are recorded."""
 FIRST: Final = "0" * 64
-"""What the first batch goes on from."""
+"""The hash that stands for the batch before the first one."""
 
 
 def hashed(value: Json) -> str:
@@ -34,9 +34,9 @@ def hashed(value: Json) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
     kind: str
-    """`decision`: the gate's, on a call. `answer`: a person's, or the clock's. `policy`: rules were written. `hook`:
-    one was asked. `change`: something was changed that decides which rules apply. `refusal`: a request was refused for
-    want of a role."""
+    """`decision`: the gate decided on a call. `answer`: a person or a timeout decided on a call. `policy`: an
+    organisation's rules were written. `hook`: a hook ran. `change`: a setting that determines which rules apply was
+    changed. `refusal`: a request was refused because the API key lacks a role."""
     id: str = field(default_factory=lambda: ids.new_id(ID))
     session: str | None = None
     turn: str | None = None
@@ -53,7 +53,7 @@ class AuditEntry:
     created_at: datetime | None = None
 
     def record(self, organisation: str) -> str:
-        """What a batch's hash is made of."""
+        """Return the hash of the entry, from which the batch's hash is computed."""
         assert self.created_at is not None
         return hashed(
             [
@@ -65,7 +65,7 @@ class AuditEntry:
 
     @property
     def is_whole(self) -> bool:
-        """Its content is what its hash says, or was erased."""
+        """Whether the content matches its hash, or was erased."""
         return self.content is None or hashed(self.content) == self.content_hash
 
 
@@ -74,7 +74,10 @@ def seal(previous: str, records: Sequence[str]) -> str:
 
 
 def decisions(new_events: Sequence[Event]) -> list[AuditEntry]:
-    """One for each call that these tell of, as the log has it: a command may hold what no column takes."""
+    """Build an entry for each tool call in these events.
+
+    The bodies are cleaned as in the log, because a command may contain characters that the database rejects.
+    """
     found = []
     for given in new_events:
         if given.type not in ev.TOOL_USES:
@@ -104,7 +107,7 @@ def _tool(event: Event) -> str:
 
 
 def answer(word: Event) -> AuditEntry:
-    """A person's, on a call."""
+    """Build the entry for a person's decision on a call."""
     extras = ("deny_message", "session_rule")
     content: JsonObject = {name: word.body[name] for name in extras if name in word.body}
     changed = word.body.get("updated_input")
@@ -119,14 +122,14 @@ def answer(word: Event) -> AuditEntry:
 
 
 def edited(event_id: str, given: JsonObject) -> AuditEntry:
-    """A person wrote another input for a call; another person has to approve it."""
+    """Build the entry for a person's edit to the input of a call, which another person has to approve."""
     return AuditEntry(
         kind="answer", event=event_id, outcome="edit", input_hash=hashed(given), content={}, content_hash=hashed({})
     )
 
 
 def hook(content: JsonObject, *, outcome: str, tool: str | None, layer: str, given: Json) -> AuditEntry:
-    """One that was asked. `given`: the input of the call that it was asked about."""
+    """Build the entry for a hook that ran. `given` is the input of the call that the hook was asked about."""
     content, given = clean_object(content), clean(given)
     return AuditEntry(
         kind="hook",
@@ -140,13 +143,13 @@ def hook(content: JsonObject, *, outcome: str, tool: str | None, layer: str, giv
 
 
 def policy(permissions: JsonObject, approvals: JsonObject) -> AuditEntry:
-    """An organisation's, as it is from then on."""
+    """Build the entry for a new policy of an organisation."""
     content: JsonObject = {"permissions": permissions, "approvals": approvals}
     return AuditEntry(kind="policy", layer="organisation", content=content, content_hash=hashed(content))
 
 
 def change(action: str, item_id: str, details: JsonObject | None = None) -> AuditEntry:
-    """`action`: as in `project.archive`."""
+    """Build the entry for a change that determines which rules apply. `action` is, for example, `project.archive`."""
     content = clean_object({"action": action, "id": item_id, **(details or {})})
     layer = action.partition(".")[0]
     session = item_id if layer == "session" else None
@@ -154,7 +157,7 @@ def change(action: str, item_id: str, details: JsonObject | None = None) -> Audi
 
 
 def refusal(method: str, path: str, message: str) -> AuditEntry:
-    """Of a request that the API answered with 403."""
+    """Build the entry for a request that the API refused with 403."""
     content = clean_object({"method": method, "path": path[:LONGEST_PATH], "message": message})
     return AuditEntry(kind="refusal", outcome="deny", content=content, content_hash=hashed(content))
 
@@ -173,18 +176,19 @@ class Verified:
     batches: int
     unsealed: int
     head: str
-    """The hash of the last batch: whoever keeps it elsewhere can tell that nothing was cut off at the end."""
+    """The hash of the last batch. With a copy stored elsewhere, an operator can detect that the end of the trail was
+    cut off."""
     faults: Sequence[str]
 
 
 class AuditUnit(Protocol):
-    """Part of a transaction of the api's."""
+    """The part of the API's unit of work that writes to the audit trail."""
 
     async def record(self, principal: Principal, entry: AuditEntry) -> None:
-        """Adds an entry to the trail of the principal's organisation."""
+        """Add an entry to the trail of the principal's organisation."""
 
 
 class AuditReads(Protocol):
     async def audit(self, principal: Principal, page: Page, where: AuditFilter) -> Sequence[AuditEntry]: ...
     async def verify_audit(self, principal: Principal, head: str | None = None) -> Verified:
-        """All of it is read, and every hash made again. `head`: one that was saved elsewhere must still be there."""
+        """Read the whole trail and recompute every hash. `head`: a saved hash that must still be in the chain."""

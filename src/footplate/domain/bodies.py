@@ -1,6 +1,7 @@
-"""What stays in a row of a body that is too large for it: the same shape, with long texts cut.
+"""Truncates an event body that is too large for a database row: the same structure, with long texts cut.
 
-A cut body carries `truncated: {"bytes": <size of the whole>}`; each cut text ends with a line that says so.
+A truncated body has the field `truncated: {"bytes": <size of the full body>}`. Each cut text ends with a line that says
+how many characters were omitted.
 """
 
 import json
@@ -20,7 +21,7 @@ def shorten(body: JsonObject, *, size: int) -> JsonObject:
         if _weight(cut) <= INLINE_LIMIT:
             return cut
         if budget <= _ITEM_LIMIT:
-            # Made of many small things, or of long names: no text can be blamed.
+            # The size comes from many small values or long names, not from a long text.
             return _marked({key: _emptied(value, budget) for key, value in body.items()}, size)
         budget //= 4
 
@@ -37,7 +38,7 @@ def _emptied(value: Json, budget: int) -> Json:
 
 def _cut(value: Json, budget: int) -> Json:
     if isinstance(value, str) and len(value) > budget:
-        return f"{value[:budget]}\n[{len(value) - budget} characters left out]"
+        return f"{value[:budget]}\n[{len(value) - budget} characters omitted]"
     if isinstance(value, list):
         return [_cut(item, budget) for item in value[:_ITEM_LIMIT]]
     if isinstance(value, dict):

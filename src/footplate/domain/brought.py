@@ -1,8 +1,8 @@
-"""What a repository brings for its agents beside its code: instructions, hooks, servers. And how far that is trusted.
+"""Project instructions: the files that a repository provides for agents (CLAUDE.md, rules, skills, hooks, MCP servers).
 
-It is read from the commit that a session began with, never from the working tree: what an agent writes, and what it
-commits, is not told to it as somebody else's word. Pure: which files count, what they import, and within what bounds.
-Whoever has the commit reads the files (`trees`); a harness decides what becomes of them.
+They are read from the session's base commit and not from the working tree, so an agent cannot write instructions to
+itself. This module decides which files count, which files they import, the size limits, and which of them the project's
+trust level admits. `trees` reads the files, and the harness applies them.
 """
 
 import posixpath
@@ -16,11 +16,11 @@ from footplate.domain.projects import Trust
 
 MOST_FILES: Final = 200
 MOST_BYTES: Final = 512 * 1024
-"""Of all files together."""
+"""Limit on the total size of all files."""
 LONGEST_FILE: Final = 64 * 1024
 LONGEST_PATH: Final = 500
 IMPORTS_DEEP: Final = 5
-"""How many files may import one another in a row."""
+"""Maximum length of a chain of imports."""
 
 _CODE: Final = re.compile(
     r"^(?P<fence>`{3,}|~{3,}).*?(?:^(?P=fence)|\Z)|`[^`\n]*`|<!--.*?(?:-->|\Z)", re.MULTILINE | re.DOTALL
@@ -34,13 +34,13 @@ class Kind(StrEnum):
     SKILL = "skill"
     COMMAND = "command"
     IMPORT = "import"
-    """Named by a file of instructions."""
+    """A file that an instruction file imports."""
     SCRIPT = "script"
-    """Another file below `.claude`, which a hook may run."""
+    """Any other file below `.claude`; a hook may run it."""
     SETTINGS = "settings"
     SERVERS = "servers"
     OTHER = "other"
-    """Known to be there, and given to nobody: agents, settings of one person, output styles, plugins."""
+    """A known file that is never loaded: agents, personal settings, output styles, plugins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brought:
-    """Files of a session's base commit, by their paths. Equal where nothing that counts is different."""
+    """The loaded files of a session's base commit, by path. Two values are equal if the loaded files are the same."""
 
     trust: Trust = Trust.NOTHING
     commit: str = ""
@@ -60,7 +60,7 @@ class Brought:
 
 
 def kind(path: str) -> Kind | None:
-    """What a file of the commit is; None: nothing that concerns an agent unless an instruction names it."""
+    """Classify a file of the commit. None: it does not concern agents unless an instruction file imports it."""
     folders, name = posixpath.split(path)
     if name == "CLAUDE.md" and ".claude" not in folders.split("/")[:-1]:
         return Kind.INSTRUCTIONS
@@ -72,7 +72,7 @@ def kind(path: str) -> Kind | None:
 
 
 def _own(path: str, name: str) -> Kind | None:
-    """The same of a file below `.claude`."""
+    """Classify a file below `.claude`."""
     folder, slash, rest = path.partition("/")
     if folder == "skills" and slash:
         return (Kind.SKILL if name == "SKILL.md" else None) if rest.count("/") == 1 else None
@@ -100,7 +100,7 @@ def wanted(found: Kind, trust: Trust) -> bool:
 
 
 def why_not(found: Kind) -> str | None:
-    """What the record says of a file that is not wanted; None: not worth a word."""
+    """Return the recorded reason why a file is skipped. None: the skipped file is not recorded."""
     return _WHY_NOT.get(found)
 
 
@@ -109,7 +109,7 @@ def may_import(found: Kind | None) -> bool:
 
 
 def imports(path: str, text: str) -> Iterator[str]:
-    """Paths in the commit that an instruction names by `@`, outside code. What leads out of the commit is not one."""
+    """Yield the paths that an instruction file imports with `@`, except in code and outside the repository."""
     for match in _IMPORT.finditer(_CODE.sub(" ", text)):
         named = match["path"].replace("\\ ", " ").partition("#")[0].rstrip(".,;:!?)'\"")
         if not named or named.startswith(("/", "~")):
@@ -120,7 +120,7 @@ def imports(path: str, text: str) -> Iterator[str]:
 
 
 def text_of(content: bytes) -> str | None:
-    """None: it is no text."""
+    """Decode a file as UTF-8. None: it is not text."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Describes a tool call for the person who decides on it: the whole input, escaped, the same for every client."""
+"""Renders a tool call for the person who approves or denies it: the full input, escaped, identical in every client."""
 
 import json
 import sys
@@ -9,38 +9,38 @@ from typing import Any, Final, Literal
 from footplate.domain.visible_text import mark_missing, show_block, show_line
 
 _APART: Final = {ord(sign): f"<U+{ord(sign):04X}>" for sign in " :|\\()"}
-"""Signs that a field's name must not have, because they separate it from its value."""
+"""Characters that are escaped in a field's name, because they separate it from the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownField:
-    """One field of a call's input. `text` may have several lines; `read_shown` recovers what the call is made with."""
+    """One field of a call's input. `text` may have several lines; `read_shown` recovers the original value."""
 
     name: str
     kind: Literal["text", "json"]
-    """`json`: the value is no string, and this is its JSON."""
+    """`json`: the value is not a string, and `text` is its JSON."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCall:
     name: str
-    """The tool, after its MCP server and a dot if it has one."""
+    """The name of the tool, prefixed with its MCP server and a dot if it has one."""
     agent_name: str | None
     """The subagent that makes the call."""
     reason: str | None
-    """Why the gate asks."""
+    """Why the gate requires approval."""
     input: tuple[ShownField, ...]
     whole: bool
-    """False: the input was cut, as lists do."""
+    """False if the input was truncated, as in lists."""
 
 
 def describe_call(
     body: Mapping[str, Any], given: Mapping[str, Any] | None = None, *, most: int | None = None
 ) -> ShownCall:
-    """Describe the event of a call; `given` replaces its input, as an approver may.
+    """Render the event of a call. `given` replaces the input, for an approver who edited it.
 
-    `most`: no more characters of the input than that are shown, and marks say how many are missing.
+    `most` limits the characters of the input that are shown; markers say how many are missing.
     """
     server, name, agent = body.get("mcp_server_name"), body.get("name"), body.get("agent_name")
     made_with = given if given is not None else body.get("input") or {}
@@ -56,7 +56,7 @@ def describe_call(
 
 
 def _show_fields(made_with: Mapping[str, Any], most: int | None) -> tuple[tuple[ShownField, ...], bool]:
-    """The fields, and whether something is missing."""
+    """Return the fields, and whether anything was cut."""
     fields: list[ShownField] = []
     left = sys.maxsize if most is None else most
     for name, value in made_with.items():

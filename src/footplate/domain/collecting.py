@@ -1,6 +1,6 @@
-"""What of the object store is needed, and what may go, judged by what the log says. Nothing is looked at here.
+"""Decides which objects of the object store are still needed and which can be deleted, from what the log refers to.
 
-What is not known for certain to be of no use stays, and each object has one reason for what becomes of it.
+An object is deleted only if it is certainly not needed. Every object gets exactly one reason. This module does no I/O.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,28 +18,28 @@ _ARCHIVES: Final = "archive/"
 _BODIES: Final = ("body_", "output_")
 
 State = Literal["living", "pinned", "deleting", "unknown"]
-"""Of a session. `pinned`: it is deleted, and what its forks begin with is left."""
+"""The state of a session. `pinned`: it is deleted, but its forks still need a part of it."""
 
 
 class Why(Enum):
-    """A reason, and whether the object goes for it."""
+    """Why an object is retained or deleted. `goes`: the object is deleted for this reason."""
 
-    FILES = ("the files of a session in the log are made of it", False)
-    NAMED = ("the log names it", False)
-    UPLOADED = ("a file that was uploaded, to be named in messages and in the resources of sessions", False)
-    BY_NOTE = ("its file is deleted or has expired, or is being uploaded: a worker removes it when that is due", False)
-    BEGAN = ("sessions of the project began with it", False)
-    YOUNG = ("written of late: whoever wrote it may not have told the log yet", False)
-    BUSY = ("a turn of its session runs, is due or waits for an answer", False)
-    DELETING = ("its session is being deleted: it goes with that, unless a fork needs it", False)
-    BROKEN = ("a pack that it belongs with is missing: nothing of the tree goes until that is back", False)
-    UNTOLD = ("a session of the project does not say what it began with", False)
-    UNKNOWN = ("nothing that this version knows", False)
+    FILES = ("a snapshot of a session's files needs it", False)
+    NAMED = ("the log refers to it", False)
+    UPLOADED = ("it is part of an uploaded file", False)
+    BY_NOTE = ("its file is deleted, expired or still uploading; a worker removes it when it is due", False)
+    BEGAN = ("sessions of the project started from it", False)
+    YOUNG = ("it was written recently, and its log entry may still be missing", False)
+    BUSY = ("a turn of its session is running, queued or waiting for a decision", False)
+    DELETING = ("its session is being deleted, which deletes it too unless a fork needs it", False)
+    BROKEN = ("a pack of the same tree is missing, so nothing of this tree is deleted", False)
+    UNTOLD = ("a session of the project has no recorded base", False)
+    UNKNOWN = ("this version does not recognise its name", False)
     NO_SESSION = ("its session is not in the log", True)
-    CUT_OFF = ("no snapshot in the log needs it: the turn that wrote it was cut off", True)
-    UNNAMED = ("nothing in the log names it: whoever wrote it was cut off", True)
-    NO_FILE = ("its file is not in the log: the upload was cut off, or the file is deleted", True)
-    NOBODY_BEGAN = ("no session that is left began with it", True)
+    CUT_OFF = ("no snapshot in the log needs it; the turn that wrote it was interrupted", True)
+    UNNAMED = ("nothing in the log refers to it; the process that wrote it was interrupted", True)
+    NO_FILE = ("its file does not exist; the upload was interrupted, or the file was deleted", True)
+    NOBODY_BEGAN = ("no existing session started from it", True)
 
     def __init__(self, text: str, goes: bool) -> None:  # noqa: FBT001 - an enumeration's value
         self.text = text
@@ -61,22 +61,22 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What the log says of a session."""
+    """What the log says about a session: its state, and the objects that it refers to."""
 
     state: State
     busy: bool = False
     forked: bool = False
-    """It begins in others, whose packs its own go on from."""
+    """Whether it is a fork. Its packs then build on packs of its parents."""
     snapshots: Mapping[str, Collection[tuple[int, Snapshot]]] = field(default_factory=dict)
-    """By tree, each with its number."""
+    """By tree: the snapshots with their numbers."""
     bases: Collection[str] = ()
-    """Git trees that its trees began with."""
+    """Ids of the git trees that its trees started from."""
     named: Collection[str] = ()
-    """Keys."""
+    """Keys of objects that the log refers to."""
 
 
 def of_session(told: Told, folder: str, stored: Sequence[Stored], *, before: datetime) -> list[Verdict]:
-    """`stored`: all below the session's folder. `before`: what was written later is too young to go."""
+    """Judge all objects below a session's folder. Objects written at or after `before` are too recent to delete."""
     packs: dict[str, list[Stored]] = {}
     verdicts: list[Verdict] = []
     for one in stored:
@@ -93,7 +93,9 @@ def of_session(told: Told, folder: str, stored: Sequence[Stored], *, before: dat
 
 
 def of_project(began: Collection[str], stored: Sequence[Stored], *, untold: bool, before: datetime) -> list[Verdict]:
-    """`began`: git trees that sessions began with. `untold`: one of them does not say."""
+    """Judge the base packs of a project. `began`: ids of the git trees that sessions started from. `untold`: at least
+    one session has no recorded base.
+    """
     needed = {short(Snapshot(tree)) for tree in began}
     verdicts = []
     for one in stored:
@@ -108,8 +110,9 @@ def of_project(began: Collection[str], stored: Sequence[Stored], *, untold: bool
 def of_files(
     uploaded: Collection[str], noted: Collection[str], folder: str, stored: Sequence[Stored], *, before: datetime
 ) -> list[Verdict]:
-    """`stored`: all below the organisation's folder of files. Ids of those that there are, and of those that there is a
-    note for; one that has neither never has either again.
+    """Judge all objects below an organisation's folder of uploaded files.
+
+    `uploaded`: ids of existing files. `noted`: ids with a deletion record. An id with neither never gets either again.
     """
     verdicts = []
     for one in stored:
@@ -144,7 +147,7 @@ def _of_packs(told: Told, tree: str, stored: Sequence[Stored]) -> Mapping[str, W
     wanted: list[Place] = [(number, short(snapshot)) for number, snapshot in told.snapshots.get(tree, ())]
     leading = leading_to(names, wanted)
     begins = {NONE, *(short(Snapshot(base)) for base in told.bases)}
-    # A fork's way back goes on in the folders of others.
+    # A fork's chain of packs continues in the folders of its parents.
     broken = not told.forked and not leading.ends <= begins
     other = Why.BROKEN if broken else Why.CUT_OFF
     return {key: Why.FILES if name in leading.names else other for name, key in names.items()}

@@ -1,7 +1,7 @@
-"""What a session's environment asks of whoever runs its commands, and what the operator's backend can give. Pure.
+"""The configuration of a session's environment, and the check that the operator's backend supports it.
 
-An environment narrows what the operator allows and never widens it. What a backend cannot hold to is refused: by the
-api when it is asked for, and by a worker whose operator has changed the backend since.
+An environment can narrow what the operator allows and never widen it. Unsupported configurations are refused by the API
+when they are requested, and by the worker in case the operator has changed the backend since.
 """
 
 import re
@@ -24,48 +24,48 @@ _INSTALL: Final[Mapping[str, Callable[[str], str]]] = {
 }
 PACKAGE_MANAGERS: Final = tuple(_INSTALL)
 _PACKAGE: Final = re.compile(r"[^\s-]\S*")
-"""With a version, an address or whatever else its manager understands, but no option of it."""
+"""A package name, with a version or a URL if its manager understands that, but not a command-line option."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentConfig:
     limited: bool = False
-    """Whether its commands may reach nothing but `hosts`. If not, they reach what the operator lets them."""
+    """Whether commands may reach only `hosts`. If not, they reach what the operator allows."""
     hosts: tuple[str, ...] = ()
     registries: bool = False
     mcp_servers: bool = False
-    """Whether the agent's MCP servers may be reached beside `hosts`."""
+    """Whether the agent's MCP servers may be reached in addition to `hosts`."""
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By package manager, those that ask for some."""
+    """The packages to install, by package manager."""
     image: str = ""
-    """What its commands run in; empty: what the operator chose."""
+    """The image that commands run in. Empty: the operator's default."""
     setup: str = ""
-    """A script that prepares the image, once for each version of all that goes into it."""
+    """A script that prepares the image. It runs once for each combination of image, packages and script."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """What the operator's choice can hold an environment to. Api and workers are given the same."""
+    """What the operator's backend can enforce. The API and the workers must have the same settings."""
 
     name: str
     network: Network
-    """How far commands reach that nobody limits."""
+    """The network of commands whose environment does not limit it."""
     cuts_network: bool
-    """It can take the network away from commands."""
+    """Whether it can cut commands off from the network."""
     allow_lists: bool = False
-    """It can hold commands to a list of hosts."""
+    """Whether it can restrict commands to a list of hosts."""
     images: frozenset[str] = frozenset()
-    """Those that an environment may name."""
+    """The images that an environment may select."""
     setups: bool = False
-    """It runs setup scripts, which install packages too, and keeps what they made."""
+    """Whether it runs setup scripts and installs packages, and caches the result."""
 
     def may_reach(self, host: str) -> bool:
-        """Does the operator let commands reach it, and it alone? Raises ValueError for what is no host."""
+        """Whether the operator allows an environment to list this host. Raises ValueError if it is not a valid host."""
         return self.allow_lists and self.network.covers(AllowedHost.parse(host))
 
 
 def load(stored: Mapping[str, Json]) -> EnvironmentConfig:
-    """From the wire form, which is what is stored. Nothing at all is an environment that asks for nothing."""
+    """Load a stored configuration, which has the form of the API. An empty one requests nothing."""
     networking, packages = _object(stored.get("networking")), _object(stored.get("packages"))
     asked = {manager: _texts(packages.get(manager)) for manager in PACKAGE_MANAGERS}
     return EnvironmentConfig(
@@ -80,40 +80,41 @@ def load(stored: Mapping[str, Json]) -> EnvironmentConfig:
 
 
 def check(config: EnvironmentConfig, backend: Backend) -> None:
-    """Raises `InvalidRequest` with the name of the field that the backend cannot honour."""
+    """Raise `InvalidRequest`, with the name of the field, if the backend cannot enforce the configuration."""
     if config.limited and not backend.cuts_network:
         raise _refusal("config.networking", f"the backend `{backend.name}` cannot limit the network")
     if config.limited:
         for number, host in enumerate(config.hosts):
             _check_host(f"config.networking.allowed_hosts.{number}", host, backend)
         if config.registries:
-            what = "which registries those are is not known here; name them in allowed_hosts"
+            what = "this server has no list of package registries; name them in allowed_hosts"
             raise _refusal("config.networking.allow_package_managers", what)
     if config.image and config.image not in backend.images:
-        among = "is not among those that the operator lets environments name"
-        what = f"{config.image!r} {among}" if backend.images else f"the backend `{backend.name}` has no images"
+        among = "is not an image that the operator allows"
+        what = f"{config.image!r} {among}" if backend.images else f"the backend `{backend.name}` does not use images"
         raise _refusal("config.image", what)
     if config.setup and not backend.setups:
-        raise _refusal("config.setup", f"the backend `{backend.name}` runs no setup scripts")
+        raise _refusal("config.setup", f"the backend `{backend.name}` does not run setup scripts")
     _check_packages(config, backend)
 
 
 def setup_of(config: EnvironmentConfig) -> str:
-    """The packages, with the image's own package managers, in the order of their names; then the script. For a `sh`."""
+    """Return the shell script that installs the packages, sorted by package manager, and then runs the setup script."""
     installing = [_INSTALL[manager](shlex.join(names)) for manager, names in sorted(config.packages.items())]
     return "\n".join([*(["set -e"] if installing else []), *installing, config.setup]).strip()
 
 
 def network_of(config: EnvironmentConfig, backend: Backend) -> Network:
-    """What its commands reach, if `check` has nothing against it."""
+    """Return the network of the environment's commands. Call `check` first."""
     if not config.limited:
         return backend.network
     return Network.allow(config.hosts) if config.hosts else Network()
 
 
 def reaches_mcp_server(config: EnvironmentConfig, host: str, port: int) -> bool:
-    """By name alone, as `Network.permits`. It is the worker that asks such a server, not a command: what those reach is
-    another question.
+    """Whether the agent's MCP server at this host may be called. Only the name is checked, as in `Network.permits`.
+
+    The worker connects to MCP servers itself, so the network of commands does not apply to them.
     """
     return not config.limited or config.mcp_servers or Network.allow(config.hosts).permits(host, port)
 
@@ -125,7 +126,7 @@ def _check_packages(config: EnvironmentConfig, backend: Backend) -> None:
     for manager, names in config.packages.items():
         for number, name in enumerate(names):
             if not _PACKAGE.fullmatch(name):
-                raise _refusal(f"config.packages.{manager}.{number}", f"{name!r} is no package's name")
+                raise _refusal(f"config.packages.{manager}.{number}", f"{name!r} is not a package name")
 
 
 def _check_host(field_name: str, host: str, backend: Backend) -> None:
@@ -139,12 +140,12 @@ def _check_host(field_name: str, host: str, backend: Backend) -> None:
 
 def _why_not(backend: Backend) -> str:
     if not backend.allow_lists:
-        return f"cannot be allowed by itself: the backend `{backend.name}` has no lists of hosts"
-    return "is not among what the operator lets commands reach"
+        return f"cannot be allowed: the backend `{backend.name}` does not support lists of hosts"
+    return "is not a host that the operator allows"
 
 
 def _refusal(field_name: str, what: str) -> InvalidRequest:
-    help_text = "Leave it out, or ask the operator what FOOTPLATE_ENVIRONMENT and the settings beside it can give."
+    help_text = "Remove it, or ask the operator what FOOTPLATE_ENVIRONMENT and the related settings allow."
     return InvalidRequest(f"{field_name}: {what}", field=field_name, help_text=help_text)
 
 

@@ -1,21 +1,21 @@
-"""The error tree. A class decides what happens next; nobody matches on message text.
+"""The error hierarchy. The class of an error decides what happens next; no code matches on message text.
 
 FootplateError
-├── Refused                the caller's request cannot be done as it stands; asking again changes nothing
+├── Refused                the request cannot be carried out as it is; a retry would not help
 │   ├── InvalidRequest     400, names the field
 │   ├── Unauthenticated    401
 │   ├── Forbidden          403
-│   ├── NotFound           404, also for what belongs to another organisation
+│   ├── NotFound           404, also for objects of another organisation
 │   └── Conflict           409
-├── Temporary              the engine tries again, with growing waits
-│   ├── RateLimited        of the model's provider; knows when to come back
-│   ├── Overloaded         of the model's provider
-│   └── Unavailable        a part of our own (database, engine, live stream) does not answer
-├── Permanent              the turn fails now and is not tried again
+├── Temporary              the engine retries with increasing delays
+│   ├── RateLimited        the model provider's rate limit; may say when to retry
+│   ├── Overloaded         the model provider is overloaded
+│   └── Unavailable        one of our own services (database, engine, live stream) does not respond
+├── Permanent              the turn fails and is not retried
 │   ├── ModelRefused       the provider rejected the request: credentials, model name, size
-│   └── PromptBlocked      a hook does not let the prompt through
-├── HandOver               the worker stops: the turn goes on elsewhere, from the safe point that it is at
-└── Fenced                 another worker holds the session; stop at once and write nothing
+│   └── PromptBlocked      a hook blocked the prompt
+├── HandOver               the worker is stopping; another worker continues the turn from its safe point
+└── Fenced                 another worker holds the session; stop immediately and write nothing
 """
 
 from typing import ClassVar, Final
@@ -26,7 +26,7 @@ DOCS: Final = "docs/errors.md"
 
 
 class FootplateError(Exception):
-    """Something a person may see: what happened, why, and what to do next."""
+    """An error that a person may see: what happened, why, and what to do next."""
 
     code: ClassVar[str] = "internal"
     retryable: ClassVar[bool] = False
@@ -39,7 +39,7 @@ class FootplateError(Exception):
 
     @property
     def advice(self) -> str:
-        """What happened and what to do next, in one text."""
+        """The message followed by the help text."""
         return f"{self.message} {self.help_text}".rstrip()
 
 
@@ -54,7 +54,7 @@ class InvalidRequest(Refused):
     def __init__(
         self, message: str, *, field: str | None = None, help_text: str = "", error_code: str | None = None
     ) -> None:
-        """`error_code` is the reference's name for the cause, where it has one: its SDKs raise a class of its own."""
+        """`error_code` is the reference API's name for the cause, if any; its SDKs map it to an exception class."""
         super().__init__(message, help_text=help_text, field=field, error_code=error_code)
 
 
@@ -88,7 +88,7 @@ class Temporary(FootplateError):
     code = "temporary"
     retryable = True
     session_error: ClassVar[str] = "unknown_error"
-    """The reference's name for it in a `session.error` event."""
+    """The reference API's name for this error in a `session.error` event."""
 
     def __init__(self, message: str, *, retry_after: float | None = None, help_text: str = "") -> None:
         super().__init__(message, help_text=help_text, retry_after=retry_after)
@@ -120,27 +120,27 @@ class ModelRefused(Permanent):
 
 
 class PromptBlocked(Permanent):
-    """A hook does not let the prompt through; the conversation does not have it."""
+    """A hook blocked the prompt, which is therefore not in the conversation."""
 
     code = "prompt_blocked"
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"A hook does not let this prompt through: {reason}",
-            help_text="The model has not seen it. Send another, or ask whoever wrote the hook.",
+            f"A hook blocked this prompt: {reason}",
+            help_text="The model has not seen it. Send another message, or ask the author of the hook.",
         )
 
 
 class HandOver(FootplateError):
-    """Raised by a harness that was asked to hand its turn over, at a point from which another process can go on."""
+    """Raised by a harness that was asked to hand over its turn, at a point from which another process can continue."""
 
     code = "hand_over"
 
     def __init__(self) -> None:
-        super().__init__("The worker is stopping; another takes the turn.")
+        super().__init__("The worker is stopping; another worker continues the turn.")
 
 
 class Fenced(FootplateError):
-    """The epoch of this writer is not the session's any more."""
+    """This worker's epoch is outdated: another worker has claimed the session."""
 
     code = "fenced"

@@ -1,8 +1,8 @@
-"""Events and log positions: the only way in and out of a session.
+"""Events and log positions: everything that enters or leaves a session.
 
-An *event* has an id, a type and a body. A *position* is one line of the log: it delivers an event at a sequence
-number. A queued input has two positions, one when it is accepted (`processed_at` null) and one when it is taken
-up, so positions and events are two things. `seq` is the only order that counts.
+An *event* has an id, a type and a body. A *position* is one line of the log: it records an event at a sequence number.
+A queued input has two positions, one when it is accepted (`processed_at` is null) and one when a turn processes it, so
+events and positions are separate. Only `seq` defines the order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,10 +37,10 @@ MODEL_REQUEST_END: Final = "span.model_request_end"
 
 TOOL_USES: Final = frozenset({AGENT_TOOL_USE, AGENT_MCP_TOOL_USE})
 TOOL_RESULTS: Final = frozenset({AGENT_TOOL_RESULT, AGENT_MCP_TOOL_RESULT})
-"""Of tools that we run. A custom tool is the client's."""
+"""Results of tools that Footplate runs. Custom tools are run by the client."""
 
 VERSION: Final = 1
-"""Of a stored event's body. Old versions always load; the corpus in tests/unit keeps one of each."""
+"""The version of a stored event body. Old versions can always be loaded; tests/unit has a sample of each."""
 
 PreviewType = Literal["agent.message", "agent.thinking"]
 RetryStatus = Literal["retrying", "exhausted", "terminal"]
@@ -64,7 +64,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or many model requests."""
+    """Token usage of one or more model requests."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -72,7 +72,7 @@ class Usage:
     cache_write_tokens: int = 0
     requests: int = 0
     cost_microusd: int | None = None
-    """None where the price of the model is not known: unknown is not free."""
+    """None if the price of the model is unknown."""
 
     def __add__(self, other: "Usage") -> "Usage":
         costs = [cost for cost in (self.cost_microusd, other.cost_microusd) if cost is not None]
@@ -87,10 +87,10 @@ class Usage:
 
 
 def wire(position: Position) -> JsonObject:
-    """The event as clients see it."""
+    """Return the event in the form that clients receive."""
     moment = position.processed_at.isoformat().replace("+00:00", "Z") if position.processed_at else None
     own: JsonObject = {"id": position.event.id, "type": position.event.type}
-    return own | position.event.body | own | {"processed_at": moment}  # no body can pose as another event
+    return own | position.event.body | own | {"processed_at": moment}  # a body cannot override the id or type
 
 
 def text_block(text: str) -> JsonObject:
@@ -102,13 +102,13 @@ def message(text: str, *, event_id: str | None = None) -> Event:
 
 
 def thinking(text: str, *, event_id: str | None = None) -> Event:
-    """The reference's event has no text; ours travels as an extra field."""
+    """The reference API's event has no text; Footplate adds it as an extra field."""
     return _event(AGENT_THINKING, {"thinking": text}, event_id)
 
 
 def tool_use(name: str, tool_input: JsonObject, *, call_id: str, decision: Decision | None = None) -> Event:
-    """`call_id` is the model's own id of the call, kept as an extra field so that a restart can pair them. `decision`:
-    the gate's; None where none was asked for, because there is no such tool.
+    """Build the event of a tool call. `call_id`, the model's id of the call, is an extra field: it lets a restarted
+    turn match calls and results. `decision` is None if the gate was not asked, because the tool does not exist.
     """
     body: JsonObject = {"name": name, "input": tool_input, **_permission(decision), "call_id": call_id}
     return Event(AGENT_TOOL_USE, body)
@@ -122,7 +122,7 @@ def _permission(decision: Decision | None) -> JsonObject:
 
 
 def asks(event: Event) -> bool:
-    """Does this call wait for a person's word?"""
+    """Whether this call waits for a person's approval."""
     return is_ask(event.type, event.body)
 
 
@@ -133,7 +133,7 @@ def is_ask(event_type: str, body: Mapping[str, Json]) -> bool:
 def tool_result(
     tool_use_id: str, content: Sequence[Json], *, is_error: bool, call_id: str, command: JsonObject | None = None
 ) -> Event:
-    """`command`: what a command did, as an extra field (O6)."""
+    """`command` describes what a command did, as an extra field."""
     body: JsonObject = {"tool_use_id": tool_use_id, "content": list(content), "is_error": is_error, "call_id": call_id}
     return Event(AGENT_TOOL_RESULT, body if command is None else {**body, "command": command})
 
@@ -154,7 +154,7 @@ def mcp_tool_use(
 def result_of(
     use: Event, content: Sequence[Json], *, is_error: bool, call_id: str, command: JsonObject | None = None
 ) -> Event:
-    """The result of a call, whichever of our tools it was."""
+    """Build the result of a call to a built-in tool or an MCP tool."""
     if use.type != AGENT_MCP_TOOL_USE:
         return tool_result(use.id, content, is_error=is_error, call_id=call_id, command=command)
     body: JsonObject = {"mcp_tool_use_id": use.id, "content": list(content), "is_error": is_error, "call_id": call_id}
@@ -166,7 +166,7 @@ def custom_tool_use(name: str, tool_input: JsonObject, *, call_id: str) -> Event
 
 
 def context_compacted() -> Event:
-    """What the model is shown of the conversation is shorter from here on. The log keeps all of it."""
+    """The model receives a shortened conversation from here on. The log still has all of it."""
     return Event(CONTEXT_COMPACTED)
 
 
@@ -183,15 +183,15 @@ def status_idle(stop_reason: JsonObject) -> Event:
 
 
 def forked(session_id: str, event_id: str | None, position: int) -> Event:
-    """The first event of a fork's own: whatever its parent was doing there, the fork is idle. Where it comes from is an
-    extra field.
+    """Build the first event of a fork. The fork is idle whatever its parent was doing at that point. The parent's
+    position is an extra field.
     """
     origin: JsonObject = {"session_id": session_id, "event_id": event_id, "position": position}
     return Event(STATUS_IDLE, {"stop_reason": {"type": "end_turn"}, "forked_from": origin})
 
 
 def imported(transcript_id: str, version: str) -> Event:
-    """The end of a history that began elsewhere; what it was called there is an extra field."""
+    """Build the event that ends an imported history. The transcript's original id is an extra field."""
     origin: JsonObject = {"transcript_id": transcript_id, "version": version}
     return Event(STATUS_IDLE, {"stop_reason": {"type": "end_turn"}, "imported_from": origin})
 
@@ -202,7 +202,7 @@ def session_error(error_type: str, text: str, retry_status: RetryStatus) -> Even
 
 
 def mcp_error(server: str, text: str, *, is_authentication: bool) -> Event:
-    """A server that an agent has and that cannot be used. The turn goes on without it; the next one asks again."""
+    """An MCP server of the agent cannot be used. The turn continues without it, and the next turn tries it again."""
     error: JsonObject = {
         "type": "mcp_authentication_failed_error" if is_authentication else "mcp_connection_failed_error",
         "mcp_server_name": server,
@@ -213,7 +213,7 @@ def mcp_error(server: str, text: str, *, is_authentication: bool) -> Event:
 
 
 def model_request_start(*, repository: JsonObject | None = None) -> Event:
-    """`repository`: what was loaded of it for the requests from here on, as an extra field."""
+    """`repository` lists the project instructions that were loaded for the following requests, as an extra field."""
     return Event(MODEL_REQUEST_START, {} if repository is None else {"repository": repository})
 
 

@@ -1,7 +1,7 @@
-"""Files of an organisation (K8): uploaded once, named in inputs by their id. Pure.
+"""Uploaded files of an organisation. Messages and session resources refer to them by id.
 
-A file is a row and its bytes in the object store. The bytes are there before the row is, and a note that they have to
-go stands before the bytes do: whoever is killed in between leaves nothing that nobody removes.
+A file is a database row and its bytes in the object store. A deletion record is written first, then the bytes, then the
+row. A crash in between therefore leaves no orphaned bytes.
 """
 
 import unicodedata
@@ -17,19 +17,19 @@ from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 
 PART: Final = 16 << 20
-"""A larger file is several objects: a conditional write is one request, with all of it in memory."""
+"""Bytes per object. A larger file is split, because a conditional write holds the whole object in memory."""
 FILES: Final = "files"
-"""Of an organisation in the object store: a folder for each."""
+"""The folder of uploaded files in an organisation's part of the object store."""
 UNKNOWN_TYPE: Final = "application/octet-stream"
 LONGEST_NAME: Final = 255
 UPLOADS: Final = ".footplate/uploads"
-"""In a session's working directory: what it is given as a file."""
+"""The directory for attached files, in a session's working directory."""
 MOST_RESOURCES: Final = 100
-"""Of one session."""
+"""Maximum number of resources of one session."""
 _SEEN: Final = "/workspace/"
 _UNPRINTABLE: Final = dict.fromkeys((*range(32), 127))
 _IGNORED: Final = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
-"""Characters that some file systems leave out of names."""
+"""Characters that some file systems ignore in names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,21 +42,21 @@ class StoredFile:
     created_at: datetime
     expires_at: datetime | None = None
     archived_at: datetime | None = None
-    """Never: a file is there, or it is deleted."""
+    """Always None: files are deleted, never archived."""
 
 
 Resources = Sequence[JsonObject]
-"""Of a session, as the api tells them."""
+"""The resources of a session, in the form that the API returns."""
 
 
 class FileReads(Protocol):
     async def file(self, principal: Principal, file_id: str) -> StoredFile:
-        """Raises `NotFound`, for one that has expired too."""
+        """Raises `NotFound`, also if the file has expired."""
 
     async def files(
         self, principal: Principal, page: Page, *, ids: Sequence[str] | None = None
     ) -> Sequence[StoredFile]:
-        """Newest first. `ids`: those of them that there are."""
+        """Return files, newest first. `ids`: only those that exist among these."""
 
 
 class FileUnit(Protocol):
@@ -70,36 +70,36 @@ class FileUnit(Protocol):
         size_bytes: int,
         expires_in: int | None,
     ) -> StoredFile:
-        """The bytes are in the object store by now; from here on they stay."""
+        """Create the row of a file whose bytes are in the object store. From then on the bytes are retained."""
 
     async def delete_file(self, principal: Principal, file_id: str) -> None: ...
 
     async def change_resources(
         self, principal: Principal, session_id: str, change: Callable[[Resources], Resources]
     ) -> Resources:
-        """Those of a session, under its lock. Its next turn finds them in its tree."""
+        """Change the resources of a session, under its lock. The next turn has the files in its tree."""
 
 
 class FileBytes(Protocol):
     async def store(self, organisation: str, file_id: str, pieces: AsyncIterator[bytes]) -> None:
-        """Pieces of any size. Unless a row for them is committed within the hour, they are removed again."""
+        """Store the bytes, in pieces of any size. They are removed if no row is committed within an hour."""
 
     def pieces(self, file: StoredFile) -> AsyncIterator[bytes]: ...
 
 
 def prefix_of(organisation: str, file_id: str) -> str:
-    """Where the bytes are in the object store."""
+    """Return the location of the bytes in the object store."""
     return f"{organisation}/{FILES}/{file_id}"
 
 
 def is_git_name(name: str) -> bool:
-    """Whether git takes a file of that name, here or on another file system, for a repository: it may name programs."""
+    """Whether git, on any file system, would treat this name as a repository. Its configuration can run programs."""
     seen = unicodedata.normalize("NFKC", name.translate(_IGNORED)).casefold().rstrip(". ")
     return seen.partition(":")[0] in {".git", "git~1"}
 
 
 def name_of(given: str, extension: str = "") -> str:
-    """The last step of what a client calls it, and nothing that a path or a terminal would take for something else."""
+    """Return a safe file name: the last part of the client's name, without control characters."""
     name = PurePosixPath(given.replace("\\", "/")).name.translate(_UNPRINTABLE).strip()
     if name in {"", ".", ".."} or is_git_name(name):
         name = f"unnamed{extension}"
@@ -109,15 +109,15 @@ def name_of(given: str, extension: str = "") -> str:
 
 
 def place_of(file: StoredFile, mount_path: str | None) -> str:
-    """Where a file lies in a session's working directory, relative to it. Raises `InvalidRequest`."""
+    """Return the path of a file relative to the session's working directory. Raises `InvalidRequest`."""
     if mount_path is None:
         return f"{UPLOADS}/{file.id}/{file.filename}"
     path = mount_path.removeprefix(_SEEN)
     steps = path.split("/")
     if path.startswith("/") or any(step in {"", ".", ".."} or is_git_name(step) for step in steps):
         raise InvalidRequest(
-            f"mount_path: {mount_path!r} is no place in the session's working directory",
+            f"mount_path: {mount_path!r} is not a path in the session's working directory",
             field="mount_path",
-            help_text=f"Name it relative to that directory, or below {_SEEN}; without it, it is in {UPLOADS}.",
+            help_text=f"Use a path relative to that directory, or below {_SEEN}. The default is a path in {UPLOADS}.",
         )
     return path

@@ -1,4 +1,4 @@
-"""The moments at which hooks are asked, and what came of it. Values only; they are asked in `footplate.gate`."""
+"""Hook events, and the feedback of hooks. `footplate.gate` runs the hooks."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -8,7 +8,7 @@ from footplate.domain.networks import Network
 
 
 class HookEvent(StrEnum):
-    """By Claude Code's names."""
+    """When a hook runs. The names are those of Claude Code."""
 
     BEFORE_TOOL = "PreToolUse"
     AFTER_TOOL = "PostToolUse"
@@ -20,26 +20,26 @@ class HookEvent(StrEnum):
 
 
 FAIL_CLOSED: Final = frozenset({HookEvent.BEFORE_TOOL, HookEvent.PROMPT})
-"""What nothing has happened of yet: a hook that comes to no word has said no. Of others there is nothing to stop."""
+"""Events before the action. If a hook fails at one of these, the action is denied. At other events it is too late."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What hooks said at a moment other than before a call."""
+    """The feedback of hooks at an event other than `PreToolUse`."""
 
     block: str | None = None
-    """Why it is not to be so, in a hook's words."""
+    """The reason why a hook blocked the action. None: it is not blocked."""
     told: tuple[str, ...] = ()
-    """What the model is told besides."""
+    """Additional texts for the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookAccess:
-    """What hooks may do that a worker asks itself. An environment's commands need nothing of this."""
+    """Limits for hooks that the worker runs itself. Command hooks run in the environment and need none of these."""
 
     hosts: Network = field(default_factory=Network)
-    """Where hooks may be asked by HTTP."""
+    """Hosts at which HTTP hooks may be called."""
     secret: str | None = field(default=None, repr=False)
-    """What requests to them are signed with, in the form of Standard Webhooks."""
+    """The signing secret for requests to HTTP hooks, as in Standard Webhooks."""
     memory: int = 512 << 20
-    """Bytes that a Python hook's process may have."""
+    """Memory limit of a Python hook's process, in bytes."""

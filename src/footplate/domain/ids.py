@@ -1,7 +1,7 @@
-"""One id scheme for everything: a prefix that names the noun, then a time-ordered, unguessable body.
+"""Generates ids: a prefix that names the type of object, then a time-ordered, unguessable body.
 
-The body is a UUIDv7 in Crockford base 32: 48 bits of milliseconds first, so that ids created later sort later
-(which keeps index inserts at the right edge), then 74 random bits.
+The body is a UUIDv7 in Crockford base 32: 48 bits of milliseconds, then 74 random bits. Later ids sort later, so index
+inserts stay at the right edge.
 """
 
 import secrets

@@ -1,7 +1,7 @@
-"""JSON as types, and the one place that makes a value fit for a JSONB column.
+"""Types for JSON values, and functions that clean a value for a JSONB column.
 
-PostgreSQL's JSONB rejects NUL and lone surrogates; a tool's output may hold both. Inline text is therefore
-cleaned with a visible replacement, and callers that need the exact bytes keep them in the object store.
+PostgreSQL's JSONB rejects NUL and lone surrogates, and the output of a tool may contain both. They are replaced by a
+visible character. Callers that need the exact bytes store them in the object store.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _REPLACEMENT: Final = "\ufffd"
 
 
 def clean_text(text: str) -> str:
-    """Replace what JSONB and UTF-8 refuse: NUL and lone surrogates."""
+    """Replace NUL and lone surrogates, which JSONB and UTF-8 reject."""
     if "\x00" in text:
         text = text.replace("\x00", _REPLACEMENT)
     if text.isascii():

@@ -1,7 +1,7 @@
-"""Write leases (C2): one writer at a time where two would meet. Pure.
+"""Write leases: at most one writer at a time for a branch or a directory.
 
-A lease is a row in the database with a token that only ever grows. Its holder renews it while it lives; one that is
-dead, or stopped, loses it when its time is over, and finds that out before it writes. Whoever waits stands in a queue.
+A lease is a database row with a token that only increases. The holder renews it. A holder that is dead or suspended
+loses the lease when it expires, and detects that before it writes. Other writers wait in a queue.
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -11,37 +11,37 @@ from typing import Final, Protocol
 from footplate.domain.errors import Conflict, Unavailable
 
 HOLD: Final = 30.0
-"""Seconds that a holder may be silent."""
+"""Seconds after which a lease that is not renewed expires."""
 WAIT: Final = 300.0
-"""Seconds that others wait for it, unless they say less."""
+"""Default number of seconds to wait for a lease."""
 
 
 class LeaseHeld(Conflict):
-    """Somebody else writes there, for longer than the one who waited wanted to wait."""
+    """Another writer held the lease for longer than the caller was willing to wait."""
 
     code = "lease_held"
 
     def __init__(self, place: str, *, holder: str, since: datetime, waited: float, before: int) -> None:
         held = f"{since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-        queue = f" {before} more wait in front." if before else ""
+        queue = f" {before} more are waiting before you." if before else ""
         super().__init__(
-            f"Somebody else writes to {place}: {holder}, since {held}. Waited {waited:.0f} s for it.{queue}",
-            help_text="Nothing was changed. Try again when that is done; one that died frees it by itself.",
+            f"Another writer holds {place}: {holder}, since {held}. The request waited {waited:.0f} s.{queue}",
+            help_text="Nothing was changed. Retry when the other writer is done; a dead writer's lease expires by itself.",
         )
         self.holder = holder
         self.since = since
 
 
 class LeaseLost(Unavailable):
-    """We were silent for so long that another took it: what we were about to write is not written."""
+    """This process did not renew the lease in time, so nothing was written."""
 
     code = "lease_lost"
 
     def __init__(self, place: str) -> None:
         super().__init__(
-            f"This server's process was held up, and lost its turn to write to {place}.",
+            f"The server process was delayed and lost its lease on {place}.",
             retry_after=1,
-            help_text="Nothing was changed by this request. Try again.",
+            help_text="Nothing was changed by this request. Retry it.",
         )
 
 
@@ -49,7 +49,7 @@ class HeldLease(Protocol):
     token: int
 
     async def check(self) -> None:
-        """Right before something is written: it is still ours, for as long as `HOLD`. Raises `LeaseLost`."""
+        """Renew the lease for `HOLD` seconds right before a write. Raises `LeaseLost`."""
 
 
 class WriteLeases(Protocol):
@@ -63,8 +63,8 @@ class WriteLeases(Protocol):
         named: str | None = None,
         successor: bool = False,
     ) -> AbstractAsyncContextManager[HeldLease]:
-        """Waits in the queue. `who`, and `named`, are for people: who writes, and where. `successor`: a holder with the
-        same `who` is known to be dead, and is not waited for.
+        """Wait in the queue for the lease, and hold it inside the context.
 
-        Raises `LeaseHeld` when the wait is over.
+        `who` and `named` describe the writer and the target in messages. `successor`: a holder with the same `who` is
+        known to be dead, so its lease is taken over without waiting. Raises `LeaseHeld` when the wait is over.
         """

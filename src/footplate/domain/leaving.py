@@ -1,7 +1,7 @@
-"""How a session's work leaves its tree: merged into a branch of its project, pushed as one, or taken as a bundle. Pure.
+"""Delivery of a session's work: merged into a branch of its project, pushed as a new branch, or exported as a bundle.
 
-What leaves is one commit: the agent's own history as far as it made one, and on top of it what it left uncommitted. It
-is the same commit whenever it is made of the same files, so that asking twice changes nothing.
+The delivered work is one commit: the agent's own commits, with its uncommitted changes on top. The same files always
+produce the same commit, so a repeated delivery changes nothing.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -17,7 +17,7 @@ from footplate.domain.projects import SessionProject
 from footplate.domain.snapshots import Snapshot, TreeDiff
 
 BUNDLED: Final = "refs/heads/session"
-"""What a bundle calls the session's work."""
+"""The ref of the session's work in a bundle."""
 _MOST_TOLD: Final = 20
 
 LeftStatus = Literal["merged", "fast_forwarded", "pushed", "unchanged"]
@@ -25,13 +25,13 @@ LeftStatus = Literal["merged", "fast_forwarded", "pushed", "unchanged"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """What of a session may leave: the files of one project as they are now."""
+    """The work of a session to deliver: the current files of one project."""
 
     files: TreeDiff
-    """From how they began to how they are."""
+    """The difference between the initial and the current files."""
     project: SessionProject
     steps: Sequence["Step"]
-    """The moments at which they left before, and now; each is a commit that goes on from the one before."""
+    """The earlier deliveries and this one. Each is a commit on top of the one before."""
 
     @property
     def organisation(self) -> str:
@@ -45,7 +45,7 @@ class Departure:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     session_id: str
-    """Whose log has it: of a fork it may be a parent."""
+    """The session whose log has it. For a fork, it may be a parent."""
     seq: int
     snapshot: Snapshot
     taken_at: datetime
@@ -54,7 +54,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """How it ended: what the branch was at, and what it is at."""
+    """The result of a merge or a push. `before` and `commit` are the commits of the branch before and after it."""
 
     status: LeftStatus
     branch: str
@@ -65,31 +65,31 @@ class Left:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepartureAsked:
     project_id: str | None = None
-    """None: the only one."""
+    """None: the session's only project."""
     message: str | None = None
     writes: bool = True
-    """It is to be written somewhere: not in the middle of a turn."""
+    """Whether the work will be written to a branch, which is not allowed while a turn runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchAsked:
     branch: str | None = None
-    """Of a merge: None is the one that the session began with. Of a push: one of the session's own."""
+    """None: for a merge, the branch that the session started from; for a push, a branch named after the session."""
     wait: float
-    """Seconds for others who write to the same branch."""
+    """Seconds to wait for other writers to the same branch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileConflict:
-    """One file that two changed in ways that do not go together."""
+    """A file with conflicting changes in the session and in the branch."""
 
     path: str
     reason: str
-    """In words: what each of the two did."""
+    """What each side did, as text."""
     places: Sequence[int] = ()
-    """Lines where it cannot be decided, counted in what git made of both."""
+    """Line numbers of the conflicts, in the file that git merged."""
     theirs: str | None = None
-    """The last commit of the branch that touched it."""
+    """The last commit of the branch that changed the file."""
 
     @property
     def line(self) -> str:
@@ -112,9 +112,9 @@ class MergeConflict(Conflict):
         told = [conflict.line for conflict in conflicts[:_MOST_TOLD]]
         rest = [f"  and {len(conflicts) - len(told)} more"] if len(conflicts) > len(told) else []
         super().__init__(
-            "\n".join([f"The session's work and the branch {branch!r} do not go together in {count}:", *told, *rest]),
-            help_text="Nothing was changed. Take the work as a branch with `footplate export --branch NAME`, merge it "
-            "and decide in your checkout; or begin a new session, whose tree begins with the branch as it is now.",
+            "\n".join([f"The session's work conflicts with the branch {branch!r} in {count}:", *told, *rest]),
+            help_text="Nothing was changed. Export the work with `footplate export --branch NAME` and resolve the "
+            "conflicts in your checkout, or start a new session from the current branch.",
         )
         self.fields["conflicts"] = [conflict.record for conflict in conflicts]
 
@@ -124,9 +124,9 @@ class CheckedOut(Conflict):
 
     def __init__(self, branch: str, project: str) -> None:
         super().__init__(
-            f"The branch {branch!r} is checked out in the project {project!r}: the files there would not follow it.",
-            help_text="Nothing was changed. In that checkout, `footplate apply` brings the changes into its files, and "
-            "`footplate export --branch NAME` makes a branch to merge. `footplate merge --into BRANCH` takes another.",
+            f"The branch {branch!r} is checked out in the project {project!r}; a merge would leave its files outdated.",
+            help_text="Nothing was changed. Run `footplate apply` or `footplate export --branch NAME` in that checkout, "
+            "or merge into another branch with `footplate merge --into BRANCH`.",
         )
 
 
@@ -135,7 +135,7 @@ class NothingToLeave(Conflict):
 
 
 def message_of(session_id: str, given: str | None, title: str | None) -> str:
-    """Of the commit: its last line says where it comes from."""
+    """Build the commit message. Its last line names the session."""
     text = (given or title or f"Work of the session {session_id}").strip()
     return f"{text}\n\nFootplate-Session: {session_id}\n"
 
@@ -145,10 +145,13 @@ class Leaving(Protocol):
         """Raises `NotFound`, `InvalidRequest`, or `NothingToLeave`."""
 
     async def merge(self, principal: Principal, departure: Departure, asked: BranchAsked) -> Left:
-        """Into a branch of the project, where it comes from. Raises `MergeConflict`, `CheckedOut`, `LeaseHeld`."""
+        """Merge the work into a branch of the project's repository.
+
+        Raises `MergeConflict`, `CheckedOut` or `LeaseHeld`.
+        """
 
     async def push(self, principal: Principal, departure: Departure, asked: BranchAsked) -> Left:
-        """As a branch of its own."""
+        """Push the work to the project's repository as a branch of its own."""
 
     def bundle(self, departure: Departure) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The same commit with all that the project does not have, for `git fetch`. Who leaves early ends it."""
+        """Stream a git bundle of the commit, with all objects that the project lacks. An early exit cancels it."""

@@ -12,12 +12,12 @@ MIB: Final = 1024 * KIB
 
 
 class RequestLimits(BaseModel):
-    """`docs/limits.md` lists them with the response that each one leads to."""
+    """The limits for requests. `docs/limits.md` lists them with the response that each one leads to."""
 
     header_bytes: int = Field(default=64 * KIB, ge=4 * KIB)
-    """Size of a request line with all headers, and of the trailers behind a chunked body."""
+    """Size of the request line with all headers, and of the trailers after a chunked body."""
     header_count: int = Field(default=200, ge=20)
-    """Headers of a request, and trailers behind a chunked body."""
+    """Number of headers of a request, and of trailers after a chunked body."""
     header_seconds: float = Field(default=10.0, gt=0)
     """Time from the first byte of a request, or from the connection, until its headers are complete."""
     idle_seconds: int = Field(default=15, ge=1)
@@ -35,11 +35,11 @@ class RequestLimits(BaseModel):
     message_bytes: int = Field(default=32 * MIB, ge=KIB)
     """Size of a JSON body that carries messages, and of one line of an imported transcript."""
     transcript_bytes: int = Field(default=256 * MIB, ge=KIB)
-    """Size of an imported transcript, which is kept on disk while it arrives."""
+    """Size of an imported transcript, which is buffered on disk while it arrives."""
     body_rate: int = Field(default=KIB, ge=1)
-    """Bytes per second at which a body has to arrive."""
+    """Minimum rate at which a body has to arrive, in bytes per second."""
     small_chunks: int = Field(default=2_000, ge=100)
-    """Chunks of less than 64 bytes in a chunked body. Larger ones make up for them."""
+    """Chunks of less than 64 bytes in a chunked body. Larger chunks offset them."""
     buffered_bytes: int = Field(default=256 * MIB, ge=MIB)
     """Memory for large request bodies in all."""
     buffered_bytes_per_key: int = Field(default=64 * MIB, ge=MIB)

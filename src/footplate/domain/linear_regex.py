@@ -1,8 +1,7 @@
-"""Runs regular expressions that users write on RE2, in time linear in the length of the text.
+"""Runs user-supplied regular expressions on RE2, in time linear in the length of the text.
 
-Python's own engine tries one way after the other, and a short pattern can make it try for minutes while it holds the
-interpreter. What RE2 cannot express (backreferences, looking ahead or behind, very many repetitions) is refused when
-the pattern is written.
+Python's own engine backtracks: a short pattern can block the interpreter for minutes. Patterns that RE2 does not
+support (backreferences, lookaround, very large repetition counts) are refused when they are written.
 """
 
 from dataclasses import dataclass, field
@@ -11,18 +10,18 @@ from typing import Final
 import re2
 
 MAX_CHARACTERS: Final = 1000
-"""Of a pattern that a person writes."""
+"""Limit on the length of a user-supplied pattern."""
 _MAX_BYTES: Final = 256 * 1024
-"""What RE2 may need for one pattern: it bounds the compiled program, and so the steps for each character."""
+"""RE2's memory limit for one pattern. It bounds the compiled program, and thereby the steps per character."""
 
 
 class UnsupportedPattern(ValueError):
-    """Says what is wrong with it."""
+    """The pattern is not supported. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinearRegex:
-    """A dot also matches the end of a line."""
+    """A compiled pattern. A dot also matches a line break."""
 
     pattern: str
     max_bytes: int = _MAX_BYTES
@@ -43,7 +42,7 @@ class LinearRegex:
         object.__setattr__(self, "_compiled", compiled)
 
     def search(self, text: str) -> bool:
-        """Whether it matches anywhere."""
+        """Whether the pattern matches anywhere in the text."""
         return self._compiled.search(_encode(text)) is not None
 
     def fullmatch(self, text: str) -> bool:
@@ -51,7 +50,7 @@ class LinearRegex:
 
 
 def _encode(text: str) -> bytes:
-    """File names may have bytes that are no text. In place of each stands a question mark, which a star matches."""
+    """Encode a text. Bytes of file names that are not valid text become question marks, which a star matches."""
     return text.encode(errors="replace")
 
 

@@ -1,7 +1,7 @@
-"""MCP servers of an agent: which of their tools it has, and what a model calls them. Pure.
+"""The MCP servers of an agent, their enabled tools, and the tool names that a model sees.
 
-A model knows a tool by one name, made of the server's and its own in the letters that providers take. Events have the
-two apart, as the reference does.
+A model sees one name per tool, built from the names of the server and the tool with the characters that providers
+accept. Events have the two names in separate fields, as in the reference API.
 """
 
 import re
@@ -16,7 +16,7 @@ PREFIX: Final = "mcp__"
 _OTHER_LETTERS: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 Ref: TypeAlias = tuple[str, str]
-"""A server's name and a tool's, as they call themselves."""
+"""The original names of a server and a tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class McpServer:
     name: str
     url: str
     enabled: bool = True
-    """Whether the agent has the tools that `tools` does not name."""
+    """Whether tools that `tools` does not list are enabled."""
     tools: Mapping[str, bool] = field(default_factory=dict)
 
     def offers(self, tool: str) -> bool:
@@ -40,7 +40,7 @@ def model_name(server: str, tool: str) -> str:
 
 
 class Names:
-    """What a model's names mean. Those of tools that nobody listed are taken apart by the servers that there are."""
+    """Maps a model's names to servers and tools. The name of an unlisted tool is split by the known servers."""
 
     def __init__(self, servers: Sequence[McpServer]) -> None:
         self._servers = sorted((server.name for server in servers), key=lambda name: -len(plain(name)))
@@ -50,7 +50,7 @@ class Names:
         self._known.update(listed)
 
     def of(self, name: str) -> Ref | None:
-        """None for what is no tool of these servers."""
+        """Return the server and the tool of a model's name. None: it is not a tool of these servers."""
         if name in self._known:
             return self._known[name]
         for server in self._servers:
@@ -61,7 +61,7 @@ class Names:
 
 
 def of_agent(servers: Json, tools: Json) -> tuple[McpServer, ...]:
-    """From the wire form. A server without a toolset offers nothing, and is not even asked."""
+    """Read the servers of an agent definition. A server without a toolset offers no tools and is not contacted."""
     toolsets = {str(tool.get("mcp_server_name")): tool for tool in _objects(tools) if tool.get("type") == TOOLSET}
     return tuple(
         _server(server, toolsets[str(server.get("name"))])
@@ -71,7 +71,7 @@ def of_agent(servers: Json, tools: Json) -> tuple[McpServer, ...]:
 
 
 def load(stored: Json) -> tuple[McpServer, ...]:
-    """Read back what was stored with a turn."""
+    """Load the servers stored with a turn."""
     return tuple(
         McpServer(
             name=str(server.get("name")),

@@ -1,4 +1,4 @@
-"""The port through which a harness in the worker process calls the model proxy without a connection."""
+"""The port through which a harness in the worker process calls the model proxy without a network connection."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """As a client would send it to the proxy's address."""
+    """A request as a client would send it to the proxy."""
 
     method: str
     path: bytes
-    """With the query."""
+    """The path with its query string."""
     headers: Headers = field(repr=False)
     body: bytes = field(repr=False)
 
@@ -26,12 +26,12 @@ class HttpResponse(Protocol):
     def headers(self) -> Headers: ...
 
     def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives, in its content encoding. Raises `ConnectionError` when it is cut."""
+        """Yield the body as it arrives, in its content encoding. Raises `ConnectionError` if it is interrupted."""
 
     async def aclose(self) -> None:
-        """Safe to call again."""
+        """Close the response. Can be called more than once."""
 
 
 class ModelTransport(Protocol):
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """The caller closes the response. A refusal is returned as a response too, not raised."""
+        """Send a request. The caller closes the response. A refusal is also returned as a response, not raised."""

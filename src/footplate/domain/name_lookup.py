@@ -1,8 +1,8 @@
-"""Looks up host names that strangers chose, in a small thread pool of its own and for a limited time.
+"""Resolves untrusted host names in a separate small thread pool, with a timeout.
 
-Whoever runs a domain decides how slowly its names are answered, and a lookup holds a thread until then. So these
-lookups never take the threads of the event loop, no domain holds more than a few of them at once, and a caller
-does not wait for longer than some seconds. The blocking function is given: this module does no I/O itself.
+The owner of a domain controls how slowly its names resolve, and a lookup blocks a thread until then. These lookups
+therefore do not use the event loop's threads, each domain can block only a few threads at once, and a caller waits a
+few seconds at most. The blocking function is a parameter: this module does no I/O itself.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ BlockingLookup = Callable[[str, int, int, int], Sequence[tuple[Any, ...]]]
 
 class NameLookup:
     def __init__(self, blocking: BlockingLookup, *, seconds: float = SECONDS) -> None:
-        """`blocking`: `socket.getaddrinfo`."""
+        """`blocking` is usually `socket.getaddrinfo`."""
         self._blocking = blocking
         self._seconds = seconds
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="name-lookup")
         self._domains: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def find(self, host: str, port: int) -> list[Address]:
-        """All addresses of a host, each once. Raises `OSError`, also when it takes too long, and `UnicodeError`."""
+        """Return the distinct addresses of a host. Raises `OSError`, also on timeout, and `UnicodeError`."""
         try:
             return [ip_address(host)]
         except ValueError:
@@ -52,7 +52,7 @@ class NameLookup:
         looking = asyncio.get_running_loop().run_in_executor(self._pool, self._blocking, host, port, 0, _STREAM)
 
         def leave(done: "asyncio.Future[Sequence[tuple[Any, ...]]]") -> None:
-            places.release()  # only now: a thread goes on when nobody waits for it any more
+            places.release()  # only now: the thread keeps running after its caller has timed out
             if not done.cancelled():
                 done.exception()
 

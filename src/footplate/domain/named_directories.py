@@ -1,7 +1,7 @@
-"""Which directories of a worker's machine a session may name as its working directory (`context.directory`).
+"""Checks which directories of a worker's machine a session may use as its working directory (`context.directory`).
 
-The operator gives roots to an organisation. Checked twice: by the api on the text when a request names one, and by the
-worker on the real path, with all links followed, before anything works there.
+The operator assigns root directories to an organisation. The path is checked twice: by the API as text when a request
+names it, and by the worker as a real path, with all links followed, before anything runs there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,19 +13,21 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json
 
 KEY: Final = "directory"
-"""In a session's context, or in that of a message."""
+"""The key in the context of a session or a message."""
 FIELD: Final = f"context.{KEY}"
 
 
 @dataclass(frozen=True, slots=True)
 class NamedRoots:
     roots: Mapping[str, Sequence[str]]
-    """By organisation. A directory that is named lies below one of them, or is one."""
+    """By organisation. An allowed directory is one of these or below one of them."""
     homes: Sequence[str] = ()
-    """Home directories of people: their dot files, and whatever contains those, are never worked in."""
+    """Home directories of users. Their dot directories, and every directory that contains a home, are refused."""
 
     def check_context(self, organisation: str, context: Mapping[str, Json]) -> None:
-        """Raises `InvalidRequest`. Where no organisation has roots, workers ignore the field."""
+        """Raise `InvalidRequest` if the context names a directory that is not allowed. If no organisation has roots,
+        the field is ignored.
+        """
         named = context.get(KEY)
         if self.roots and isinstance(named, str):
             self.check(organisation, named)
@@ -35,18 +37,18 @@ class NamedRoots:
         if not path.is_absolute() or ".." in path.parts:
             raise _refused(directory, "it is not an absolute path without `..`")
         if not any(path.is_relative_to(root) for root in self.roots.get(organisation, ())):
-            raise _refused(directory, "it is not below a directory that the operator gives to this organisation")
+            raise _refused(directory, "it is not below a directory that the operator assigned to this organisation")
         if ".git" in {part.lower() for part in path.parts}:
             raise _refused(directory, "it leads into a git directory")
         for home in self.homes:
             inside = path.parts[len(PurePosixPath(home).parts) :] if path.is_relative_to(home) else None
             if PurePosixPath(home).is_relative_to(path) or (inside and inside[0].startswith(".")):
-                raise _refused(directory, f"it is, contains, or holds dot files of the home directory {home}")
+                raise _refused(directory, f"it is or contains the home directory {home}, or is a dot directory in it")
 
 
 def _refused(directory: str, why: str) -> InvalidRequest:
     return InvalidRequest(
-        f"{FIELD}: {directory!r} cannot be worked in: {why}",
+        f"{FIELD}: {directory!r} cannot be used: {why}",
         field=FIELD,
-        help_text="Name a directory below FOOTPLATE_NAMED_ROOTS of your organisation, or leave it out.",
+        help_text="Use a directory below your organisation's roots in FOOTPLATE_NAMED_ROOTS, or omit the field.",
     )

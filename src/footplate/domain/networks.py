@@ -1,4 +1,4 @@
-"""What commands may reach of the network: nothing, a list of hosts, or whatever the worker can. Pure."""
+"""Network access of commands: none, an allow-list of hosts, or everything that the worker can reach."""
 
 import re
 from collections.abc import Sequence
@@ -18,22 +18,24 @@ _MOST: Final = 65_535
 
 @dataclass(frozen=True, slots=True)
 class AllowedHost:
-    """`example.com`, `*.example.com` (all below it), `*` (every name), each with a port or for 80 and 443."""
+    """An entry of an allow-list: `example.com`, `*.example.com` (all subdomains) or `*` (every name), with a port or
+    for ports 80 and 443.
+    """
 
     name: str
     ports: frozenset[int] = USUAL_PORTS
 
     @classmethod
     def parse(cls, entry: str) -> "AllowedHost":
-        """Raises ValueError that says how it is written."""
+        """Parse an entry. The ValueError for an invalid one explains the syntax."""
         found = _WITH_PORT.fullmatch(entry.strip())
         host, ports = (found["host"], frozenset({int(found["port"])})) if found else (entry.strip(), USUAL_PORTS)
         name = normal(host)
         below = name.removeprefix("*.")
         if not (name == ANY or _NAME.fullmatch(below) or is_address(name)) or not all(0 < p <= _MOST for p in ports):
             raise ValueError(
-                f"{entry!r} is no host. Write a name, all names below one, or either with a port, as in: example.com, "
-                "*.example.com, git.example.com:8443. No scheme, no path; names of other scripts in their xn-- form."
+                f"{entry!r} is not a valid host. Write a name without scheme or path, as in: example.com, "
+                "*.example.com, git.example.com:8443. Write international names in their xn-- form."
             )
         return cls(name, ports)
 
@@ -47,7 +49,7 @@ class AllowedHost:
         return name == self.name
 
     def covers(self, other: "AllowedHost") -> bool:
-        """Does it let through all that the other does?"""
+        """Whether this entry allows everything that the other allows."""
         if not other.ports <= self.ports:
             return False
         if other.name == ANY or other.name.startswith("*."):
@@ -62,23 +64,23 @@ class Network:
 
     @classmethod
     def allow(cls, entries: Sequence[str]) -> "Network":
-        """Raises ValueError for one that cannot be read."""
+        """Build an allow-list. Raises ValueError for an invalid entry."""
         return cls("allow", tuple(AllowedHost.parse(entry) for entry in entries))
 
     def permits(self, host: str, port: int) -> bool:
-        """By name alone; whether the address behind it may be reached is another question (`addresses.Reach`)."""
+        """Whether the host name is allowed. The address that it resolves to is checked separately."""
         name = normal(host)
         if not (_NAME.fullmatch(name) or is_address(name)):
             return False
         return any(allowed.fits(name, port) for allowed in self.hosts)
 
     def covers(self, host: AllowedHost) -> bool:
-        """May whoever has this network be given that host by itself?"""
+        """Whether an environment with this network may be given that host as an allow-list entry."""
         return self.mode == "open" or any(allowed.covers(host) for allowed in self.hosts)
 
 
 def normal(host: str) -> str:
-    """As it is compared: in small letters, without the root's dot, an address in its usual form."""
+    """Normalise a host for comparison: lower case, without a trailing dot, addresses in their canonical form."""
     name = host.lower().removesuffix(".")
     try:
         return str(ip_address(name.removeprefix("[").removesuffix("]")))
@@ -87,7 +89,7 @@ def normal(host: str) -> str:
 
 
 def is_address(name: str) -> bool:
-    """Also in the forms that only resolvers read as one: 2130706433, 0x7f.1, 127.1."""
+    """Whether it is an IP address, also in forms that only resolvers accept: 2130706433, 0x7f.1, 127.1."""
     try:
         ip_address(name)
     except ValueError:

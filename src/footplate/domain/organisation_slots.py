@@ -1,4 +1,4 @@
-"""Places for work that is expensive for the host, shared fairly: no organisation takes all of them."""
+"""Limits concurrent expensive work, and shares the slots fairly among organisations."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -7,12 +7,13 @@ from weakref import WeakValueDictionary
 
 
 class OrganisationSlots:
-    """Who reads a patch slowly, or imports a long transcript, holds a place for minutes. So an organisation has only
-    some of the places, and what it asks for beyond waits until one of its own is free.
+    """Gives each organisation a share of the slots. Its further work waits until one of its own slots is free.
+
+    A client that reads a patch slowly, or imports a long transcript, holds a slot for minutes.
     """
 
     def __init__(self, at_once: int, *, each: int | None = None) -> None:
-        """`each`: of one organisation; half of them if it is not given."""
+        """`each` is the limit per organisation. Default: half of `at_once`."""
         self._at_once = asyncio.Semaphore(at_once)
         self._each = max(1, at_once // 2 if each is None else each)
         self._organisations: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()

@@ -1,4 +1,4 @@
-"""The names of packs in the object store: each says which snapshot it leads from, and to which. No git here."""
+"""Names of git packs in the object store. A name says which snapshot the pack builds on, and which one it produces."""
 
 import hashlib
 import re
@@ -13,10 +13,10 @@ NAME: Final = re.compile(
     r"\.(?P<part>\d+)-(?P<parts>\d+)(-(?P<digest>[0-9a-f]{16}))?\.pack"
 )
 NONE: Final = "0" * 16
-"""Of what a pack leads from that has all of its snapshot."""
+"""The base of a pack that contains its whole snapshot."""
 
 Place = tuple[int, str]
-"""A snapshot by its number and its short name."""
+"""The number and the short id of a snapshot."""
 
 
 def short(snapshot: Snapshot) -> str:
@@ -25,28 +25,28 @@ def short(snapshot: Snapshot) -> str:
 
 
 def number_of(name: str) -> int | None:
-    """Of the snapshot that a pack of this name leads to."""
+    """Return the number of the snapshot that a pack with this name produces."""
     return int(match["number"]) if (match := NAME.fullmatch(name)) is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class Leading:
-    """What leads to some snapshots, as far as it is in one folder."""
+    """The packs of one folder that are needed to restore some snapshots."""
 
     names: frozenset[str]
     ends: frozenset[str]
-    """Where the ways back leave the folder: short names of snapshots that none of its packs leads to."""
+    """Short ids of the snapshots at which the chains leave the folder: no pack in the folder produces them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
     before: str
     names: Sequence[str]
-    """Of its parts, in their order."""
+    """The names of its parts, in order."""
 
 
 def whole(names: Iterable[str]) -> Mapping[Place, list[Pack]]:
-    """The packs that have all of their parts, by what they lead to, in the order of the names."""
+    """Return the packs of which all parts are present, by the snapshot that they produce, in the order of the names."""
     found: dict[Place, dict[tuple[str, int, str | None], dict[int, str]]] = {}
     for name in names:
         if (match := NAME.fullmatch(name)) is not None:
@@ -63,7 +63,9 @@ def whole(names: Iterable[str]) -> Mapping[Place, list[Pack]]:
 
 
 def leading_to(names: Iterable[str], wanted: Collection[Place]) -> Leading:
-    """Of packs that lead to the same snapshot all are followed: who reads may be about to read any of them."""
+    """Find the packs that lead to the wanted snapshots. If several packs produce the same snapshot, all are included,
+    because a reader may be about to read any of them.
+    """
     found = whole(names)
     needed: set[str] = set()
     ends: set[str] = set()

@@ -1,4 +1,4 @@
-"""A slice of a list, as whoever asks for it names it."""
+"""Pagination: which page of a list a caller requests."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,13 +9,13 @@ Order = Literal["asc", "desc"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A slice of a list: `after` is the (created_at, id) of the last row seen."""
+    """A page of a list. `after` is the (created_at, id) of the last row seen."""
 
     limit: int
     order: Order = "desc"
     after: tuple[datetime, str] | None = None
     before: tuple[datetime, str] | None = None
-    """Walk backwards: the rows just before this one, still returned in `order`."""
+    """Page backwards: the rows just before this one, still returned in `order`."""
     created_gt: datetime | None = None
     created_gte: datetime | None = None
     created_lt: datetime | None = None

@@ -1,7 +1,7 @@
-"""The parts of an input that are no text (K8): what a model takes as it is, and what a file of them is called. Pure.
+"""Attachments of a message (images, documents, files): which ones a model accepts inline, and the paths of the others.
 
-What a model does not take is an error that names both, never a silent file instead: who asks about a picture wants it
-to be seen.
+An attachment that the model does not accept is an error that names both. It is never silently turned into a file,
+because a user who asks about a picture wants the model to see it.
 """
 
 import base64
@@ -25,9 +25,10 @@ _EXTENSIONS: Final = {
     "text/markdown": ".md",
     "text/plain": ".txt",
 }
-"""Of parts without a name. Not the machine's own list: a part has the same path on every host."""
+"""File extensions for attachments without a name. The host's own list is not used, so that an attachment has the same
+path on every host."""
 MOST_INLINE: Final = 24_000_000
-"""Bytes of one input that a model is given as they are: in base64 they fit into a request of 32 MB."""
+"""Maximum inline bytes of one input. In base64 they fit into a request of 32 MB."""
 PDF: Final = "application/pdf"
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _TEXTS: Final = frozenset({"application/json", "application/xml", "application/yaml", "application/x-ndjson"})
@@ -38,11 +39,11 @@ _PROVIDERS: Final = {
     "openai-chat": _IMAGES | {PDF},
     "openai-responses": _IMAGES | {PDF},
 }
-"""Of others nobody here knows; they say so themselves."""
+"""Media types that each provider accepts. Other providers are not checked here; they report unsupported types."""
 
 
 class PartFailed(Permanent):
-    """A part of the input cannot be had: its file is gone, or its URL does not answer."""
+    """An attachment cannot be loaded: its file is gone, or its URL does not respond."""
 
     code = "attachment_failed"
 
@@ -53,27 +54,27 @@ class NotTaken(ModelRefused):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The bytes of a block, wherever they came from."""
+    """The bytes of a content block, from any source."""
 
     data: bytes
     media_type: str
     name: str
-    """As a client calls it; may be empty."""
+    """The client's name for it. May be empty."""
     key: str = ""
-    """Which it is called by among others of the same name; empty: by its content."""
+    """Distinguishes attachments of the same name. Empty: a hash of the content is used."""
 
     @property
     def path(self) -> str:
-        """Below the working directory. The same part is at the same path, however often it is written."""
+        """The path relative to the working directory. The same attachment always has the same path."""
         name = name_of(self.name, _EXTENSIONS.get(self.media_type, ""))
         return f"{UPLOADS}/{self.key or hashlib.sha256(self.data).hexdigest()[:16]}/{name}"
 
 
 class Sources(Protocol):
-    """Where bytes come from that are not in the input. All raise `PartFailed`."""
+    """Loads attachments that the input only refers to. All methods raise `PartFailed`."""
 
     async def size(self, organisation: str, file_id: str) -> int:
-        """Of a file, which is not loaded for it."""
+        """Return the size of a file without loading it."""
 
     async def file(self, organisation: str, file_id: str) -> Part: ...
 
@@ -85,7 +86,7 @@ def is_text(media_type: str) -> bool:
 
 
 def inline(part: Part, block: JsonObject, *, harness: str, model: str) -> JsonObject:
-    """A block with the bytes in it, in the reference's form. Raises `NotTaken`."""
+    """Return a content block that contains the bytes, in the reference API's form. Raises `NotTaken`."""
     wanted = str(block.get("type"))
     about = {key: block[key] for key in ("title", "context") if block.get(key)}
     if is_text(part.media_type) and wanted == "document":
@@ -100,55 +101,56 @@ def inline(part: Part, block: JsonObject, *, harness: str, model: str) -> JsonOb
 
 
 def told(part: Part, path: str, block: JsonObject) -> JsonObject:
-    """What the model is told of a part that was written to a file."""
+    """Return the text for the model about an attachment that was written to a file."""
     context = block.get("context")
     text = f"[The user attached a file: {path} ({part.media_type}, {len(part.data)} bytes).]"
     return {"type": "text", "text": f"{text}\n{context}" if isinstance(context, str) and context else text}
 
 
 def missing(error: FootplateError, block: JsonObject) -> JsonObject:
-    """What the model is told in the place of a part that it was not given."""
+    """Return the text for the model in place of an attachment that could not be provided."""
     title = block.get("title")
     called = f" ({title})" if isinstance(title, str) and title else ""
     kind = "An image" if block.get("type") == "image" else "A document"
-    text = f"[{kind}{called} that the user attached here is missing, tell them: {error.advice}]"
+    text = f"[{kind}{called} that the user attached here is missing. Tell the user: {error.advice}]"
     return {"type": "text", "text": text}
 
 
 def not_inherited(path: str, error: FootplateError) -> JsonObject:
-    """What the model is told of a parent's file that is not in the fork's tree and cannot be put there."""
+    """Return the text for the model about a parent's file that could not be added to the fork's tree."""
     text = (
-        f"[The file {path} of the session that this one was forked from is missing here, tell the user: {error.advice}]"
+        f"[The file {path} of the session that this one was forked from is missing here. Tell the user: {error.advice}]"
     )
     return {"type": "text", "text": text}
 
 
 class Inline:
-    """What an input gives to the model as it is, counted while its blocks are made ready: what is too much is refused
-    before it is loaded, where its size is known, and in any case before the next block is.
+    """Counts the inline bytes of an input while its blocks are prepared, and refuses an input that is too large.
+
+    A block whose size is known is refused before it is loaded, any other before the next block is prepared.
     """
 
     def __init__(self) -> None:
         self._size = 0
 
     def announce(self, size: int) -> None:
-        """Of a block that comes next. Raises `NotTaken`."""
+        """Check that a block of this size still fits. Raises `NotTaken`."""
         if self._size + size > MOST_INLINE:
             raise NotTaken(
-                f"The input has {self._size + size} bytes or more that the model is to be given as they are, text "
-                f"included, and at most {MOST_INLINE} are.",
-                help_text="Deliver large parts as files: `deliver: file`.",
+                f"The input has at least {self._size + size} bytes of inline content, text included; the limit is "
+                f"{MOST_INLINE} bytes.",
+                help_text="Send large attachments as files: `deliver: file`.",
             )
 
     def add(self, block: JsonObject) -> None:
-        """One that is ready. Raises `NotTaken`."""
+        """Count a prepared block. Raises `NotTaken`."""
         size = length(block)
         self.announce(size)
         self._size += size
 
 
 def length(block: JsonObject) -> int:
-    """Bytes that a block has in it: its text, or those of its source, which is 0 for one that only names them."""
+    """Return the bytes that a block contains: its text or its source data. 0 if the block only refers to its data."""
     source = block.get("source")
     if not isinstance(source, dict):
         return _bytes_of(block.get("text"))
@@ -174,12 +176,12 @@ def _text(part: Part, model: str) -> str:
     try:
         return part.data.decode("utf-8")
     except UnicodeDecodeError:
-        raise _not_taken(part, model, " that is no UTF-8") from None
+        raise _not_taken(part, model, " that is not UTF-8") from None
 
 
 def _not_taken(part: Part, model: str, how: str = "") -> NotTaken:
     called = f" ({part.name})" if part.name else ""
     return NotTaken(
-        f"The model {model!r} does not take {part.media_type}{how} inline{called}.",
-        help_text="Deliver it as a file (`deliver: file`, or `footplate run --file`), or choose a model that takes it.",
+        f"The model {model!r} does not accept {part.media_type}{how} inline{called}.",
+        help_text="Send it as a file (`deliver: file`, or `footplate run --file`), or use a model that accepts it.",
     )

@@ -1,4 +1,4 @@
-"""What the gate says of a call, and on whose word. Values only; rules are read and applied in `footplate.gate`."""
+"""Permission decisions on tool calls, and the rules and roles behind them. `footplate.gate` evaluates the rules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ TOOL_NAMES: Final = {
     "web_fetch": "WebFetch",
     "web_search": "WebSearch",
 }
-"""The reference's names of tools, as Claude Code writes them and as rules have them."""
+"""Maps the reference API's tool names to those of Claude Code, which rules use."""
 
 
 POLICY_ADMIN: Final = "policy_admin"
 WRITERS: Final = frozenset({"admin", POLICY_ADMIN})
-"""Roles of keys that may write what every session of an organisation or a project obeys; its first key has `admin`."""
+"""Roles that may write the rules of an organisation or a project. The first API key has `admin`."""
 
 
 class Outcome(StrEnum):
@@ -42,7 +42,7 @@ def stricter(one: Outcome, other: Outcome) -> Outcome:
 
 
 class Layer(IntEnum):
-    """Who wrote a rule; the lower the number, the higher the layer."""
+    """The level at which a rule was written. A lower number is a higher layer."""
 
     ORGANISATION = 0
     PROJECT = 1
@@ -58,20 +58,20 @@ class Layer(IntEnum):
 class Decision:
     outcome: Outcome
     reason: str
-    """In a person's words."""
+    """The reason, for a person to read."""
     rule: str | None = None
-    """The rule that decided, as it was written; None: the default, or what is built in."""
+    """The text of the rule that decided. None: a default or a built-in check decided."""
     layer: Layer | None = None
     hook: str | None = None
     """The hook that decided."""
 
     def __post_init__(self) -> None:
-        """A reason quotes what a model or a hook said, which may be anything: it can be stored and shown."""
+        """Clean the reason for storage and display, because it may quote arbitrary text from a model or a hook."""
         object.__setattr__(self, "reason", clean_text(self.reason.replace("\0", "…")))
 
     @property
     def told(self) -> JsonObject | None:
-        """For an event: on whose word. None where nobody has a rule."""
+        """The event field that says which rule or hook decided. None if the call was allowed without either."""
         if self.rule is None and self.hook is None and self.outcome is Outcome.ALLOW:
             return None
         layer = self.layer.label if self.layer is not None else None
@@ -80,7 +80,7 @@ class Decision:
 
     @property
     def refusal(self) -> str:
-        """For the model whose call was denied."""
+        """The message to the model whose call was denied."""
         said = f"the rule {self.rule} of the {self.layer.label}" if self.layer is not None else "the gate"
         if self.hook is not None and self.layer is not None:
             said = f"a hook of the {self.layer.label} ({self.hook})"
@@ -88,13 +88,13 @@ class Decision:
 
 
 NOT_JUDGED: Final = Decision(
-    Outcome.DENY, "It was not put to the gate: there is no such tool, or its input is not one that the tool takes."
+    Outcome.DENY, "The gate did not evaluate the call: the tool does not exist, or the input is not valid for it."
 )
-"""Of a call that a harness refuses by itself."""
+"""The decision for a call that the harness itself refuses."""
 
 
 def written(permissions: Mapping[str, Json]) -> dict[Outcome, list[str]]:
-    """A layer's rules as they are stored."""
+    """Return the stored rules of a layer, by outcome."""
     return {outcome: _texts(permissions.get(outcome)) for outcome in Outcome if permissions.get(outcome)}
 
 
@@ -103,26 +103,27 @@ def _texts(value: Json) -> list[str]:
 
 
 def check_writer(principal: Principal, whose: str) -> None:
-    """Whoever may take rules away that others' sessions obey has a role for it. Raises `Forbidden`.
+    """Raise `Forbidden` if the principal may not write rules that apply to other users' sessions.
 
-    Rules of an agent and of a session need none: they add to those above, and their leave satisfies the default alone.
+    Rules of an agent or a session need no role: they cannot remove rules of higher layers, and what they allow only
+    replaces the default.
     """
     if not principal.roles & WRITERS:
         raise Forbidden(
-            f"Who writes the rules of {whose} needs the role {POLICY_ADMIN!r}, and this key has it not.",
-            help_text=f"Use another key, or make one: footplate api-keys create --role {POLICY_ADMIN} --name …",
+            f"Writing the rules of {whose} needs the role {POLICY_ADMIN!r}, which this API key does not have.",
+            help_text=f"Use another key, or create one: footplate api-keys create --role {POLICY_ADMIN} --name …",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An organisation's rules, and who wrote them when; nobody, if it has none."""
+    """An organisation's policy, and the principal who last wrote it. None if it was never written."""
 
     permissions: JsonObject
     principal: str | None = None
     updated_at: datetime | None = None
     approvals: JsonObject = field(default_factory=dict)
-    """What it wants of people's answers: see `domain.approvals`."""
+    """Its requirements for approval decisions: see `ApprovalPolicy`."""
 
 
 class PolicyReads(Protocol):
@@ -130,9 +131,9 @@ class PolicyReads(Protocol):
 
 
 class PolicyUnit(Protocol):
-    """Part of a transaction of the api's."""
+    """The part of the API's unit of work that writes policies."""
 
     async def set_policy(
         self, principal: Principal, permissions: JsonObject | None, approvals: JsonObject | None = None
     ) -> Written:
-        """What is None stays as it is."""
+        """Replace the policy. Arguments that are None stay unchanged."""

@@ -1,7 +1,7 @@
-"""The ports: what a harness may use, and what an environment must do. Adapters live in the packages beside.
+"""The harness interface: what a harness implements, and the environment, gate and log that it uses.
 
-A harness sees a `TurnContext` and nothing else of the product. It decides; it never stores, publishes or
-fences by itself: all of that is behind `TurnLog`.
+A harness only sees a `TurnContext`. It decides the next action, and leaves storing, publishing and fencing to
+`TurnLog`.
 """
 
 import asyncio
@@ -21,97 +21,97 @@ from footplate.domain.turns import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One append-only line of a conversation. `kind` and `body` are the harness's own."""
+    """One entry of the append-only conversation. The harness defines `kind` and `body`."""
 
     kind: str
     body: JsonObject
 
 
 class Preview(Protocol):
-    """Text of a message that is still being written. Losing it loses nothing."""
+    """Live text of a message that is still being generated. It may be lost: the finished event has all of it."""
 
     @property
     def event_id(self) -> str:
-        """The id that the finished event will carry."""
+        """The id of the event that will be appended."""
 
     def write(self, text: str) -> None:
-        """Never blocks and never fails: nothing live may slow a turn."""
+        """Send more text. Never blocks and never fails, so that live output cannot slow down a turn."""
 
 
 class Printed(Protocol):
-    """What a command printed to one stream, when it is more than a result holds. For as long as the turn runs."""
+    """The full output of a command on one stream, if it is too large for the result. Available while the turn runs."""
 
     @property
     def size(self) -> int:
-        """Bytes that it printed."""
+        """Total bytes of the output."""
 
     def pieces(self) -> Iterator[bytes]:
-        """All of it, or beginning and end with a line between them that says so. Blocking."""
+        """Yield the output, or only its start and end if it was too large, with a line between that says so. Blocks."""
 
 
 class TurnLog(Protocol):
-    """The one door through which a running turn writes. Each append is fenced by the turn's epoch."""
+    """The log of a running turn, through which it writes everything. Each append is fenced by the turn's epoch."""
 
     async def append(
         self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
     ) -> None:
-        """Make all of it durable in one transaction, then publish. Raises `Fenced` when the turn is lost.
+        """Store everything in one transaction, then publish it. Raises `Fenced` if the turn is lost.
 
-        A fork at one of these events has these entries, and those of earlier appends: what an event tells of has to
-        come with it or before.
+        A fork at one of these events has the entries of this and earlier appends. The entries behind an event must
+        therefore be appended with it or before it.
         """
 
     async def upload_files_ahead(self) -> None:
-        """Uploads the files that a finished call wrote, so that appending its result takes less time. This is optional:
+        """Upload the files that a finished call wrote, so that appending its result takes less time. This is optional:
         if it fails, the append uploads them.
         """
 
     async def keep(self, printed: Printed) -> str:
-        """Put a large output into the object store; what it is called there. It goes with its session."""
+        """Store a large output in the object store, and return its key. It is deleted with its session."""
 
     def check(self) -> None:
-        """Raises `Fenced` when this worker may have lost the turn. Call it right before an effect outside, such as a
-        model request that costs money: a process that was stopped for a while finds out here, for nothing.
+        """Raise `Fenced` if this worker may have lost the turn. Call it right before an external effect, such as a paid
+        model request, so that a process that was suspended does not cause it.
         """
 
     def preview(self, event_type: PreviewType) -> Preview:
-        """Open a preview; the finished event is appended later under the preview's id."""
+        """Open a preview. The finished event is appended later with the preview's id."""
 
 
 class Answers(Protocol):
-    """People's words on calls that a running turn holds, because what made them cannot be put away and go on later."""
+    """Approval of calls that a running turn holds open, because the process behind them cannot be parked."""
 
     async def wanted(self, use: Event) -> None:
-        """Whoever is to hear that a person is asked does, by this event."""
+        """Notify hooks that a person has to approve this call."""
 
     async def given(self, event_id: str) -> Event | None:
-        """What was said of the call that this event asks about."""
+        """Return the decision on the call of this event. None: it is pending."""
 
     async def close(self, event_id: str, reason: str) -> Event:
-        """The word that stands: a person's, if there is one; else a denial for this reason, and later words are refused
-        with it. Raises `Fenced`.
+        """Close the request and return the final decision: a person's if there is one, else a denial with this reason.
+        Later decisions are refused. Raises `Fenced`.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """O6: what a command did."""
+    """The result of a command."""
 
     exit_code: int | None
-    """None when it was ended by its timeout or with its shell."""
+    """None if the command was ended by its timeout, or together with its shell."""
     stdout: bytes
     stderr: bytes
     duration: float
     timed_out: bool = False
     truncated: bool = False
     error: str = ""
-    """Why the environment itself ended it or could not run it, for a person or a model to read."""
+    """Why the environment ended the command or could not run it, for a person or a model to read."""
     whole: Mapping[str, Printed] = field(default_factory=dict)
-    """By `stdout` and `stderr`, those of which the result has beginning and end only."""
+    """The full output by stream (`stdout`, `stderr`), for streams that are truncated in this result."""
 
     @property
     def status(self) -> Literal["completed", "failed", "timed_out", "ended"]:
-        """`ended`: with its shell or its environment, before it had an exit code."""
+        """`ended`: its shell or environment ended before there was an exit code."""
         if self.timed_out:
             return "timed_out"
         if self.exit_code is None:
@@ -122,69 +122,69 @@ class CommandResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInfo:
     path: str
-    """Relative to the directory that was listed, with forward slashes."""
+    """The path relative to the listed directory, with forward slashes."""
     size: int
     modified: float
 
 
 class Process(Protocol):
-    """A program that runs beside the shell until somebody ends it, or its environment ends."""
+    """A program that runs independently of the shell, until it is ended or the environment ends."""
 
     async def write(self, data: bytes) -> None:
-        """To its standard input. Raises BrokenPipeError when it takes nothing any more."""
+        """Write to its standard input. Raises BrokenPipeError if the input is closed."""
 
     async def read(self) -> bytes:
-        """The next piece of what it prints, as it comes; empty at the end."""
+        """Return the next piece of its standard output; empty at the end."""
 
     async def end_input(self) -> None:
-        """Nothing more is written to it."""
+        """Close its standard input."""
 
     async def wait(self) -> int:
-        """Its exit code as a shell tells it."""
+        """Return its exit code, as a shell reports it."""
 
     async def kill(self) -> None:
-        """With all that it started. It is dead when this returns."""
+        """Kill it and everything that it started. All of it is dead when this returns."""
 
     @property
     def last_words(self) -> str:
-        """The end of what it said on its standard error."""
+        """The end of its standard error output."""
 
 
 MOST_READ: Final = 16 << 20
-"""Bytes of a file that any environment gives in one piece: the worker holds it for everybody's turns."""
+"""Maximum bytes that `Environment.read` returns. The worker's memory is shared by all its turns."""
 
 
 class Environment(Protocol):
-    """An environment for one turn. Its processes end when the turn ends or loses its lease."""
+    """The environment of one turn. Its processes end when the turn ends or loses its lease."""
 
     async def ensure_open(self) -> None:
-        """Opens the environment if it is not open yet (`OpensLate`). Call this before you read the properties below."""
+        """Open the environment if it is not open yet (`OpensLate`). Call this before you read the properties below."""
 
     @property
     def root(self) -> str:
-        """The working directory, absolute."""
+        """The absolute path of the working directory."""
 
     @property
     def home(self) -> str:
-        """The home of whoever runs commands there, absolute."""
+        """The absolute path of the home directory of the user that runs commands."""
 
     @property
     def scratch(self) -> str:
-        """A directory for what a harness needs inside while its turn runs; it may have to be made, by writing to it.
-        Empty when the turn begins, and no later turn finds anything in it.
+        """A directory inside the environment for the harness's own files during the turn. It is empty when the turn
+        starts, is discarded with the turn, and may not exist until a file is written to it.
         """
 
     def reach(self, endpoint: "Endpoint") -> "Endpoint":
-        """The same endpoint of this turn as a program inside gets to it."""
+        """Return the endpoint with the address that a program inside the environment has to use."""
 
     async def calm(self, *, but: Process) -> None:
-        """End all that runs here but one program: whatever a turn's tools left is dead when this returns."""
+        """End all processes except one program. Processes left behind by tools are dead when this returns."""
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> Process:
-        """Start a program in the working directory; `env` is set for it alone, beside what every command has."""
+        """Start a program in the working directory. `env` adds variables for this program only."""
 
     async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the shell enforces it
-        """Run in the turn's persistent shell; a command that times out ends the shell with it."""
+        """Run a command in the turn's persistent shell. A command that times out also ends the shell."""
 
     async def restart_shell(self) -> None: ...
 
@@ -195,51 +195,54 @@ class Environment(Protocol):
         stdin: bytes = b"",
         timeout: float = 60,  # noqa: ASYNC109 - as above
     ) -> CommandResult:
-        """Run one program in the working directory, beside the shell."""
+        """Run one program in the working directory, outside the shell."""
 
     async def read(self, path: str) -> bytes:
-        """Raises FileNotFoundError, IsADirectoryError or PermissionError; relative paths start at the root.
+        """Read a file. Relative paths start at the working directory.
 
-        With more than `MOST_READ` it may raise OSError.
+        Raises FileNotFoundError, IsADirectoryError or PermissionError, and may raise OSError for a file that is larger
+        than the limit.
         """
 
     async def write(self, path: str, content: bytes) -> None:
-        """Create or replace, parents included."""
+        """Create or replace a file, and create missing parent directories."""
 
     async def list_files(self, path: str = ".") -> Sequence[FileInfo]:
-        """All regular files below, recursively; `.git` is left out."""
+        """List all regular files below a directory, recursively, without `.git`."""
 
     async def real(self, paths: Sequence[str]) -> Sequence[str | None]:
-        """Where absolute paths really lead, links followed as a program inside would; what does not exist is as it is
-        written. None: it cannot be told.
+        """Resolve the links in absolute paths, as a program inside the environment would. Parts that do not exist stay
+        as they are. None: the path cannot be resolved.
         """
 
     async def directory(self) -> str | None:
-        """Where the shell's next command will run, absolute. None: it cannot be told."""
+        """Return the shell's current directory as an absolute path. None: unknown."""
 
 
 class Gate(Protocol):
-    """The one door in front of every call. It is outside the harness, and what it says is final."""
+    """Decides on every tool call of a turn. It is independent of the harness, and its decision is final."""
 
     async def decide(
         self, tool: str, given: JsonObject, *, directory: str | None = None, agent: str | None = None
     ) -> Decision:
-        """Ask before a call is made, and make it only if it is allowed. `tool`: by the reference's name, or
-        `mcp__server__tool`. `directory`: where a command will run, if the harness knows better than the environment.
-        `agent`: the name of the subagent that makes the call, whose own rules are in force then too.
+        """Decide on a call before it is made. The harness makes the call only if it is allowed.
 
-        Raises `Temporary` when nothing can be said: then nothing is done.
+        `tool`: the reference API's name, or `mcp__server__tool`. `directory`: where a command will run, if the harness
+        knows better than the environment. `agent`: the subagent that makes the call, whose own rules then also apply.
+        Raises `Temporary` if no decision is possible; the call must then not be made.
         """
 
     async def tell(self, event: HookEvent, fields: JsonObject, *, about: str = "", agent: str | None = None) -> Heard:
-        """At any other moment: hooks for it are asked, and what they did is in the audit trail. `fields`: what Claude
-        Code tells them of it beside what it always tells. `about`: what their matchers are held against.
+        """Run the hooks for any other event, and record the runs in the audit trail.
+
+        `fields`: the event-specific input of the hooks, as in Claude Code. `about`: the text that matchers are tested
+        against.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class SteerMessage:
-    """A `user.message` that joins the running turn instead of waiting for the next."""
+    """A `user.message` that joins the running turn instead of waiting for the next one."""
 
     event_id: str
     content: Sequence[JsonObject]
@@ -247,9 +250,9 @@ class SteerMessage:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a provider's models are reached, and with what.
+    """The address and the API key for a provider's models.
 
-    One with a provider's own key never leaves the model proxy. What a harness is given leads to the proxy.
+    The provider's own key never leaves the model proxy. A harness receives endpoints that lead to the proxy.
     """
 
     api_key: str = field(repr=False)
@@ -257,13 +260,13 @@ class Endpoint:
 
 
 class Kept(Protocol):
-    """What a harness leaves running at the end of a turn, to be quicker at the next one of the same session."""
+    """A process that a harness leaves running after a turn, so that the session's next turn starts faster."""
 
     @property
     def alive(self) -> bool: ...
 
     async def aclose(self) -> None:
-        """End it. Safe to call again."""
+        """End the process. Can be called more than once."""
 
 
 async def _as_they_are(blocks: Sequence[JsonObject]) -> Sequence[JsonObject]:
@@ -276,60 +279,62 @@ class TurnContext:
     session_id: str
     turn_id: str
     attempt: int
-    """1 for the first try. Above 1 the harness first settles what the last try left open."""
+    """1 for the first attempt. In later attempts the harness first settles calls that the last attempt left open."""
     config: ResolvedConfig
     content: Sequence[JsonObject]
     """The content blocks of the input."""
     history: Sequence[Entry]
-    """The whole conversation, oldest first, entries of this turn's earlier tries included."""
+    """The whole conversation, oldest first, including entries of earlier attempts at this turn."""
     turn_events: Sequence[Event]
-    """All events logged since this turn began, inputs included (answers to custom tools among them)."""
+    """All events since this turn began, including inputs such as results of custom tools."""
     log: TurnLog
     environment: Environment
     gate: Gate
     interrupt: asyncio.Event
-    """Set when a person asks the turn to stop. The harness ends as soon as it can, keeping partial text."""
+    """Set when a person interrupts the turn. The harness then ends as soon as possible, and keeps partial text."""
     take_steering: Callable[[], Awaitable[Sequence[SteerMessage]]]
-    """Messages that want to join the turn. Call at a safe point; taking marks them as processed."""
+    """Returns the messages that join the turn, and marks them as processed. Call it at a safe point."""
     handover: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the worker is told to stop. The harness then raises `HandOver` at its next safe point: after a tool's
-    result or a model's response, when all it knows is in the log, and before it begins anything else. One that does not
-    is cut off when the worker's time is over."""
+    """Set when the worker is stopping. The harness then raises `HandOver` at its next safe point: after a tool result
+    or a model response, when its whole state is in the log, and before it starts anything else. If it does not, it is
+    cancelled when the worker's drain time is over."""
     context: JsonObject = field(default_factory=dict)
-    """What the caller gave the session and this input for its tools and hooks (F6)."""
+    """The `context` of the session and of this input, for tools and hooks."""
     kept: Kept | None = None
-    """What this harness kept at the end of the session's last turn, or prepared for this one, in this same environment.
-    Nobody has added to the conversation since, and the agent's configuration is the same. Use it or end it."""
+    """The process that this harness left running after the session's last turn, or prepared for this one, in the same
+    environment. The conversation and the agent's configuration have not changed since. Use it or end it."""
     keep: Callable[[Kept], bool] = lambda _: False
-    """Ask for it to be kept, and the environment with it, when all else that the turn started is dead. False: it is the
-    harness's to end."""
+    """Keeps a process running after the turn, together with the environment. Everything else that the turn started must
+    be dead. Returns False if it is not kept; the harness then ends it."""
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
-    """By provider: where this turn asks models, and a token of its own, which is good as long as it runs."""
+    """By provider: the address for model requests, and a token that is valid while this turn runs."""
     resolve: Callable[[Sequence[JsonObject]], Awaitable[Sequence[JsonObject]]] = _as_they_are
-    """Blocks of an input as a model is given them: what they name is fetched, and put inside or into a file. Call it
-    once for each input, right before the conversation has it. Raises `Permanent`."""
+    """Prepares the content blocks of an input for the model: attachments are fetched, then inlined or written to files.
+    Call it once for each input, right before the input is added to the conversation. Raises `Permanent`."""
     resolve_steering: Callable[[Sequence[JsonObject]], Awaitable[Sequence[JsonObject]]] = _as_they_are
-    """The same for a message that joins the turn. The work that goes on must not fail with it: in the place of a part
-    that cannot be had, or is not taken, stands what the model is told of it. Commit what is at hand before: it waits
+    """The same for a message that joins a running turn, which must not fail because of it: an attachment that cannot be
+    used is replaced by a text that says so. Append everything that is finished before you call it, because it may wait
     for URLs."""
     left: Sequence[Event] = ()
-    """What was asked and said about calls of the turn before, if this one came instead of the rest of the answers."""
+    """Approval requests and decisions of a waiting turn that this turn superseded."""
     answers: Answers | None = None
-    """None: nobody can be heard while the turn runs."""
+    """None: no decisions can be received while the turn runs."""
     brought: Brought = field(default_factory=Brought)
-    """What the repository brings for its agents, as far as its project is trusted; of the session's base commit."""
+    """The repository's instructions for agents from the session's base commit, as far as the project is trusted."""
 
 
 class Harness(Protocol):
-    """Decides the next action. Stateless: one instance serves many turns, each rebuilt from the log."""
+    """Decides the next action of a turn. Stateless: one instance serves many turns, each rebuilt from the log."""
 
     async def run(self, turn: TurnContext) -> Outcome:
-        """Work until the turn ends. Raise `Temporary` to be tried again, `Permanent` to fail, `HandOver` when asked."""
+        """Work until the turn ends. Raise `Temporary` to be retried, `Permanent` to fail, `HandOver` when asked to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ahead:
-    """What is known of a session's next turn before it begins. As in a `TurnContext`, but no model may be asked yet."""
+    """What is known about a session's next turn before it begins, as in `TurnContext`. Model requests are not allowed
+    yet.
+    """
 
     session_id: str
     config: ResolvedConfig
@@ -340,24 +345,24 @@ class Ahead:
 
 @runtime_checkable
 class Prepares(Protocol):
-    """What a harness may have beside `run`."""
+    """A harness that can prepare for a turn before its input arrives."""
 
     async def prepare(self, ahead: Ahead) -> Kept | None:
-        """Begin with what the next turn needs, whatever its input is. That turn finds it as `kept`, if it comes here
-        and soon, and if nothing changed. None: there is nothing to prepare.
+        """Start the process that the next turn needs, whatever its input is. The turn receives it in its `TurnContext`
+        if it runs on this worker soon and nothing has changed. None: there is nothing to prepare.
         """
 
 
 @runtime_checkable
 class OpensLate(Protocol):
-    """A harness that needs no environment until a tool is called: the environment is opened at its first use."""
+    """A harness that needs no environment until a tool is called. The environment is opened at its first use."""
 
     opens_late: Literal[True]
 
 
 @dataclass(frozen=True, slots=True)
 class SearchProvider:
-    """Who answers `web_search`. Never enters an environment, an event or a prompt."""
+    """The search engine behind `web_search`. It never appears in an environment, an event or a prompt."""
 
     name: str
     """`searxng` or `brave`."""
@@ -367,7 +372,7 @@ class SearchProvider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebAccess:
-    """How far the tools of an agent may reach into the web, from the worker itself."""
+    """Limits for the web tools, which run in the worker."""
 
     allow: tuple[str, ...] = ()
     """Hosts, addresses and networks that may be reached although they are internal."""
@@ -378,28 +383,28 @@ class WebAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpAccess:
-    """How far the MCP servers of agents may be away, from the worker itself."""
+    """Limits for connections to MCP servers, which the worker makes."""
 
     allow: tuple[str, ...] = ()
     """Hosts, addresses and networks that may be reached although they are internal."""
     connect_seconds: float = 10.0
-    """For all that comes before a server's first call: its tools included."""
+    """Limit for everything before the first call to a server, including the listing of its tools."""
     call_seconds: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class HarnessServices:
-    """What a harness factory (entry point group `footplate.harnesses`) is given."""
+    """The arguments of a harness factory (entry point group `footplate.harnesses`)."""
 
     endpoints: Mapping[str, Endpoint]
-    """By provider (`anthropic`, `openai`, …): where clients that are made once connect to. The key that counts comes
-    with each turn (`TurnContext.endpoints`)."""
+    """By provider (`anthropic`, `openai`, …): the addresses for long-lived clients. The valid key comes with each turn
+    (`TurnContext.endpoints`)."""
     web: WebAccess = field(default_factory=WebAccess)
     starts: int = 1
-    """How many programs of its own a harness may be starting at once."""
+    """How many CLI processes a harness may start at the same time."""
     mcp: McpAccess = field(default_factory=McpAccess)
     hold: float = 0.0
-    """Seconds for which a call waits for a person inside a turn that cannot be put away meanwhile. 0: not at all."""
+    """Seconds that a call waits for a person inside a turn that cannot be parked. 0: it does not wait."""
     model_transport: ModelTransport | None = None
     """The model proxy for harnesses in this process. None: they connect to the endpoints."""
 

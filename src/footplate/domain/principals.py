@@ -1,4 +1,4 @@
-"""Who asks: a key or a person, always inside one organisation."""
+"""Principals: authenticated callers, each in one organisation."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
-"""Permission rules belong to the place of a project: who may change a place that has rules, and what names a place.
+"""Permission rules of projects: they belong to the project's location, and changing such a project needs a role.
 
-A place is a path below the projects root or the URL of a repository. Every project of one place has the same rules,
-also an archived one, so a project that is created again there has them from the start.
+A location is a path below the projects root or the URL of a repository. All projects at one location share its rules,
+including archived ones. A project that is created again at the same location has the rules from the start.
 """
 
 import posixpath
@@ -22,14 +22,16 @@ _USUAL_PORTS: Final = frozenset({None, 80, 443})
 
 
 def place_of_path(path: str) -> str:
-    """`path`: as `domain.projects.path_of` returns it; empty: the root. Workers follow no link below the root, so no
-    path has a second name.
+    """Return the location key of a normalised project path; an empty path is the root. Workers follow no links below
+    the root, so each directory has only one path.
     """
     return f"path:/{path}" if path else "path:"
 
 
 def place_of(path: str | None, url: str | None) -> str:
-    """A URL without what servers usually ignore: scheme, case, usual port, percent signs, `.git` and slashes."""
+    """Return the location key of a project. For a URL, parts that servers usually ignore are removed: scheme, case,
+    default port, percent-encoding, `.git` and extra slashes.
+    """
     if path is not None:
         return place_of_path(path)
     parts = urlsplit(url or "")
@@ -43,8 +45,8 @@ def has_rules(permissions: Mapping[str, Json]) -> bool:
 
 
 def merge_rules(one: JsonObject, other: JsonObject) -> JsonObject:
-    """Rules of two projects that turned out to be at one place: what either denies, asks about or hooks into, and what
-    both allow.
+    """Merge the rules of two projects at the same location: everything that either one denies, asks about or hooks
+    into, and only what both allow.
     """
     if not has_rules(one) or not has_rules(other):
         return one if has_rules(one) else other
@@ -67,23 +69,23 @@ def _texts(rules: JsonObject, name: str) -> list[Json]:
 
 
 def check_creation(principal: Principal, rules: Mapping[str, Json]) -> None:
-    """`rules`: of the place. Raises `Forbidden`."""
+    """Raise `Forbidden` if the location has rules and the principal lacks the role."""
     if has_rules(rules):
-        _check_role(principal, "This place has permission rules, and creating a project there")
+        _check_role(principal, "This location has permission rules, so creating a project there")
 
 
 def check_update(principal: Principal, old: Project, new: Project) -> None:
     if (new.trust, new.branch) != (old.trust, old.branch) and has_rules(old.permissions):
-        _check_role(principal, f"Project {old.name!r} has permission rules, and changing its trust or branch")
+        _check_role(principal, f"Project {old.name!r} has permission rules, so changing its trust or branch")
 
 
 def check_archiving(principal: Principal, project: Project) -> None:
     if has_rules(project.permissions):
-        _check_role(principal, f"Project {project.name!r} has permission rules, and archiving it")
+        _check_role(principal, f"Project {project.name!r} has permission rules, so archiving it")
 
 
 def describe_change(action: str, new: Project, old: Project | None = None) -> AuditEntry:
-    """What was done to a project, for the audit trail: all that decides which rules its sessions obey."""
+    """Build the audit entry for a change to a project, with everything that determines which rules apply."""
     before: JsonObject = {} if old is None else {"before": _record(old)}
     return audit.change(f"project.{action}", new.id, {**before, "after": _record(new)})
 

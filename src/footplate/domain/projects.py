@@ -1,7 +1,8 @@
-"""Projects and workspaces (K5): which repositories a session works on. Pure.
+"""Projects and workspaces: the repositories that a session works on.
 
-A project is a git repository: one at a path under the operator's projects root, or one behind a URL. A workspace is an
-ordered list of projects. A session's first project is its working directory; the others lie beside it.
+A project is a git repository, either at a path below the operator's projects root or at a URL. A workspace is an
+ordered list of projects. The first project of a session is its working directory; the others are in sibling
+directories.
 """
 
 import re
@@ -20,14 +21,15 @@ from footplate.domain.pages import Page
 from footplate.domain.principals import Principal
 
 MOST_PROJECTS: Final = 16
-"""Of one session or workspace."""
+"""Maximum number of projects of one session or workspace."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""Also the name of a directory, wherever the project is one of several."""
+"""The name is also used for the directory of a session's additional project."""
 OF_ORGANISATION: Final = "{organisation}"
-"""In the projects root: each organisation has a directory of its own. Without it, the root is the default one's."""
+"""Placeholder in the projects root for each organisation's own directory. Without it, the root belongs to the default
+organisation."""
 DEFAULT_ORGANISATION: Final = "default"
 PRIVATE_TREES: Final = "trees"
-"""In a worker's data directory: what the host keeps of sessions' trees, and no agent sees."""
+"""Directory in a worker's data directory for the host's own data about sessions' trees. Agents cannot see it."""
 _LONGEST: Final = 1024
 _LONGEST_STEP: Final = 255
 _BRANCH: Final = re.compile(
@@ -38,7 +40,7 @@ _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Trust(StrEnum):
-    """How far a project's own files may direct an agent's harness."""
+    """Which of a project's own files the harness may use: none, instructions, or everything."""
 
     NOTHING = "nothing"
     INSTRUCTIONS = "instructions"
@@ -51,17 +53,17 @@ class Project:
     organisation: str
     name: str
     path: str | None
-    """Relative to the projects root; None: it has a URL."""
+    """The path relative to the projects root. None: the project has a URL."""
     url: str | None
     branch: str | None
-    """What sessions begin with; None: what the repository itself has checked out."""
+    """The branch that sessions start from. None: the branch that the repository has checked out."""
     trust: Trust
     metadata: dict[str, str]
     created_at: datetime
     updated_at: datetime
     archived_at: datetime | None = None
     permissions: JsonObject = field(default_factory=dict)
-    """Rules for every session that works on it."""
+    """Permission rules for all sessions that work on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +80,15 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a session's tree began with: decided once, at the session's first turn."""
+    """The commit that a session's tree starts from. It is fixed at the session's first turn."""
 
     commit: str | None
     """None: the repository had no commit."""
     branch: str
     name: str = ""
-    """What the project was called: its directory keeps the name."""
+    """The project's name at that time. Its directory keeps this name."""
     tree: str | None = None
-    """The commit's files, by git's id of them. None in logs of an older version."""
+    """The id of the commit's git tree. None in logs of older versions."""
 
     @property
     def record(self) -> JsonObject:
@@ -103,7 +105,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionProject:
-    """A project as a turn is given it."""
+    """A project in the configuration of a turn."""
 
     id: str
     name: str
@@ -135,7 +137,7 @@ class SessionProject:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which projects a session asks for: by themselves, or by a workspace."""
+    """The projects that a new session selects, individually or through a workspace."""
 
     project_ids: Sequence[str] = ()
     workspace_id: str | None = None
@@ -145,12 +147,12 @@ NO_PROJECTS: Final = Choice()
 
 
 def trust_of(value: Json) -> Trust:
-    """What nobody can read is not trusted."""
+    """Parse a trust level. Invalid values count as no trust."""
     return Trust(value) if isinstance(value, str) and value in set(Trust) else Trust.NOTHING
 
 
 def root_of(template: str, organisation: str) -> str:
-    """Where an organisation's projects lie: none can name another's."""
+    """Return the directory of an organisation's projects. No organisation can use another's directory."""
     if OF_ORGANISATION in template:
         return template.replace(OF_ORGANISATION, directory_of(organisation))
     if organisation == DEFAULT_ORGANISATION:
@@ -158,61 +160,61 @@ def root_of(template: str, organisation: str) -> str:
     raise InvalidRequest(
         "path: the server's projects root belongs to another organisation",
         field="path",
-        help_text=f"Its operator gives each one its own with `{OF_ORGANISATION}` in FOOTPLATE_PROJECTS_ROOT.",
+        help_text=f"Ask the operator for a root per organisation: `{OF_ORGANISATION}` in FOOTPLATE_PROJECTS_ROOT.",
     )
 
 
 def path_of(given: str, root: str) -> str:
-    """Relative to the root and without a step that leads elsewhere. What links do is looked at when it is opened."""
+    """Normalise a path: relative to the root, without `..`. Links are checked when the project is opened."""
     text = given
     if given.startswith("/"):
         base = root.rstrip("/") + "/"
         if not given.startswith(base):
-            raise _no_path(given, f"it does not lie below the server's projects root {root}")
+            raise _no_path(given, f"it is not below the server's projects root {root}")
         text = given.removeprefix(base)
     steps = [step for step in text.split("/") if step not in {"", "."}]
     if not steps:
         raise _no_path(given, "it names no directory below the server's projects root")
     if ".." in steps:
-        raise _no_path(given, "`..` is not followed")
+        raise _no_path(given, "it contains `..`")
     if ".git" in {step.lower() for step in steps}:
         raise _no_path(given, "it leads into a git directory")
     if any(ord(char) < ord(" ") or char == "\x7f" for char in given):
-        raise _no_path(given, "it has control characters")
+        raise _no_path(given, "it contains control characters")
     if len(text.encode()) > _LONGEST or any(len(step.encode()) > _LONGEST_STEP for step in steps):
-        raise _no_path(given, f"a path has at most {_LONGEST} bytes, and a name in it {_LONGEST_STEP}")
+        raise _no_path(given, f"a path can have at most {_LONGEST} bytes, and each name in it {_LONGEST_STEP} bytes")
     return "/".join(steps)
 
 
 def url_of(given: str) -> str:
-    """One that the worker may hand to git: plain, and without a secret in it."""
+    """Check a repository URL that the worker passes to git. It must not contain credentials."""
     try:
         parts = urlsplit(given)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise _no_url(given, "it cannot be read") from None
+        raise _no_url(given, "it is not a valid URL") from None
     if parts.scheme not in {"https", "http"} or not host:
-        raise _no_url("", "it has to begin with https:// or http:// and name a host")
+        raise _no_url("", "it must start with https:// or http:// and contain a host")
     if not _HOST.fullmatch(host):
-        raise _no_url("", f"{host!r} is no name of a host")
+        raise _no_url("", f"{host!r} is not a valid host name")
     if parts.username is not None or parts.password is not None:
-        raise _no_url("", "it has a name or a password in it, which everybody would see who may list projects")
+        raise _no_url("", "it contains credentials, which everyone who lists projects would see")
     if parts.query or parts.fragment or any(ord(char) <= ord(" ") or char in "\x7f\\" for char in given):
-        raise _no_url(given, "a repository's URL has no query, fragment, space or control character")
+        raise _no_url(given, "it contains a query, a fragment, a space or a control character")
     return given.rstrip("/")
 
 
 def branch_of(given: str, field: str = "branch") -> str:
-    """As git's own rules have it, and never an option of a command."""
+    """Check a branch name by git's rules. It can never be read as a command-line option."""
     if not _BRANCH.fullmatch(given) or given.endswith(("/", ".")) or len(given.encode()) > _LONGEST_STEP:
         raise InvalidRequest(
-            f"{field}: {given!r} is no name of a branch", field=field, help_text="Write it as in: main, release/2."
+            f"{field}: {given!r} is not a valid branch name", field=field, help_text="Examples: main, release/2."
         )
     return given
 
 
 def name_of(place: str) -> str:
-    """A name for a project that was given none, after the last step of its path or URL."""
+    """Derive a project's name from the last part of its path or URL."""
     last = PurePosixPath(unquote(urlsplit(place).path) if "://" in place else place).name.removesuffix(".git")
     name = _UNFIT.sub("-", last).strip("-._")[:64]
     return name or "project"
@@ -221,14 +223,14 @@ def name_of(place: str) -> str:
 class ProjectReads(Protocol):
     async def project(self, principal: Principal, project_id: str) -> Project: ...
     async def projects(self, principal: Principal, page: Page, *, path: str | None = None) -> Sequence[Project]:
-        """`path`: only the one that is there."""
+        """`path`: return only the project at this path."""
 
     async def workspace(self, principal: Principal, workspace_id: str) -> Workspace: ...
     async def workspaces(self, principal: Principal, page: Page) -> Sequence[Workspace]: ...
 
 
 class ProjectUnit(Protocol):
-    """Part of a transaction of the api's."""
+    """The part of the API's unit of work that changes projects and workspaces."""
 
     async def create_project(
         self,
@@ -259,7 +261,7 @@ def _no_path(given: str, why: str) -> InvalidRequest:
     return InvalidRequest(
         f"path: {given!r} cannot be a project: {why}",
         field="path",
-        help_text="Give a path below FOOTPLATE_PROJECTS_ROOT, as in: team/website.",
+        help_text="Use a path below FOOTPLATE_PROJECTS_ROOT, for example team/website.",
     )
 
 
@@ -267,5 +269,5 @@ def _no_url(given: str, why: str) -> InvalidRequest:
     return InvalidRequest(
         f"url: {f'{given!r} ' if given else ''}cannot be a project: {why}".replace(": cannot", ": it cannot"),
         field="url",
-        help_text="Give it as in: https://git.example.com/team/website.git",
+        help_text="Example: https://git.example.com/team/website.git",
     )

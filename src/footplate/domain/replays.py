@@ -1,4 +1,4 @@
-"""Calls that were made, as they are stored, for whoever wants to know what other rules would have said of them."""
+"""Past tool calls from the audit trail, for replaying them against other permission rules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from footplate.domain.principals import Principal
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCall:
     id: str
-    """Of the entry in the audit trail that tells of it."""
+    """The id of the audit entry that records the call."""
     created_at: datetime
     session_id: str
     turn_id: str | None
@@ -21,14 +21,14 @@ class StoredCall:
     was: Outcome
     name: str
     server: str | None = None
-    """The MCP server whose tool it is."""
+    """The MCP server of the tool."""
     input: JsonObject | None = None
-    """None: it is gone, with its session or to an archive."""
+    """None: its session was deleted or archived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRules:
-    """What is in force for a session by now; its agent's rules are in its definition."""
+    """The rules that currently apply to a session. The agent's own rules are in its definition."""
 
     agent: JsonObject
     layers: Sequence[tuple[Layer, JsonObject]] = field(default_factory=tuple)
@@ -46,7 +46,7 @@ class ReplayReads(Protocol):
     async def calls(
         self, principal: Principal, where: CallFilter, *, limit: int, after: tuple[datetime, str] | None
     ) -> Sequence[StoredCall]:
-        """Newest first; `after` is the last one seen."""
+        """Return calls, newest first. `after` is the position of the last one seen."""
 
     async def rules_of(self, principal: Principal, session_ids: Sequence[str]) -> Mapping[str, SessionRules]:
-        """Of those that there are."""
+        """Return the rules of each session that exists."""

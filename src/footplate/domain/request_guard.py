@@ -1,11 +1,13 @@
-"""Refuses HTTP requests that a web page of another site makes a browser send, on every listener of ours.
+"""Refuses HTTP requests that a browser sends on behalf of a web page of another site. Used on every listener.
 
-A browser on the operator's machine reaches loopback. Two attacks follow, and one header stops each:
+A browser on the operator's machine can reach loopback addresses. This allows two attacks, each stopped by one header:
 
-- DNS rebinding: a page's own name is pointed at 127.0.0.1, so that the browser takes us for its server. The `Host` is
-  then that name. Accepted are loopback names, addresses (a name is needed to rebind) and names that the operator lists.
-- Cross-origin requests: the browser sends them even if the page may not read the response, and it opens WebSockets to
-  any site. The `Origin` is then the page's. Accepted are our own origin and those that the operator lists.
+- DNS rebinding: a page points its own host name at 127.0.0.1, so that the browser treats this server as the page's. The
+  `Host` header is then that name. Accepted: loopback names, addresses (rebinding needs a name) and names that the
+  operator lists.
+- Cross-origin requests: a browser sends them even if the page may not read the response, and opens WebSockets to any
+  site. The `Origin` header is then that of the page. Accepted: the server's own origin and those that the operator
+  lists.
 """
 
 import json
@@ -37,27 +39,27 @@ class ForeignRequest(Forbidden):
 @dataclass(frozen=True, slots=True)
 class RequestGuard:
     hosts: frozenset[str] = frozenset()
-    """Names of this server besides loopback's: `footplate.example.com`, `*.example.com`, or `*` for any."""
+    """Names of this server in addition to loopback names: `footplate.example.com`, `*.example.com`, or `*` for any."""
     origins: frozenset[str] = frozenset()
-    """Web pages that may call it: `https://app.example.com`, or `*` for any."""
+    """Origins of web pages that may call this server: `https://app.example.com`, or `*` for any."""
 
     @classmethod
     def parse(cls, hosts: str = "", origins: str = "") -> "RequestGuard":
-        """From lists with commas between."""
+        """Parse comma-separated lists."""
         return cls(frozenset(_entries(hosts)), frozenset(entry.rstrip("/") for entry in _entries(origins)))
 
     def check(self, headers: Iterable[tuple[str, str]]) -> None:
-        """Raises `ForeignRequest`. Names of headers are in lower case."""
+        """Raise `ForeignRequest` if the request is not allowed. Header names must be in lower case."""
         found: dict[str, str] = {}
         for name, value in headers:
             if name in {"host", "origin"} and found.setdefault(name, value) != value:
-                raise ForeignRequest(f"The request has more than one `{name}` header.", help_text="Send one.")
+                raise ForeignRequest(f"The request has more than one `{name}` header.", help_text="Send only one.")
             found[name] = value
         host = found.get("host", "").strip().lower()
         if host and not self._is_ours(host):
             raise ForeignRequest(
                 f"The `Host` header names {host[:_SHOWN]!r}, which is not a known name of this server.",
-                help_text="If that is its name, add it to FOOTPLATE_ALLOWED_HOSTS.",
+                help_text="If this name belongs to the server, add it to FOOTPLATE_ALLOWED_HOSTS.",
             )
         origin = found.get("origin", "").strip().lower()
         if origin and not self._may_call(origin, host):
@@ -65,11 +67,11 @@ class RequestGuard:
                 f"Web pages of {origin[:_SHOWN]!r} may not call this server.",
                 help_text="If they should, add that origin to FOOTPLATE_ALLOWED_ORIGINS.",
             )
-        # A page's images, scripts and forms may come without an origin.
+        # A browser may send no origin with requests for images, scripts and forms.
         if not origin and ANY not in self.origins and found.get("sec-fetch-site", "").lower() in _FOREIGN_SITES:
             raise ForeignRequest(
                 "A web page of another site sent this request.",
-                help_text="Open the address by itself, or call it from a program.",
+                help_text="Open the address directly in the browser, or call it from a program.",
             )
 
     def _is_ours(self, host: str) -> bool:
@@ -91,7 +93,7 @@ class RequestGuard:
 
 
 class GuardedApp:
-    """An ASGI application behind a guard."""
+    """Wraps an ASGI application with a `RequestGuard`."""
 
     def __init__(self, app: App, guard: RequestGuard) -> None:
         self._app = app
@@ -108,8 +110,8 @@ class GuardedApp:
                 return
         await self._app(scope, receive, send)
 
-    def response_of(self, error: ForeignRequest, scope: Scope) -> tuple[list[tuple[bytes, bytes]], bytes]:  # noqa: ARG002 - for others
-        """Headers and body."""
+    def response_of(self, error: ForeignRequest, scope: Scope) -> tuple[list[tuple[bytes, bytes]], bytes]:  # noqa: ARG002 - used by subclasses
+        """Return the headers and the body of the refusal."""
         body = {"type": "error", "error": {"type": "permission_error", "message": error.advice}}
         return [(b"content-type", b"application/json")], json.dumps(body).encode()
 
@@ -131,7 +133,7 @@ def _entries(text: str) -> Iterable[str]:
 
 
 def _name_of(host: str) -> str | None:
-    """Without the port; None for what no browser would send."""
+    """Return the host name without the port. None: no browser would send this."""
     try:
         split = urlsplit(f"//{host}")
         _ = split.port

@@ -1,4 +1,4 @@
-"""What the engine asks of the store, the live stream and the environments while a turn runs, as ports."""
+"""The ports that the engine uses to run a turn: stores, live stream, environments, trees and model access."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,7 +23,7 @@ from footplate.domain.turns import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A turn that this worker holds."""
+    """A turn that this worker has claimed."""
 
     organisation: str
     session_id: str
@@ -31,46 +31,47 @@ class Claim:
     turn_id: str
     attempt: int
     failures: int
-    """How many of the earlier attempts failed for a while."""
+    """How many of the earlier attempts ended with a temporary failure."""
     first_seq: int
     control_seq: int
-    """The last control input (interrupt, steering) at the time of the claim."""
+    """The position of the last control input (interrupt or steering) at the time of the claim."""
     controls_seq: int
-    """Control inputs from this position on are the turn's."""
+    """Control inputs from this position on belong to the turn."""
     config: ResolvedConfig
     content: Sequence[JsonObject]
-    """The content blocks of the input; in a fork, behind those of messages that nobody told the model yet."""
+    """The content blocks of the input. In a fork, they follow those of messages that the model has not seen yet."""
     context: JsonObject
     entries: int
-    """How many entries the conversation has."""
+    """Number of entries in the conversation."""
     old_holder: str | None = None
     old_holder_lives: bool = False
-    """The last holder's lease has not run out: its commands may still be alive."""
+    """The lease of the last holder has not expired, so its commands may still be running."""
     positions: Sequence[Position] = ()
-    """Appended by the claim; to be published."""
+    """Positions that the claim appended, to be published."""
     waited: float | None = None
-    """Seconds from the acceptance of the input to this claim; None when the turn had begun before."""
+    """Seconds from the acceptance of the input to this claim. None: this is not the first attempt."""
     trace: str | None = None
     """The W3C `traceparent` of the request that sent the input, if it was traced."""
     carried: Sequence[int] = ()
-    """Of a fork: positions of the messages whose content comes first."""
+    """In a fork: positions of the messages whose content comes first."""
     handed_over: int = 0
-    """How many of them followed no loss: a stopping worker passed the turn on, or it waited for the client."""
+    """How many attempts began without a lost worker: a stopping worker handed the turn over, or the turn had waited for
+    the client."""
     seconds_left: float | None = None
-    """Until the turn's time is over; None: it has no limit."""
+    """Seconds until the turn's time limit. None: no limit."""
     superseded: str | None = None
-    """The harness of a waiting turn that this claim ended, because a new message came instead of the answers."""
+    """The harness of a waiting turn that this claim ended, because a new message arrived instead of the decisions."""
     files: Files = NO_FILES
-    """As the log has them."""
+    """The session's files according to the log."""
     resources: Sequence[JsonObject] = ()
-    """Of the session, as the api tells them: files that have to be in its tree."""
+    """The session's resources in the form of the API: files that must be in its tree."""
     forked_at: datetime | None = None
-    """Of a fork: resources from before are its parent's."""
+    """In a fork: when it was created. Older resources come from its parent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """There was nothing to do."""
+    """There was nothing to claim."""
 
     positions: Sequence[Position] = ()
 
@@ -85,8 +86,8 @@ class HeadState:
 class ClaimStore(Protocol):
     async def claim(self, organisation: str, session_id: str, worker: str) -> Claim | Nothing: ...
     async def outlook(self, organisation: str, session_id: str) -> Claim | None:
-        """What the session's next turn will most likely be, without an input, and without claiming anything. None: it
-        has begun, or is about to, or there will be none.
+        """Return the likely next turn of the session, without its input, and without claiming it. None: the turn has
+        already begun or is about to, or there will be none.
         """
 
 
@@ -108,19 +109,21 @@ class TurnStore(Protocol):
     async def hand_over(self, claim: Claim) -> None: ...
     async def turn_events(self, claim: Claim) -> Sequence[Event]: ...
     async def left(self, claim: Claim) -> Sequence[Event]:
-        """Questions and answers of the turn before, if this one took its place while it waited."""
+        """Return the approval requests and decisions of a waiting turn that this turn superseded."""
 
     async def last_completed(self, claim: Claim) -> datetime | None:
-        """When the newest of the session's completed turns began."""
+        """Return when the latest completed turn of the session began."""
 
     async def entries(self, claim: Claim, after: int) -> list[Entry]: ...
     async def keep(self, claim: Claim, printed: Printed) -> str: ...
     async def take_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]: ...
     async def answer(self, claim: Claim, event_id: str) -> Event | None:
-        """What was said of the call that this event asks about."""
+        """Return the decision on the call of this event. None: it is pending."""
 
     async def close_ask(self, claim: Claim, event_id: str, reason: str) -> tuple[Event, Sequence[Position]]:
-        """The word that stands, and what was appended: a denial, unless somebody was first."""
+        """Close the request for approval. Return the final decision, and the appended positions: a denial, unless a
+        person decided first.
+        """
 
     async def take_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]: ...
 
@@ -129,19 +132,20 @@ class RuleStore(Protocol):
     async def rules(
         self, organisation: str, session_id: str, *, directory: str | None = None
     ) -> Sequence[tuple[Layer, JsonObject]]:
-        """As they are now: the organisation's, those of the session's projects, and its own. The agent's come with the
-        turn's configuration. `directory`: one that the session names; rules of projects at that place apply too.
+        """Return the current rules of the organisation, the session's projects and the session. The agent's rules are
+        in the turn's configuration. `directory`: the session's own working directory, if it names one; rules of
+        projects at that location apply too.
         """
 
 
 class HookRecords(Protocol):
     async def record(self, organisation: str, session_id: str, turn_id: str, runs: Sequence[AuditEntry]) -> None:
-        """Hooks that ran, in the audit trail. They are there when this returns."""
+        """Record hook runs in the audit trail. They are committed when this returns."""
 
 
 class Gates(Protocol):
     def gate(self, claim: Claim, environment: Environment) -> Gate:
-        """For one turn."""
+        """Create the gate of one turn."""
 
 
 class LeaseStore(Protocol):
@@ -157,20 +161,20 @@ class SweepStore(Protocol):
 
 
 class Chore(Protocol):
-    """Something that the sweep has done in the background, a bit at each sweep; it may be killed anywhere."""
+    """A background task that each sweep advances a little. It must be safe to kill at any point."""
 
     async def run(self) -> None: ...
 
 
 class LiveTurn(Protocol):
-    """The live side of one turn. Nothing here blocks or fails."""
+    """The live stream of one turn. No method blocks or fails."""
 
     def preview(self, event_type: PreviewType) -> Preview: ...
     async def publish(self, positions: Sequence[Position]) -> None:
-        """Some events wait a moment for the next ones, to be sent with them."""
+        """Publish events. Some are delayed briefly, to be sent together with the next ones."""
 
     def flush(self) -> None:
-        """Send what waits: the next event will take a while."""
+        """Send delayed events now, because the next event will take a while."""
 
     async def aclose(self) -> None: ...
 
@@ -181,47 +185,47 @@ class LiveTurns(Protocol):
 
 class Nudges(Protocol):
     def watch(self, session_id: str, callback: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call back when a control input arrived for the session. An accelerator only."""
+        """Call back when a control input arrives for the session. This is only an optimisation and may miss some."""
 
 
 class OpenEnvironment(Environment, Protocol):
     @property
     def trees(self) -> Mapping[str, Path]:
-        """The session's own on this machine, by project or `SCRATCH`. None, where a user named the directory."""
+        """The session's own trees on this machine, by project or `SCRATCH`. Empty if the user named the directory."""
 
     @property
     def seen(self) -> Mapping[str, str]:
-        """Where those of projects are inside."""
+        """The paths of the projects' trees inside the environment."""
 
     @property
     def used(self) -> bool:
-        """Whether anything was started in it."""
+        """Whether any process was started in the environment."""
 
     def renew(self, deadline: float) -> None:
-        """Commands may live until then (CLOCK_BOOTTIME seconds)."""
+        """Extend the lifetime of commands to this time (CLOCK_BOOTTIME seconds)."""
 
     async def aclose(self) -> None:
-        """End everything that was started."""
+        """End all processes."""
 
 
 class ModelGrant(Protocol):
-    """A turn's leave to ask models, by a token of its own: good while the turn lives and holds its lease."""
+    """A turn's permission to call models, with its own token. Valid while the turn runs and holds its lease."""
 
     @property
     def endpoints(self) -> Mapping[str, Endpoint]:
-        """By provider: the proxy's address, and the turn's token for a key."""
+        """By provider: the address of the proxy, and the turn's token as the API key."""
 
     def renew(self, deadline: float) -> None:
-        """As of an environment."""
+        """Extend the validity to this time, as for an environment."""
 
     def pause(self) -> None:
-        """Nothing is asked until it is renewed."""
+        """Refuse model requests until the next renewal."""
 
     async def listen(self, path: Path) -> None:
-        """Be reached at a unix socket too, until the end; `path` does not exist yet, its directory does."""
+        """Also accept requests at a Unix socket, until closed. `path` must not exist yet; its directory must."""
 
     async def aclose(self) -> None:
-        """The token is good no more, and requests that still run are cut."""
+        """Revoke the token, and abort running requests."""
 
 
 class ModelAccess(Protocol):
@@ -229,13 +233,13 @@ class ModelAccess(Protocol):
 
 
 class EgressDoor(Protocol):
-    """A turn's way to the hosts that it may reach."""
+    """The proxy through which a turn's commands reach their allowed hosts."""
 
     async def listen(self, path: Path) -> None:
-        """Be an HTTP proxy at a unix socket; `path` does not exist yet, its directory does."""
+        """Serve as an HTTP proxy at a Unix socket. `path` must not exist yet; its directory must."""
 
     async def aclose(self) -> None:
-        """What is connected is cut."""
+        """Abort all connections."""
 
 
 class Egress(Protocol):
@@ -244,18 +248,19 @@ class Egress(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeGround:
-    """Where a session's trees go on this machine, and how that is seen by whoever works there."""
+    """Where to check out a session's trees on this machine, and their paths inside the environment."""
 
     tree: Path
-    """Of the first project: the working directory."""
+    """The directory of the first project, which is the working directory."""
     seen: str
     beside: Path
-    """Of the others, by name."""
+    """The parent directory of the additional projects."""
     beside_seen: str
     objects_seen: str | None
-    """Where the objects of mirrors are seen, by project; None: where they are."""
+    """The directory inside the environment that has the mirrors' git objects, by project. None: the same paths as
+    outside."""
     user: tuple[int, int]
-    """Whose the files are."""
+    """The user id and group id that own the files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,13 +269,13 @@ class PlacedTree:
     tree: Path
     seen: str
     objects: Path
-    """Of the project's mirror: may be read from inside, and not written."""
+    """The git objects of the project's mirror, which are read-only inside the environment."""
     objects_seen: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptTree:
-    """A tree of a session on this machine, for who takes its snapshots."""
+    """A session's tree on this machine, of which snapshots are taken."""
 
     organisation: str
     session_id: str
@@ -278,21 +283,22 @@ class KeptTree:
     """None: the scratch tree."""
     files: Path
     beside: bool = False
-    """It is not the working directory, but lies beside it."""
+    """Whether it is an additional project, beside the working directory."""
 
 
 class Trees(Protocol):
     async def base(self, organisation: str, project: SessionProject) -> Base:
-        """What a session that begins now begins with. Fetches what is new, and makes a repository that is not there.
+        """Return the base commit for a session that starts now. Fetches new commits, and creates a missing repository.
 
-        Raises `Permanent` for what cannot be had, `Temporary` for what does not answer.
+        Raises `Permanent` if the repository cannot be used, `Temporary` if its server does not respond.
         """
 
     async def place(
         self, organisation: str, session_id: str, projects: Sequence[SessionProject], ground: TreeGround, files: Files
     ) -> Sequence[PlacedTree]:
-        """A tree of each as the log has it, from the object store if need be; one that goes on from there is left as it
-        is. Without projects, the same of the scratch tree. Nothing of the session's runs meanwhile.
+        """Check out the tree of each project in the state that the log records, from the object store if necessary. A
+        tree that continues from that state is left unchanged. Without projects, the scratch tree is checked out. No
+        process of the session may run meanwhile.
         """
 
     async def keep(
@@ -303,24 +309,29 @@ class Trees(Protocol):
         *,
         incremental: bool = False,
     ) -> KeptSnapshot | None:
-        """A snapshot of the tree, in the object store when this returns; the `last` one, if nothing has changed since.
-        With the agent's own commits; `collected` None: as they were. None is returned if it is empty, and always was.
-        `incremental`: reads only what was touched since the last call, until `stop_watching`. The first call reads all.
-        Raises `Temporary` when the store does not answer.
+        """Take a snapshot of the tree and upload it. Returns `last` if nothing has changed, and None if the tree is and
+        always was empty.
+
+        `collected`: the agent's own commits; None: as in `last`. `incremental`: read only files that were touched since
+        the last call, until `stop_watching`; the first call reads all files. Raises `Temporary` if the object store
+        does not respond.
         """
 
     async def stop_watching(self, tree: "KeptTree", *, merge_packs: bool = True) -> None:
-        """Stops watching the tree at the end of a turn. `merge_packs`: also merges its packs on this host."""
+        """Stop watching the tree at the end of a turn. `merge_packs`: also merge its packs on this host."""
 
     async def commits(
         self, tree: "KeptTree", environment: Environment, seen: str, last: KeptSnapshot | None
     ) -> Collected:
-        """The agent's own commits, taken in as a bundle that is made inside.
-        `seen`: where the tree is inside. Raises `Permanent` for what cannot be taken in.
+        """Collect the agent's own commits, through a git bundle that is created inside the environment.
+
+        `seen`: the path of the tree inside. Raises `Permanent` if the commits cannot be collected.
         """
 
     async def brought(self, organisation: str, project: SessionProject) -> Brought:
-        """What its base brings for agents, as far as it is trusted. No tree is looked at: agents write those."""
+        """Load the project's instructions from its base commit, as far as it is trusted. The working tree is not read,
+        because agents write to it.
+        """
 
 
 class Environments(Protocol):
@@ -336,16 +347,19 @@ class Environments(Protocol):
         projects: Sequence[SessionProject] = (),
         files: Files = NO_FILES,
     ) -> OpenEnvironment:
-        """`variables` are set for every command. `models` can be reached from inside, where there is no network. Of the
-        `projects`, the first is the working directory. `files`: what the session's trees are to be like.
+        """Open the environment of a turn.
 
-        Raises `InvalidRequest` for a configuration that cannot be held to.
+        `variables` are set for every command. `models` can be reached from inside even without a network. The first of
+        `projects` is the working directory. `files`: the state to which the session's trees are restored. Raises
+        `InvalidRequest` for a configuration that cannot be enforced.
         """
 
 
 class Waker(Protocol):
     async def wake(self, organisation: str, session_id: str, *, ends_when_idle: bool = False) -> None:
-        """`ends_when_idle`: no further turn is expected soon, so a workflow that this starts does not wait for one."""
+        """Wake the session's workflow. `ends_when_idle`: no further turn is expected soon, so a workflow that is
+        started by this call does not wait for one.
+        """
 
     async def prepare(self, organisation: str, session_id: str) -> None:
-        """Its first input may come soon. An accelerator only."""
+        """Announce that the session's first input may come soon. This is only an optimisation."""

@@ -1,8 +1,8 @@
-"""What the api asks of the store, the engine and the live stream, as ports.
+"""The ports that the API uses: reads, units of work, event streams, keys, diffs and health.
 
-Reads stand alone. Everything that changes something happens inside a `Unit`: one transaction, de-duplicated by the
-request's `Attempt`, so that a request that is retried after its answer was lost takes effect once.
-Every method takes the organisation from the principal: an id of another organisation is `NotFound`.
+Every change happens in a unit of work: one transaction, de-duplicated by the request's `Attempt`, so that a request
+that is retried after a lost response takes effect once. Every method takes the organisation from the principal; an id
+of another organisation raises `NotFound`.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ from footplate.domain.turns import Mode, Session, SessionStatus, Turn, WhenBusy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One try of one POST, as far as headers tell."""
+    """One attempt at a POST request, identified by its headers and body."""
 
     method: str
     path: str
@@ -41,7 +41,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A stored answer, given again to a retry."""
+    """A stored response, which is returned again to a retry."""
 
     status: int
     body: JsonObject
@@ -60,7 +60,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkPoint:
-    """Where a session is forked: at an event, at a position, or without either at its newest event."""
+    """The point at which a session is forked: an event, a position, or without either its newest event."""
 
     event_id: str | None = None
     position: int | None = None
@@ -68,41 +68,41 @@ class ForkPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffAsked:
-    """Which difference: that of a turn, or from one event to another; without either, all since the files began."""
+    """The requested diff: of a turn, or between two events. Without either: everything since the session started."""
 
     turn_id: str | None = None
     old: ForkPoint | None = None
-    """None: as they began."""
+    """None: the initial files."""
     new: ForkPoint = ForkPoint()
     project_id: str | None = None
-    """Of this one alone."""
+    """Only this project."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A transcript on its way into a session."""
+    """A transcript that is imported as a session."""
 
     digest: bytes
-    """Of its lines: what has the same is the same."""
+    """The hash of its lines, which identifies the transcript."""
     origin: Origin
     pieces: Iterator[Piece]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """What a send did, and what must be told to others once it is committed."""
+    """The result of accepting inputs, and the notifications to send after the commit."""
 
     organisation: str
     session_id: str
     positions: Sequence[Position] = ()
     wake: bool = False
-    """The session's workflow has to be woken."""
+    """Whether to wake the session's workflow."""
     nudge: bool = False
-    """A running turn has to look at its inputs."""
+    """Whether to nudge the running turn to check its inputs."""
     prepare: bool = False
-    """The session is new, and its first input may come soon."""
+    """Whether to prepare for a first input: the session is new, and has none yet."""
     ends_when_idle: bool = False
-    """The session was created with its task: another turn may never come."""
+    """The session was created together with its task, so there may be no further turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class EventPage:
     created_lt: datetime | None = None
     created_lte: datetime | None = None
     thread_id: str | None = None
-    """Of a subagent; None: the primary thread's, which are what the session itself shows."""
+    """The thread of a subagent. None: the primary thread, which is the session's own event list."""
 
 
 class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, ReplayReads, Protocol):
@@ -133,7 +133,7 @@ class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, Rep
     async def agent_versions(
         self, principal: Principal, agent_id: str, *, limit: int, before_version: int | None
     ) -> Sequence[Agent]:
-        """Newest first."""
+        """Return the versions of an agent, newest first."""
 
     async def environment(self, principal: Principal, environment_id: str) -> EnvironmentRecord: ...
     async def environments(self, principal: Principal, page: Page) -> Sequence[EnvironmentRecord]: ...
@@ -143,23 +143,23 @@ class Reads(ProjectReads, FileReads, PolicyReads, ApprovalReads, AuditReads, Rep
         """Each event once, with the latest `processed_at`; `seq` is its first position."""
 
     def conversation(self, principal: Principal, session_id: str) -> AsyncIterator[Entry]:
-        """All entries that there are by now, read as they are asked for."""
+        """Iterate over all current entries of the conversation. They are read on demand."""
 
     async def turn(self, principal: Principal, session_id: str, turn_id: str) -> Turn: ...
     async def turns(self, principal: Principal, session_id: str, *, limit: int, before: str | None) -> Sequence[Turn]:
-        """Newest first; `before` is a turn id."""
+        """Return turns, newest first. `before` is a turn id."""
 
 
 class Unit(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
-    """One transaction."""
+    """One transaction of the API."""
 
     @property
     def replay(self) -> Answer | None:
-        """The answer that this request already got; nothing else may then be called."""
+        """The response that this request already received. If it is set, no other method may be called."""
 
     @property
     def answer_id(self) -> int | None:
-        """Of the stored answer, if it is to be forgotten once it is `delivered`."""
+        """The id of the stored response, if it is deleted once the client has received it."""
 
     async def remember(self, answer: Answer) -> None: ...
 
@@ -169,7 +169,7 @@ class Unit(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
     async def update_agent(
         self, principal: Principal, agent_id: str, *, expected_version: int | None, change: Callable[[Agent], Agent]
     ) -> Agent:
-        """Lock the newest version and store what `change` makes of it as the next; the same content makes none."""
+        """Lock the newest version and store the result of `change` as the next one, unless the content is the same."""
 
     async def archive_agent(self, principal: Principal, agent_id: str) -> Agent: ...
     async def create_environment(
@@ -211,7 +211,7 @@ class Unit(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
         metadata: dict[str, str],
         context: JsonObject,
     ) -> tuple[Session, Accepted]:
-        """A session that begins with this history; the one that there is, if the transcript came before."""
+        """Create a session with this history. If the transcript was imported before, return that session."""
 
     async def fork_session(
         self,
@@ -223,9 +223,10 @@ class Unit(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
         change: Callable[[Session], Session],
         inputs: Sequence[Input],
     ) -> tuple[Session, Accepted]:
-        """A new session that begins with the log and the conversation of this one up to a point, both as pointers.
+        """Create a session that starts with the log and the conversation of this one up to a point. Both are
+        referenced, not copied.
 
-        `change` makes the fork's title, metadata and agent of the parent's.
+        `change` derives the fork's title, metadata and agent from the parent's.
         """
 
     async def update_session(
@@ -238,21 +239,23 @@ class Unit(ProjectUnit, FileUnit, PolicyUnit, AuditUnit, Protocol):
 
 class Units(Protocol):
     def unit(self, principal: Principal, attempt: Attempt | None) -> AbstractAsyncContextManager[Unit]:
-        """Commits on a clean exit. A retry waits for its first try, if that still runs, then sees its answer."""
+        """Open a unit of work, which commits if the block succeeds. A retry waits for an earlier attempt that still
+        runs, and then gets its response.
+        """
 
     async def delivered(self, answer_id: int) -> None:
-        """The client has this answer: no retry will ask for it. Best effort."""
+        """Delete a stored response that the client has received: there will be no retry. Best effort."""
 
 
 class Notifier(Protocol):
-    """Tells the rest of the system what was committed. Best effort: a sweep and the tails heal what it missed."""
+    """Notifies the rest of the system of a commit. Best effort: the sweep and the event streams recover missed ones."""
 
     async def accepted(self, accepted: Accepted) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a client's stream goes on: after position `seq`; inside a preview, after `offset` of its text."""
+    """Where a client's stream resumes: after position `seq`, and within a preview after `offset` of its text."""
 
     seq: int
     preview_id: str | None = None
@@ -269,28 +272,29 @@ class Tails(Protocol):
         deltas: frozenset[str],
         thread_id: str | None = None,
     ) -> AsyncIterator[bytes]:
-        """SSE frames, already encoded and coalesced; no cursor means from now on. Never ends by itself
-        but when the session is deleted. Empty bytes mean: nothing for a while, send a keep-alive; as the first item
-        they mean nothing, and without a cursor that one is a frame that says where the stream begins. `thread_id`: as
-        of an `EventPage`.
+        """Stream encoded SSE frames. Without a cursor, the stream starts now, and its first item is a frame with the
+        start position. The stream ends only when the session is deleted.
+
+        Empty bytes mean that nothing happened for a while, so the caller sends a keep-alive; as the first item they
+        have no meaning. `thread_id`: as in `EventPage`.
         """
 
 
 class Keys(Protocol):
     async def authenticate(self, secret: str) -> Principal:
-        """Raises `Unauthenticated`."""
+        """Return the principal of an API key. Raises `Unauthenticated`."""
 
 
 class Diffs(Protocol):
     async def find(self, principal: Principal, session_id: str, asked: DiffAsked) -> Sequence[TreeDiff]:
-        """Of each tree, in the order of the session's projects."""
+        """Return the diff of each tree, in the order of the session's projects."""
 
     async def changes(self, diff: TreeDiff) -> Sequence[FileChange]: ...
 
     def patch(self, diff: TreeDiff) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Pieces of what `git apply` takes, made as they are asked for. Who leaves early ends it."""
+        """Stream a patch for `git apply`. It is generated on demand; leaving the context early cancels it."""
 
 
 class Health(Protocol):
     async def check(self) -> dict[str, str]:
-        """Part by part: `ok`, or what is wrong."""
+        """Return the status of each service: `ok`, or the problem."""

@@ -1,4 +1,4 @@
-"""Snapshots of a session's files and the differences between them, as values. No git here."""
+"""Snapshots of a session's files, and diffs between them, as values. This module does not run git."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from typing import Final, Literal
 from footplate.domain.events import AGENT_TOOL_USE, Event
 
 SCRATCH: Final = "scratch"
-"""The tree of a session without projects, where those of others have a project's id."""
+"""The name of the tree of a session without projects. Other trees are named by their project id."""
 EMPTY: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""The git tree that has nothing in it."""
+"""The id of the empty git tree."""
 HEAD: Final = "HEAD"
 _ONLY_READ: Final = frozenset({"read", "glob", "grep", "web_fetch", "web_search"})
 
@@ -18,29 +18,30 @@ ChangeStatus = Literal["added", "modified", "deleted", "renamed", "type_changed"
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All files of a work tree at one moment, by what they are: the same files have the same ids."""
+    """The content of a working tree at one point in time. The same files have the same ids."""
 
     tree: str
-    """The id of a git tree: what a diff compares."""
+    """The id of the git tree with the files. Diffs compare it."""
     apart: str | None = None
-    """The id of a second tree: what no git tree holds under its own name. The agent's own git directory (its HEAD,
-    index, refs and objects), those of nested repositories, and what is in directories of submodules. None: nothing."""
+    """The id of a second git tree, for content that a git tree cannot hold under its own name: the agent's git
+    directory (HEAD, index, refs and objects), those of nested repositories, and the files in submodules. None: there is
+    none."""
     commits: tuple[tuple[str, str], ...] = ()
-    """The agent's own: its branches and `HEAD`, by name, with their ids. Those that are where the tree began are left
-    out."""
+    """The agent's branches and `HEAD`, each with the id of its commit. Refs that still point to the base commit are
+    omitted."""
     bundles: str | None = None
-    """The id of a third tree: the bundles that brought the commits out of the environment, as they are, one after the
-    other. None: there are none."""
+    """The id of a third git tree, with the git bundles in which the commits were exported from the environment, in
+    order. None: there are none."""
 
     @property
     def head(self) -> str | None:
-        """The commit that the agent had checked out; None: the one that its tree began with."""
+        """The commit that the agent had checked out. None: the base commit."""
         return dict(self.commits).get(HEAD)
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What became of an agent's commits, as in a snapshot."""
+    """The agent's own commits, in the form of a snapshot's fields."""
 
     commits: tuple[tuple[str, str], ...] = ()
     bundles: str | None = None
@@ -48,7 +49,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Something in a work tree that its snapshot does not have."""
+    """A path in the working tree that the snapshot does not contain."""
 
     path: bytes
     reason: str
@@ -65,15 +66,15 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class KeptSnapshot:
-    """A snapshot that is in the object store: what the log refers to."""
+    """A snapshot in the object store, to which the log refers."""
 
     number: int
-    """Its place in the session's chain of packs."""
+    """Its position in the session's chain of packs."""
     snapshot: Snapshot
     base: str | None = None
-    """The id of the git tree that all began with; None: with nothing."""
+    """The id of the git tree that the session started from. None: it started with an empty tree."""
     left_out: tuple[str, ...] = ()
-    """What is not in it, each with its reason; the first of them, if they are very many."""
+    """Paths that it does not contain, each with the reason. If there are very many, only the first ones."""
 
     @property
     def began(self) -> str:
@@ -82,23 +83,24 @@ class KeptSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class TreeSnapshot:
-    """What an append to the log tells of one tree."""
+    """The snapshot of one tree in an append to the log."""
 
     tree: str
     """A project's id, or `SCRATCH`."""
     kept: KeptSnapshot
     begins: bool = False
-    """Taken before the turn's first call: what differs from the one before is not the turn's work."""
+    """Whether it was taken before the turn's first call. Changes since the previous snapshot are then not the turn's
+    work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """A session's files as the log has them at one position."""
+    """A session's files at one position of the log."""
 
     kept: Mapping[str, KeptSnapshot] = field(default_factory=dict)
-    """By tree. One that is not here is as it began: at its base, or empty."""
+    """The snapshot of each tree. A tree without one is in its initial state: its base commit, or empty."""
     owners: Sequence[str] = ()
-    """Of a fork: the sessions that it begins in, the last one first. Their packs are part of its files."""
+    """In a fork: its ancestors, the nearest one first. Their packs are part of its files."""
 
 
 NO_FILES: Final = Files()
@@ -106,42 +108,42 @@ NO_FILES: Final = Files()
 
 @dataclass(frozen=True, slots=True)
 class RestingFiles:
-    """Those of a session that has expired, as the log has them."""
+    """The files of an expired session, according to the log."""
 
     kept: Mapping[str, KeptSnapshot | None]
-    """By tree; None: the log has no snapshot of it."""
+    """The last snapshot of each tree. None: the log has no snapshot of it."""
 
     @property
     def left_out(self) -> Sequence[str]:
-        """What a host has and no snapshot does."""
+        """Paths that exist on the host but in no snapshot."""
         return [line for kept in self.kept.values() if kept is not None for line in kept.left_out]
 
 
 def prefix_of(folder: str, tree: str) -> str:
-    """Where the packs of a session's tree are in the object store, below the session's own folder there."""
+    """Return the location of a tree's packs in the object store, below the session's folder."""
     return f"{folder}/trees/{tree}"
 
 
 def bases_of(organisation: str, project_id: str) -> str:
-    """Where those are that a project's trees began with: once for all of its sessions."""
+    """Return the location of a project's base packs in the object store, which all of its sessions share."""
     return f"{organisation}/projects/{project_id}/bases"
 
 
 def may_have_written(call: Event) -> bool:
-    """Whether a tool's call can have changed files. Who is not known to leave them alone may have."""
+    """Whether a tool call may have changed files. Only tools that are known to be read-only cannot."""
     return call.type != AGENT_TOOL_USE or call.body.get("name") not in _ONLY_READ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """One line of a diff's summary."""
+    """The change of one file in a diff."""
 
     path: bytes
     old_path: bytes | None = None
-    """Where a renamed file was."""
+    """The previous path of a renamed file."""
     status: ChangeStatus
     added: int | None
-    """Lines; None for a binary file."""
+    """Number of lines. None for a binary file."""
     deleted: int | None
 
     @property
@@ -151,7 +153,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeDiff:
-    """Which two moments of a tree are compared; which files that concerns is git's to say."""
+    """The two snapshots of a tree that are compared. Git determines the changed files."""
 
     organisation: str
     session_id: str
@@ -160,21 +162,21 @@ class TreeDiff:
     tree: str
     """A project's id, or `SCRATCH`."""
     name: str
-    """As a person knows it."""
+    """The name for people to read."""
     beside: bool
-    """It is not the working directory, but lies beside it."""
+    """Whether it is an additional project, beside the working directory."""
     old: KeptSnapshot | None
-    """None, in both: as it began."""
+    """None, for `old` and `new`: the initial state."""
     new: KeptSnapshot | None
 
     @property
     def ids(self) -> tuple[str, str]:
-        """Of git trees."""
+        """The ids of the two git trees."""
         began = next((kept.began for kept in (self.new, self.old) if kept is not None), EMPTY)
         old, new = (began if kept is None else kept.snapshot.tree for kept in (self.old, self.new))
         return old, new
 
 
 def shown(path: bytes) -> str:
-    """A path as text that every JSON reader takes: bytes that are no UTF-8 are written as a backslash, x and hex."""
+    """Return a path as text for JSON. Bytes that are not UTF-8 are written as a backslash, `x` and two hex digits."""
     return path.decode("utf-8", "backslashreplace")

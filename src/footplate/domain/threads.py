@@ -1,9 +1,9 @@
-"""Threads of a session: the primary one, and one for each subagent that was asked for help. Pure.
+"""Threads of a session: the primary thread, and one for each subagent that was given work.
 
-A session has one log, whatever its threads do. An event of a subagent's thread names it (`session_thread_id`), and so
-do those that tell the session of it: that it began, works or is done. The primary thread is what the session itself
-shows: all that is not a subagent's own. So what a subagent does is read in its thread, as in the reference; only what a
-person is asked about its calls, and the answer, is in both.
+All threads share the session's log. Events of a subagent's thread have its id (`session_thread_id`), and so do the
+lifecycle events that report its start, work and end to the session. The primary thread shows everything that does not
+belong to a subagent. The work of a subagent is only visible in its own thread, as in the reference API; requests for
+approval of its calls, and the decisions, are visible in both.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,49 +23,49 @@ IDLE: Final = "session.thread_status_idle"
 MESSAGE_SENT: Final = "agent.thread_message_sent"
 MESSAGE_RECEIVED: Final = "agent.thread_message_received"
 LIFE: Final = (CREATED, RUNNING, IDLE)
-"""What tells the session of a thread."""
+"""The lifecycle events of a thread."""
 
 TOOL: Final = "Agent"
-"""What the model calls to ask a subagent."""
+"""The tool with which a model gives work to a subagent."""
 
 
 def primary_id(session_id: str) -> str:
-    """The same for ever, without being stored."""
+    """Derive the id of the primary thread from the session id. It is not stored."""
     return f"{ids.THREAD}_{session_id.removeprefix(f'{ids.SESSION}_')}"
 
 
 def shown(event_type: str, body: Mapping[str, Json], thread_id: str | None) -> bool:
-    """Whether an event is seen in this thread. None: the primary one, which sees what is cross-posted to it too."""
+    """Whether an event is visible in this thread. None: the primary thread, which also shows cross-posted events."""
     if thread_id is None:
         return body.get(THREAD_ID) is None or event_type in LIFE or _is_for_people(event_type, body)
     return body.get(THREAD_ID) == thread_id and event_type != CREATED
 
 
 def _is_for_people(event_type: str, body: Mapping[str, Json]) -> bool:
-    """A call that waits for somebody's word, or the word."""
+    """Whether the event requests an approval or is a decision on one."""
     return event_type == ev.USER_TOOL_CONFIRMATION or ev.is_ask(event_type, body)
 
 
 def inside(event: Event, thread_id: str | None) -> Event:
-    """The same event, as one of this thread."""
+    """Return the event with the id of this thread."""
     return event if thread_id is None else replace(event, body={**event.body, THREAD_ID: thread_id})
 
 
 def asking(use: Event, thread_id: str | None, name: str | None) -> Event:
-    """A call, as one of this thread. Where a person is asked about it, an extra field says whose it is."""
+    """Return a call with the id of this thread. If it needs approval, an extra field names the subagent."""
     if thread_id is None or not ev.asks(use):
         return inside(use, thread_id)
     return inside(replace(use, body={**use.body, "agent_name": name}), thread_id)
 
 
 def beside(event: Event, other: Event) -> Event:
-    """`other`, as one of the same thread as `event`."""
+    """Return `other` with the thread id of `event`."""
     thread_id = event.body.get(THREAD_ID)
     return inside(other, thread_id if isinstance(thread_id, str) else None)
 
 
 def created(thread_id: str, name: str, call_id: str) -> Event:
-    """`call_id`: of the call that began it, as an extra field."""
+    """`call_id` is the id of the call that started the thread, as an extra field."""
     return Event(CREATED, {THREAD_ID: thread_id, "agent_name": name, "call_id": call_id})
 
 
@@ -74,13 +74,13 @@ def running(thread_id: str, name: str) -> Event:
 
 
 def idle(thread_id: str, name: str, used: Usage) -> Event:
-    """`used`: by the whole thread, as an extra field."""
+    """`used` is the usage of the whole thread, as an extra field."""
     body: JsonObject = {THREAD_ID: thread_id, "agent_name": name, "stop_reason": {"type": "end_turn"}}
     return Event(IDLE, {**body, "usage": _dumped(used)})
 
 
 def waiting(thread_id: str, name: str, event_ids: Sequence[str]) -> Event:
-    """For a person's word on these calls. It goes on as soon as it has it, or gives up."""
+    """The thread waits for approval of these calls. It continues when it has a decision or gives up."""
     reason: JsonObject = {"type": "requires_action", "event_ids": [*event_ids]}
     return Event(IDLE, {THREAD_ID: thread_id, "agent_name": name, "stop_reason": reason})
 
@@ -91,7 +91,7 @@ def _waits(event: Event) -> bool:
 
 
 def sent(text: str, thread_id: str, name: str | None) -> Event:
-    """`name`: None for the primary thread's agent."""
+    """`name` is None for the agent of the primary thread."""
     body: JsonObject = {"content": [ev.text_block(text)], "to_session_thread_id": thread_id}
     return Event(MESSAGE_SENT, body if name is None else {**body, "to_agent_name": name})
 
@@ -102,7 +102,7 @@ def received(text: str, thread_id: str, name: str | None) -> Event:
 
 
 def left_open(turn_events: Sequence[Event]) -> list[Event]:
-    """An end for each thread that works, by what the log says."""
+    """Build the end event for each thread that is still running according to these events."""
     names: dict[str, str] = {}
     used: dict[str, Usage] = {}
     for event in turn_events:
@@ -119,7 +119,7 @@ def left_open(turn_events: Sequence[Event]) -> list[Event]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """A subagent's thread, as far as the log tells."""
+    """A subagent's thread, reconstructed from the log."""
 
     id: str
     agent_name: str
@@ -128,11 +128,11 @@ class Thread:
     works: bool = False
     active_seconds: float = 0.0
     usage: Usage | None = None
-    """None until it has been idle."""
+    """None until the thread has been idle."""
 
 
 def of_log(positions: Iterable[Position]) -> list[Thread]:
-    """`positions`: those that tell of threads, oldest first."""
+    """Reconstruct the threads from their lifecycle events, oldest first."""
     found: dict[str, Thread] = {}
     for position in positions:
         event, moment = position.event, position.created_at

@@ -1,7 +1,7 @@
-"""Conversations that come from outside, and go there: what a harness makes of the transcript of its own program.
+"""The port for importing and exporting conversations as transcripts of the harness's own program, such as Claude Code.
 
-A transcript is lines of JSON in one file, or in several: those of subagents have a subpath. Its contents are
-somebody's data. They are kept, shown and handed back, and nothing here acts on them.
+A transcript is JSON lines in one or more files; files of subagents have a subpath. The contents are untrusted data:
+they are stored, shown and returned, but never acted on.
 """
 
 import re
@@ -16,7 +16,7 @@ from footplate.domain.json import JsonObject
 from footplate.domain.ports import Entry
 
 IMPORTED: Final = "imported"
-"""In the place of a turn's id: no turn of ours wrote these lines."""
+"""Used instead of a turn id for lines that no turn of Footplate wrote."""
 _SUBPATH: Final = re.compile(r"subagents(/[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}){1,8}")
 
 
@@ -29,55 +29,57 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one line becomes: it goes into the log together."""
+    """The entries and events of one imported line. They are appended to the log together."""
 
     entries: Sequence[Entry]
     events: Sequence[Event] = ()
     moment: datetime | None = None
-    """When it happened, by its own account."""
+    """The timestamp in the transcript."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a transcript says of itself."""
+    """The metadata in a transcript."""
 
     transcript_id: str
     version: str
-    """Of the program that wrote it."""
+    """The version of the program that wrote it."""
 
 
 Lines = Callable[[], Iterable[Line]]
-"""They are read twice: nothing is stored of a transcript that is not sound to its end."""
+"""Returns the lines. It is called twice, because a transcript is validated completely before anything is stored."""
 
 
 class Leaving(Protocol):
-    """A conversation on its way out, entry by entry."""
+    """Exports a conversation, entry by entry."""
 
     transcript_id: str
-    """What the program will call it."""
+    """The id of the conversation in the program."""
 
     def lines(self, entry: Entry) -> Iterable[Line]: ...
 
     def last(self) -> Iterable[Line]:
-        """What has to follow at the end, so that the program can go on from there."""
+        """Return the closing lines that the program needs to resume the conversation."""
 
 
 class Transcripts(Protocol):
     def arriving(self, lines: Lines) -> tuple[Origin, Iterator[Piece]]:
-        """Raises `InvalidRequest` for what it would not survive; from then on it does not."""
+        """Validate a transcript, and return its metadata and its content. Raises `InvalidRequest`; iterating over the
+        content does not raise it any more.
+        """
 
     def leaving(self, session_id: str) -> Leaving: ...
 
 
 def is_subpath(subpath: str) -> bool:
-    """It becomes a path on somebody's disk: only what is certain to stay below its directory."""
+    """Whether a subpath is safe. It becomes a path on the user's disk and must stay below its directory."""
     return not subpath or (bool(_SUBPATH.fullmatch(subpath)) and ".." not in subpath)
 
 
 def check_subpath(subpath: str) -> None:
     if not is_subpath(subpath):
         raise InvalidRequest(
-            f"{subpath!r} is no subpath of a transcript.",
+            f"{subpath!r} is not a valid subpath of a transcript.",
             field="subpath",
-            help_text="Subagents are in subagents/…, without `.jsonl`.",
+            help_text="Write it as subagents/NAME, without `.jsonl`.",
         )

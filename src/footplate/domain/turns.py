@@ -1,4 +1,4 @@
-"""Sessions, steps and turns as values, and the pure decision of what a claim does next."""
+"""Sessions and turns: their states, and the outcome of a turn."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from footplate.domain.json import JsonObject
 
 
 class SessionStatus(StrEnum):
-    """The reference's four; `parked` and `queued` are visible in turns, not here."""
+    """The four states of the reference API. Parked and queued are states of turns, not of sessions."""
 
     IDLE = "idle"
     RUNNING = "running"
@@ -30,11 +30,11 @@ class TurnStatus(StrEnum):
 
 
 class Mode(StrEnum):
-    """How a session is worked on (S2, S3)."""
+    """Whether a user follows the session live."""
 
     INTERACTIVE = "interactive"
     BACKGROUND = "background"
-    """Nobody watches: no text is shown while it is written."""
+    """No user follows the session, so no previews are sent."""
 
 
 class WhenBusy(StrEnum):
@@ -46,7 +46,7 @@ class WhenBusy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ForkedFrom:
-    """The session that a fork was made of, which may be deleted by now, and where."""
+    """The parent of a fork, which may have been deleted since, and the point of the fork."""
 
     session_id: str
     event_id: str | None
@@ -59,7 +59,7 @@ class Session:
     id: str
     organisation: str
     agent: JsonObject
-    """The agent as resolved at creation, overrides included."""
+    """The agent as resolved at creation, including overrides."""
     environment_id: str
     status: SessionStatus
     title: str | None
@@ -73,14 +73,14 @@ class Session:
     forked_from: ForkedFrom | None = None
     mode: Mode = Mode.INTERACTIVE
     project_ids: Sequence[str] = ()
-    """What it works on, the working directory first; none: a scratch directory."""
+    """The projects of the session; the first one is the working directory. Empty: it works in a scratch directory."""
     workspace_id: str | None = None
     bases: Mapping[str, JsonObject] = field(default_factory=dict)
-    """By project: the commit and the branch that its tree began with, once a turn has begun."""
+    """By project: the base commit and branch of its tree. Set when the first turn begins."""
     resources: Sequence[JsonObject] = ()
-    """As the api tells them: files that are put into its tree."""
+    """Files that are added to its tree, in the form of the API."""
     permissions: JsonObject = field(default_factory=dict)
-    """Its own rules."""
+    """The session's own permission rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +89,9 @@ class Turn:
     session_id: str
     status: TurnStatus
     attempt: int
-    """How often a worker took it up; more than one means that an earlier worker was lost, stopped or had to wait."""
+    """How many workers have started on the turn. More than 1: an earlier worker was lost, stopped, or had to wait."""
     failures: int = 0
-    """How many of these attempts failed for a while, and were tried again."""
+    """How many of these attempts failed temporarily and were retried."""
     input_event_id: str
     first_seq: int
     config: JsonObject
@@ -104,12 +104,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a harness's work on a turn ended. Decided by the harness, committed by the engine."""
+    """The outcome of a turn. The harness decides it, and the engine commits it."""
 
     status: TurnStatus
     text: str = ""
     pending: tuple[str, ...] = ()
-    """Ids of the events that wait for an answer, when the status is `awaiting_tool_results`."""
+    """Ids of the events that wait for a result or a decision, if the status is `awaiting_tool_results`."""
     error_type: str | None = None
     error_message: str | None = None
     data: JsonObject = field(default_factory=dict)

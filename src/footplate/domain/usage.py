@@ -1,4 +1,4 @@
-"""What was used, added up: the question, a line of the answer, and the port that answers it (F9)."""
+"""Usage reports: the query, a row of the result, and the port that runs the query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Grouping = Literal["day", "agent", "model", "session", "harness", "key"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageQuestion:
-    """About the turns that began from `start` on and before `end`."""
+    """A query over the turns that began at or after `start` and before `end`."""
 
     start: datetime
     end: datetime
@@ -24,16 +24,16 @@ class UsageQuestion:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageLine:
     group: dict[str, str | None]
-    """By grouping; `day` is a date in UTC."""
+    """The value of each grouping. `day` is a date in UTC."""
     turns: int
     statuses: dict[str, int]
     seconds: float
-    """Of turns that ended, from their beginning to their end, waits included."""
+    """Total duration of ended turns, including waits."""
     usage: Usage
     unpriced_turns: int
-    """Turns that asked a model whose price is not known: the cost is without them."""
+    """Turns with a model whose price is unknown. The cost does not include them."""
 
 
 class UsageReads(Protocol):
     async def usage(self, principal: Principal, question: UsageQuestion) -> Sequence[UsageLine]:
-        """Of the principal's organisation, in the order of the groups; at most `limit` lines."""
+        """Return the usage of the principal's organisation, sorted by group, at most `limit` rows."""

@@ -1,8 +1,8 @@
-"""Shows text from outside so that a person sees every character of it, and so that the text can be recovered.
+"""Escapes untrusted text for display, so that a person sees every character and the original can be recovered.
 
-A character that a terminal obeys, hides or draws like another one is shown as its number, as `less` does: `<U+202E>`. A
-run of the same character is shown once with its length: `<U+000A*47>`. `read_shown` is the inverse of every function
-here that escapes. All of them take linear time.
+A character that a terminal interprets, hides or draws like another one is shown by its code point, as in `less`:
+`<U+202E>`. A run of the same character is shown once with its length: `<U+000A*47>`. `read_shown` is the inverse of all
+escaping functions. All functions take linear time.
 """
 
 import re
@@ -28,7 +28,7 @@ _HIDDEN: Final = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U00016fe4\U0001d159"
     "\u0335\u0336\u0337\u0338\u20d2\u20d3\u20d8\u20d9\u20da\u20e5\u20e6\u20ea\u20eb"
 )
-"""Characters that are blank or ignored although their category does not say so, and marks that strike others out."""
+"""Characters that are blank or ignored despite their category, and combining marks that strike out others."""
 _VARIATION_SELECTORS: Final = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
 _ASCII_TWINS: Final = frozenset(
     "\u01c0\u0269\u02d0\u037e\u0387\u0589\u05c0\u05c3\u05f3\u05f4\u2010\u2011\u2012\u2024\u2027\u2032\u2033\u2039\u203a"
@@ -36,21 +36,22 @@ _ASCII_TWINS: Final = frozenset(
     "\u2768\u2769\u276e\u276f\u2774\u2775\u29f5\u29f8\u29f9\u3014\u3015\ua4f8\ua78c\ua789\ufd3e\ufd3f\u212a\u017f"
     "\uff02\uff04\uff06\uff07\uff0d\uff0e\uff0f\uff1b\uff1c\uff1e\uff3c\uff40\uff5c\uff5e"
 )
-"""Signs that are drawn like an ASCII sign or letter: `/`, `-`, `;`, `:`, `|`, quotes, brackets."""
+"""Characters that look like an ASCII character: `/`, `-`, `;`, `:`, `|`, quotes, brackets."""
 _TWIN_SCRIPTS: Final = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "GEORGIAN", "DESERET")
 _TWIN_NAMES: Final = ("MATHEMATICAL ", "FULLWIDTH LATIN", "FULLWIDTH DIGIT", "SEGMENTED DIGIT")
 _LATIN_TWINS: Final = frozenset("аеорсухіјѕһԁԛԝвкмнтАВЕКМНОРСТУХІЈЅԌԚԜӀοαικνρτυχγΟΑΒΕΖΗΙΚΜΝΡΤΥΧ")
 
 
 class Layout(Enum):
-    """Where a text is shown, which decides how white space is."""
+    """Where a text is shown. This decides how white space is escaped."""
 
     LINE = "line"
-    """In a line with other things: every line break and tab is escaped, and spaces at both ends."""
+    """Within a line: every line break and tab is escaped, and so are leading and trailing spaces."""
     BLOCK = "block"
-    """By itself, for a decision: line breaks stay; tabs, spaces at line ends and many empty lines are escaped."""
+    """A separate block that a person decides on: line breaks stay; tabs, trailing spaces and long runs of empty lines
+    are escaped."""
     PROSE = "prose"
-    """By itself, for reading: line breaks, tabs and spaces stay as they are."""
+    """A separate block for reading: line breaks, tabs and spaces stay unchanged."""
 
 
 _SIMPLE: Final = {
@@ -58,11 +59,13 @@ _SIMPLE: Final = {
     Layout.BLOCK: re.compile(r"<(?=U\+|\+[0-9])|\n{4,}|([\x00-\x09\x0b-\x1f\x7f])\1*| {25,}| +(?=\n|\Z)"),
     Layout.PROSE: re.compile(r"<(?=U\+|\+[0-9])|([\x00-\x08\x0b-\x1f\x7f])\1*"),
 }
-"""What is escaped in a text whose other characters all are what they look like. A run of spaces is tried once."""
+"""What is escaped in a text without deceptive characters. Each run of spaces is scanned only once."""
 
 
 def show_line(text: str, room: int | None = None) -> str:
-    """The text within one line of at most `room` columns, with a mark for what is missing: `<+12 more>`."""
+    """Escape a text for one line of at most `room` columns. A marker says how many characters are missing: `<+12
+    more>`.
+    """
     if room is None:
         return _escape_whole(text, Layout.LINE)
     pieces, taken = [], 0
@@ -95,19 +98,19 @@ def show_prose(text: str) -> str:
 
 
 def mark_missing(count: int) -> str:
-    """The mark behind a text of which so many characters are not shown."""
+    """Return the marker that says how many characters are missing at the end of a text."""
     return f"<+{count} more>"
 
 
 def neutralise(text: str) -> str:
-    """Escape what steers or deceives a terminal and nothing else: text that is escaped already stays as it is."""
+    """Escape only characters that control or deceive a terminal. Text that is already escaped stays unchanged."""
     if text.isascii():
         return _UNSAFE_ASCII.sub(lambda found: _number(found[0], 1), text)
     return "".join(char if char in "\n\t" or not _is_hidden(char) else _number(char, 1) for char in text)
 
 
 def read_shown(text: str) -> tuple[str, int]:
-    """The text that was shown, and how many of its characters are missing at the end."""
+    """Recover the original text, and the number of characters that are missing at its end."""
     missing = 0
     if mark := _MARK.search(text):
         missing, text = int(mark[1]), text[: mark.start()]
@@ -115,12 +118,12 @@ def read_shown(text: str) -> tuple[str, int]:
 
 
 def count_columns(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """Return the width of the text in terminal columns."""
     return len(text) if text.isascii() else sum(_columns(char) for char in text)
 
 
 def fold(text: str, room: int) -> list[str]:
-    """Break one line of shown text into lines of at most `room` columns, nothing added, removed or torn apart."""
+    """Wrap one line of escaped text at `room` columns. No text is added or removed, and no escape is split."""
     lines, line, taken = [], "", 0
     for piece in re.findall(r"<U\+[0-9A-F]{4,6}(?:\*[0-9]+)?>|<\+[0-9]+ more>| +|[^ <]+|<", text):
         for part in [piece] if count_columns(piece) <= room else piece:
@@ -134,7 +137,7 @@ def fold(text: str, room: int) -> list[str]:
 
 
 def _escape_whole(text: str, layout: Layout) -> str:
-    """At once where no character but white space needs care, as in nearly all texts."""
+    """Escape a text. Uses one regular expression if only white space needs escaping, as in nearly all texts."""
     if not text.isascii() and any(map(_needs_care, {*text})):
         return "".join(shown for shown, _ in _escape(text, layout))
 
@@ -148,7 +151,7 @@ def _escape_whole(text: str, layout: Layout) -> str:
 
 
 def _escape(text: str, layout: Layout) -> Iterator[tuple[str, int]]:
-    """Pieces of shown text, each with the number of characters that it stands for."""
+    """Yield pieces of escaped text, each with the number of characters that it represents."""
     lines = _Lines(text, apart=layout is Layout.BLOCK)
     for found in _PIECE.finditer(text):
         piece = found[0]
@@ -200,7 +203,9 @@ def _escape_word(word: str, *, strict: bool, reorders: bool) -> Iterator[tuple[s
 
 
 def _find_twins(word: str, *, strict: bool) -> set[int]:
-    """Places of letters that pass for Latin ones: beside Latin letters, or where the whole word could be Latin."""
+    """Return the positions of letters that look like Latin ones: next to Latin letters, or in a word that could be
+    Latin.
+    """
     twins: set[int] = set()
     for found in _LETTERS.finditer(word):
         letters = found[0]
@@ -214,7 +219,7 @@ def _find_twins(word: str, *, strict: bool) -> set[int]:
 
 
 class _Lines:
-    """Finds lines with both ASCII signs and right-to-left letters, which a terminal may draw in another order."""
+    """Finds lines with both ASCII characters and right-to-left letters, which a terminal may reorder."""
 
     def __init__(self, text: str, *, apart: bool) -> None:
         self._text = text
@@ -232,7 +237,7 @@ class _Lines:
 
 
 def _split(pieces: list[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-    """Into characters where a piece is shown as it is, so that a text can be cut anywhere but within an escape."""
+    """Split unescaped pieces into characters, so that a text can be cut anywhere except within an escape."""
     for shown, length in pieces:
         if len(shown) == length and not _ESCAPED.search(shown):
             yield from ((char, 1) for char in shown)

@@ -1,1 +1,1 @@
-"""Where a turn's commands run, and the guardian that ends them with the turn."""
+"""Runs a turn's commands in an isolated environment, and ends all of its processes with the turn."""

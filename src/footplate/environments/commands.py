@@ -1,4 +1,4 @@
-"""One program under the guardian, from start to result: bounded output, a timeout, a death by cancellation."""
+"""Runs one program to its end and returns its result: with bounded output and a timeout, and killed on cancellation."""
 
 import asyncio
 import os
@@ -64,7 +64,9 @@ async def _spawn(
 
 
 def content_of(stdin: bytes) -> int:
-    """A descriptor to read it from: a file in memory needs nobody who feeds it."""
+    """Returns a descriptor that the command reads its standard input from. An in-memory file needs no task that writes
+    to it.
+    """
     if not stdin:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     given = os.memfd_create("stdin", os.MFD_CLOEXEC)

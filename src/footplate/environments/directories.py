@@ -1,4 +1,4 @@
-"""Where a session's commands work: in a directory of its own or, where the operator allows it, in one that it names."""
+"""Chooses a session's working directory: its own, or one that the session names if the operator allows that."""
 
 import json
 from collections.abc import Mapping
@@ -9,10 +9,11 @@ from footplate.domain.named_directories import FIELD, KEY, NamedRoots
 
 
 def working_directory(own: Path, organisation: str, variables: Mapping[str, str], named: NamedRoots | None) -> Path:
-    """`own` is made if need be; a named one has to be there, because a misspelt one would be worked in for nothing.
+    """Returns the real path of the working directory. This is the path that was checked, because a symbolic link below
+    an allowed root may lead anywhere.
 
-    `named`: None where nobody may name one; then what is named is ignored. Returns the real path, which is what was
-    checked: a link below a root may lead anywhere.
+    `own` is created if it is missing. A named directory must exist: creating one for a misspelt path would hide the
+    mistake. `named` is None if sessions may not name a directory; then a name is ignored.
     """
     own.mkdir(parents=True, exist_ok=True)
     wanted = json.loads(variables.get("FOOTPLATE_CONTEXT", "{}")).get(KEY)
@@ -20,22 +21,22 @@ def working_directory(own: Path, organisation: str, variables: Mapping[str, str]
         return own
     if not Path(wanted).is_absolute() or not Path(wanted).is_dir():
         raise InvalidRequest(
-            f"The session's {FIELD} {wanted!r} is no directory on the worker's machine.",
+            f"The session's {FIELD} {wanted!r} is not a directory on the worker's machine.",
             field=FIELD,
-            help_text="Give the absolute path of one that exists where the workers run, or leave it out.",
+            help_text="Use the absolute path of a directory that exists where the workers run, or omit it.",
         )
     named.check(organisation, wanted)
     found = Path(wanted).resolve()
     named.check(organisation, str(found))
     if any(map(_is_repository, (found, *found.parents))):
         raise InvalidRequest(
-            f"The session's {FIELD} {wanted!r} is inside a git repository's own files.",
+            f"The session's {FIELD} {wanted!r} is inside a git directory.",
             field=FIELD,
-            help_text="Name a checkout of it instead: what is written there could run as somebody else.",
+            help_text="Name a checkout instead. Files that are written to a git directory can run as another user.",
         )
     return found
 
 
 def _is_repository(directory: Path) -> bool:
-    """A bare repository, or the git directory of a checkout under another name."""
+    """Returns whether the directory is a bare repository, or the git directory of a checkout, whatever its name is."""
     return (directory / "HEAD").is_file() and (directory / "objects").is_dir() and (directory / "refs").is_dir()

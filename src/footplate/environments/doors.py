@@ -1,4 +1,4 @@
-"""Sockets of ours that a turn's environment may connect to, in a directory of the turn's own that is mounted there."""
+"""Unix sockets of the worker that are mounted into a turn's environment, in a directory that belongs to the turn."""
 
 import asyncio
 import shutil
@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import TypeAlias
 
 Listen: TypeAlias = Callable[[Path], Awaitable[None]]
-"""Begin to listen at a path that does not exist yet."""
+"""Starts to listen at a path that does not exist yet."""
 End: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class Doors:
-    """Opened when the environment starts, and not before: most turns need none."""
+    """The sockets of one turn. They are opened when the environment starts, because most turns need none."""
 
     def __init__(self, directory: Path, listeners: Mapping[str, Listen], at_end: End | None = None) -> None:
-        """`directory` is made, in one that nobody else on the machine gets into: inside, it is reached by its mount.
+        """`directory` is created inside a directory that no other user of the machine can enter. Processes in the
+        environment reach it through its mount.
 
-        `at_end`: what ends with them; the rest has an owner elsewhere.
+        `at_end` closes a listener that these sockets own. The other listeners are closed by their owners.
         """
         self.directory = directory
         self._listeners = listeners
@@ -30,7 +31,7 @@ class Doors:
     async def open(self) -> None:
         await asyncio.to_thread(_make, self.directory)
         for name, listen in self._listeners.items():
-            if not (self.directory / name).exists():  # a start that failed may be tried again
+            if not (self.directory / name).exists():  # it exists if an earlier start failed and is retried
                 await listen(self.directory / name)
 
     async def close(self) -> None:
@@ -41,4 +42,4 @@ class Doors:
 
 def _make(directory: Path) -> None:
     directory.mkdir(exist_ok=True)
-    directory.chmod(0o711)  # whatever the process's mask is
+    directory.chmod(0o711)  # regardless of the process's umask

@@ -1,10 +1,12 @@
-"""What the backends with a boundary have in common: one enclosure around all that a turn does, limits, explanations.
+"""Base class of the environments with an isolation boundary: one enclosure (sandbox or container) per turn.
 
-    worker ── guardian (lease) ── keeper ── process 1 (`inside_main`) ── shell, programs, file access
-       └───────────── socket ─────────────────┘
+It enforces the limits of the enclosure and explains them in the results of commands.
 
-The keeper is a child of the guardian: bubblewrap, or who holds the line to a container. Whatever ends the guardian ends
-the keeper, and with it everything inside.
+    worker ── guardian (lease) ── anchor process ── init process ── shell, programs, file access
+       └───────────────────── socket ──────────────────┘
+
+The anchor process is a child of the guardian: bubblewrap, or the process that holds the lifeline of a container. When
+the guardian ends, the anchor process ends, and everything inside ends with it.
 """
 
 import abc
@@ -39,15 +41,15 @@ from footplate.environments.spawner import Spawned, Spawner
 log = structlog.get_logger(__name__)
 
 _KILLED: Final = 137
-SCRATCH: Final = "/tmp/footplate"  # noqa: S108 - of the enclosure's own, and gone with it
+SCRATCH: Final = "/tmp/footplate"  # noqa: S108 - inside the enclosure, and removed with it
 
 
 class Ended(Unavailable):
-    """It ended under a command that was just being started: all of it, by itself or because memory ran out."""
+    """The whole enclosure ended while a command was being started: by itself, or because it ran out of memory."""
 
 
 class Enclosure(Spawner):
-    """Its end is the guardian's business; `over` tells that it has come."""
+    """The worker's connection to a sandbox or a container. The guardian ends the enclosure; `over` is then True."""
 
     noun: ClassVar[str]
     stop_patience = 3.0
@@ -59,17 +61,19 @@ class Enclosure(Spawner):
         self._ending: asyncio.Task[None] | None = None
 
     async def end_all(self) -> None:
-        """From outside, whatever those inside do."""
+        """Ends the enclosure from outside. Processes inside cannot prevent it."""
         if self._keeper is not None:
             with contextlib.suppress(Unavailable):
                 await self._keeper.kill()
         self.disconnect()
 
     def loss(self) -> FootplateError:
-        return Ended(f"The {self.noun} ended.", help_text="The next command gets a fresh one.")
+        return Ended(f"The {self.noun} stopped.", help_text="The next command starts in a new one.")
 
     def hung_up(self) -> None:
-        """How it ended, the guardian will say: by itself, or with the guardian. One that lives on is ended."""
+        """Kills the anchor process in case it is still alive. The guardian then reports whether the enclosure ended by
+        itself or together with the guardian.
+        """
         if self._ending is None and self._keeper is not None:
             self._loop.remove_reader(self._connection)
             self._ending = asyncio.create_task(self._keeper.kill())
@@ -79,7 +83,9 @@ class Enclosure(Spawner):
         keeper.exited.add_done_callback(self._keeper_ended)
 
     def _keeper_ended(self, exited: "asyncio.Future[int]") -> None:
-        """The guardian's loss is the turn's; its own end is a result: whatever ran was killed."""
+        """Settles all running commands. If the guardian was lost, the turn fails. If only the enclosure ended, every
+        running command gets the result of a killed process.
+        """
         self.over = True
         error = exited.exception()
         if isinstance(error, FootplateError):
@@ -91,7 +97,7 @@ class Enclosure(Spawner):
 
 
 class EnclosedEnvironment(GuardedEnvironment):
-    """A backend says how an enclosure is made, and which control group holds it."""
+    """A subclass creates the enclosure and names the control group that holds it."""
 
     noun: ClassVar[str]
 
@@ -106,7 +112,7 @@ class EnclosedEnvironment(GuardedEnvironment):
         output_limit: int = DEFAULT_LIMIT,
         lease: Lease | None = None,
     ) -> None:
-        """`doors`: those that the view shows."""
+        """`doors` are the sockets that the view mounts."""
         super().__init__(
             view.root, deadline=deadline, home=HOME, env=env, grace=grace, output_limit=output_limit, lease=lease
         )
@@ -114,7 +120,7 @@ class EnclosedEnvironment(GuardedEnvironment):
         self._doors = doors
         self._enclosure: Enclosure | None = None
         self._memory_kills = 0
-        # A directory that the user named is theirs to fill; the session's own are ours to keep small.
+        # The disk limit applies to the session's own directories, not to a directory that the user named.
         places = [view.state] if view.named else [view.state, view.tree]
         self._disk = DiskWatch(view.state, places, view.limits.disk)
         self._watchers: list[asyncio.Task[None]] = []
@@ -131,17 +137,21 @@ class EnclosedEnvironment(GuardedEnvironment):
 
     @property
     def scratch(self) -> str:
-        """Named after the lease: in a container that others made, /tmp is older than the turn."""
+        """The directory is named after the lease, because in a container that the operator started /tmp is older than
+        the turn.
+        """
         return SCRATCH if self._lease is None else f"{SCRATCH}-{self._lease.id}"
 
     def reach(self, endpoint: Endpoint) -> Endpoint:
-        """By the door's port, where there is one. Who shares the worker's network gets there as the worker does."""
+        """Returns the forwarded port if there is one. An environment that shares the worker's network uses the endpoint
+        as it is.
+        """
         if not self._view.ports or endpoint.base_url is None:
             return endpoint
         path = urlsplit(endpoint.base_url).path
         return dataclasses.replace(endpoint, base_url=f"http://127.0.0.1:{PORTS[MODEL_DOOR]}{path}")
 
-    async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the port's
+    async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - as in the port
         began = time.monotonic()
         try:
             result = await super().shell(command, timeout=timeout)
@@ -154,7 +164,7 @@ class EnclosedEnvironment(GuardedEnvironment):
         argv: Sequence[str],
         *,
         stdin: bytes = b"",
-        timeout: float = 60,  # noqa: ASYNC109 - the port's
+        timeout: float = 60,  # noqa: ASYNC109 - as in the port
     ) -> CommandResult:
         began = time.monotonic()
         try:
@@ -192,15 +202,15 @@ class EnclosedEnvironment(GuardedEnvironment):
 
     @abc.abstractmethod
     async def _guard(self, lease_id: str) -> Guardian:
-        """As the backend wants it."""
+        """Starts the guardian with the options of the backend."""
 
     @abc.abstractmethod
     async def _enclose(self, guardian: Guardian, *, may_write: bool) -> Enclosure:
-        """A fresh one: the first, or one in the place of one that ended. `may_write`: whether files may grow in it."""
+        """Starts a new enclosure: the first one, or a replacement. `may_write` is False if files may not grow in it."""
 
     @abc.abstractmethod
     def _group(self) -> Cgroup | None:
-        """Of the enclosures of this environment, if it has one that can be seen."""
+        """Returns the control group of this environment's enclosures, or None if the worker cannot see one."""
 
     async def _start_guardian(self, lease_id: str) -> Guardian:
         if self._doors is not None:
@@ -211,7 +221,7 @@ class EnclosedEnvironment(GuardedEnvironment):
         if self._enclosure is not None and not self._enclosure.over:
             if self._may_write != self._disk.full:
                 return self._enclosure
-            await self._enclosure.end_all()  # what it may write can only be said when it starts
+            await self._enclosure.end_all()  # the limit on file growth can only be set at its start
         await self._stop_watching()
         self._may_write = not self._disk.full
         self._enclosure = await self._enclose(guardian, may_write=self._may_write)
@@ -232,28 +242,30 @@ class EnclosedEnvironment(GuardedEnvironment):
         await asyncio.gather(*watchers, return_exceptions=True)
 
     async def _explained(self, result: CommandResult) -> CommandResult:
-        """Why a limit of the enclosure ended it, if one did."""
+        """Adds to the result which limits of the enclosure were exceeded, if any."""
         reasons = []
         if self._overfull:
             self._overfull = False
-            reasons.append(f"what ran in the {self.noun} was ended, because the session's files became too large")
+            reasons.append(f"everything in the {self.noun} was killed: the session's files exceeded the disk limit")
         if self._disk.full:
             limit = _size(self._view.limits.disk)
-            reasons.append(f"the session's files take more than {limit} of disk: delete some, until then none can grow")
+            reasons.append(f"the session's files exceed {limit} of disk: delete some before any file can grow")
         if result.exit_code != 0:
             group = self._group()
             kills = await asyncio.to_thread(group.memory_kills) if group is not None else 0
             if kills > self._memory_kills:
-                reasons.append(f"processes were killed: a {self.noun} has {_size(self._view.limits.memory)} of memory")
+                reasons.append(f"processes killed: the {self.noun}'s memory limit is {_size(self._view.limits.memory)}")
             self._memory_kills = kills
         if self._enclosure is not None and self._enclosure.over:
-            reasons.append(f"the {self.noun} ended with all that ran in it; the next command gets a fresh one")
+            reasons.append(f"the {self.noun} stopped with all its processes; the next command starts in a new one")
         return dataclasses.replace(result, error="; ".join(reasons)) if reasons else result
 
 
 @contextlib.contextmanager
 def _told(path: str) -> Iterator[None]:
-    """An enclosure that ends under a file access fails the access, not the turn."""
+    """Turns the end of the enclosure during a file access into an OSError, so that the access fails and the turn
+    continues.
+    """
     try:
         yield
     except Ended as ended:

@@ -1,4 +1,6 @@
-"""Files of a working tree, by plain blocking calls. The unsandboxed environment runs them in a thread."""
+"""Reads, writes and lists files on the worker's own file system. The calls block, so the environment runs them in a
+thread.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -24,5 +26,5 @@ def list_files(path: str) -> list[FileInfo]:
 
 
 def real(paths: Sequence[str]) -> list[str | None]:
-    """Of a path with a NUL nothing can be told."""
+    """Returns None for a path that contains a NUL, because it cannot be resolved."""
     return [None if "\0" in path else os.fsdecode(plain_files.real(os.fsencode(path))) or None for path in paths]

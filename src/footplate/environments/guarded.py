@@ -1,6 +1,6 @@
-"""What every backend that runs under a guardian has in common: the lease, the persistent shell, programs beside it.
+"""Base class of all environments: the lease, the guardian, the persistent shell, and programs beside the shell.
 
-A backend says where commands are started (`_spawner`) and how files are read and written.
+A subclass provides the spawner that starts commands (`_spawner`) and the file access.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ GRACE: Final = 5.0
 
 
 class GuardedEnvironment(Environment):
-    """Opened for one turn; `renew` while the turn holds its lease, `aclose` at its end."""
+    """An environment for one turn. The turn calls `renew` while it holds its lease, and `aclose` at its end."""
 
     def __init__(
         self,
@@ -36,10 +36,11 @@ class GuardedEnvironment(Environment):
         output_limit: int = DEFAULT_LIMIT,
         lease: Lease | None = None,
     ) -> None:
-        """`deadline` is the end of the lease by `guardian.clock`. None of the worker's own variables is passed on.
+        """`deadline` is the end of the lease, by `guardian.clock`. None of the worker's own environment variables is
+        passed on.
 
-        `lease`: what this host knows of the turn while one of its processes may live. Without one nobody cleans up
-        after a worker that was killed.
+        `lease` is the host's record of the turn while one of its processes may be alive. Without it, nothing is cleaned
+        up after a worker that was killed.
         """
         self._root = root
         self._lease = lease
@@ -68,7 +69,7 @@ class GuardedEnvironment(Environment):
 
     @property
     def scratch(self) -> str:
-        """With the lease, so that whatever a killed worker leaves of it goes with it."""
+        """The directory is inside that of the lease, so that the reaper removes it after a worker that was killed."""
         directory = Path(self._env["HOME"], ".footplate") if self._lease is None else self._lease.directory
         return str(directory / "scratch")
 
@@ -80,7 +81,7 @@ class GuardedEnvironment(Environment):
         return endpoint
 
     def renew(self, deadline: float) -> None:
-        """The lease was renewed: count from the moment before the database was asked, never from after."""
+        """Extends the lease. `deadline` must count from before the database was asked, never from after."""
         self._deadline = max(self._deadline, deadline)
         if self._lease is not None:
             self._lease.renew(self._deadline)
@@ -88,14 +89,16 @@ class GuardedEnvironment(Environment):
             self._guardian.renew(self._deadline)
 
     async def aclose(self) -> None:
-        """Kill whatever is left of the turn. Safe to call again."""
+        """Kills all processes of the turn. Safe to call again."""
         self._closed = True
         clean = await self._end()
         if self._lease is not None:
             self._lease.end(clean=clean)
 
     async def _end(self) -> bool:
-        """Of all but the lease, which goes when nothing else is left. False: something is."""
+        """Releases everything except the lease, which is ended last. Returns False if something could not
+        be removed.
+        """
         async with self._starting:
             if self._guardian is not None:
                 await self._guardian.close()
@@ -109,15 +112,15 @@ class GuardedEnvironment(Environment):
         self._streamed.clear()
         return True
 
-    async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - the port's
+    async def shell(self, command: str, *, timeout: float) -> CommandResult:  # noqa: ASYNC109 - as in the port
         if "\0" in command:
-            return CommandResult(exit_code=2, stdout=b"", stderr=b"a command cannot contain a NUL\n", duration=0)
+            return CommandResult(exit_code=2, stdout=b"", stderr=b"A command cannot contain a NUL byte.\n", duration=0)
         async with self._shell_use:
             shell = await self._living_shell()
             return await shell.run(command, time_limit=timeout, grace=self._grace)
 
     async def restart_shell(self) -> None:
-        """Also while a command is running: that is what it is for."""
+        """Kills the shell, also while a command is running."""
         if self._shell is not None and self._shell.alive:
             await self._shell.kill()
 
@@ -126,7 +129,7 @@ class GuardedEnvironment(Environment):
         argv: Sequence[str],
         *,
         stdin: bytes = b"",
-        timeout: float = 60,  # noqa: ASYNC109 - the port's
+        timeout: float = 60,  # noqa: ASYNC109 - as in the port
     ) -> CommandResult:
         spawner = await self._living_spawner()
         output = Output(self._output_limit)
@@ -145,7 +148,9 @@ class GuardedEnvironment(Environment):
             self._read_on(output)
 
     async def directory(self) -> str | None:
-        """By the kernel's word, not the shell's: a command may have changed what the shell's own words mean."""
+        """Returns the shell's current directory as the kernel reports it. The shell itself is not asked, because a
+        command may have redefined its builtins.
+        """
         async with self._shell_use:
             if self._shell is None or not self._shell.alive:
                 return self._root
@@ -172,19 +177,21 @@ class GuardedEnvironment(Environment):
         return guardian
 
     def _groups(self) -> Sequence[Path]:
-        """Where the backend makes control groups, if it does."""
+        """Returns the directories in which the backend creates control groups."""
         return ()
 
     async def _start_guardian(self, lease_id: str) -> Guardian:
-        """As the backend wants it."""
+        """Starts the guardian with the options of the backend."""
         return await Guardian.start(self._deadline, lease_id=lease_id)
 
     async def _spawner(self, guardian: Guardian) -> Spawner:
-        """Who starts the commands. Called under the lock that only one start holds."""
+        """Returns the process that starts the commands. Called under the lock, so that only one start runs
+        at a time.
+        """
         return guardian
 
     async def _dialect(self, _spawner: Spawner) -> Dialect:
-        """Which shell there is."""
+        """Returns the dialect of the shell that is available."""
         return BASH
 
     async def _living_spawner(self) -> Spawner:
@@ -192,7 +199,7 @@ class GuardedEnvironment(Environment):
             self._check_lease()
             if self._guardian is None:
                 self._guardian = await self._leased_guardian()
-                self._guardian.renew(self._deadline)  # which may have moved meanwhile
+                self._guardian.renew(self._deadline)  # it may have been extended in the meantime
             return await self._spawner(self._guardian)
 
     async def _living_shell(self) -> Shell:
@@ -211,12 +218,14 @@ class GuardedEnvironment(Environment):
         return self._shell
 
     def _read_on(self, output: Output) -> None:
-        """For the background jobs of what has ended, which would otherwise block or die when they print."""
+        """Continues to read and discard the output of background jobs, which would otherwise block or die when they
+        print.
+        """
         output.discard()
         self._outputs = [other for other in (*self._outputs, output) if other.open]
 
     def _check_lease(self) -> None:
         if self._closed:
-            raise Unavailable("The environment of this turn is closed.")
+            raise Unavailable("The environment of this turn is already closed.")
         if clock() >= self._deadline:
-            raise Unavailable("The lease of this turn has ended.")
+            raise Unavailable("The lease of this turn has expired.")

@@ -1,6 +1,6 @@
-"""The turn's guardian as the worker sees it: started, its lease renewed, closed.
+"""The worker's side of a turn's guardian process: starts it, renews its lease and closes it.
 
-A guardian that dies, for whatever reason, fails everybody who waits for one of its commands with `Unavailable`.
+If the guardian dies, for whatever reason, every caller that waits for one of its commands receives `Unavailable`.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ __all__ = ["Guardian", "Spawned", "clock"]
 
 log = structlog.get_logger(__name__)
 
-# Imported rather than run by path: then the compiled form is cached, which a main program's is not.
+# Imported rather than run by path: Python caches the bytecode of an imported module, but not of a main program.
 _PROGRAM: Final = f"""
 import sys
 sys.path.append({str(Path(__file__).parent)!r})
@@ -35,12 +35,12 @@ _START_LIMIT: Final = 10.0
 
 
 def clock() -> float:
-    """The clock of leases: it goes on while the machine sleeps."""
+    """Returns the time of the clock that leases use. It keeps running while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Guardian(Spawner):
-    """Made by `start`; whoever made it calls `close`."""
+    """A running guardian. Create it with `start`; the creator calls `close`."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", connection: socket.socket) -> None:
         super().__init__(connection)
@@ -59,11 +59,14 @@ class Guardian(Spawner):
         staged: Sequence[str] = (),
         lease_id: str = "-",
     ) -> Self:
-        """`lease_id`: what the reaper knows it by, and whatever it forks.
+        """Starts a guardian and waits until it is ready.
 
-        `user`: uid and gid that it becomes before it starts anything. Only root can become another.
+        `lease_id` is on its command line, so that the reaper can find it and its forks.
 
-        `staged`: a directory, and others that are to be seen in it by their numbers. Only root can do that.
+        `user` is the uid and gid that it switches to before it starts anything. Only root can switch to another user.
+
+        `staged` is a directory, followed by the directories that are mounted below it by their index. Only root can do
+        that.
         """
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
@@ -87,7 +90,7 @@ class Guardian(Spawner):
                 await guardian.ready
         except TimeoutError:
             await guardian.close()
-            raise Unavailable("The guardian did not start in time.") from None
+            raise Unavailable("The guardian process did not start in time.") from None
         except BaseException:
             await guardian.close()
             raise
@@ -95,7 +98,7 @@ class Guardian(Spawner):
 
     @property
     def mode(self) -> str:
-        """How it owns the tree."""
+        """How the guardian owns its processes: by a pid namespace, or by descent."""
         return "namespace" if self.value else "descendants"
 
     @property
@@ -107,19 +110,19 @@ class Guardian(Spawner):
             self.send({"do": "renew", "deadline": deadline})
 
     async def close(self) -> None:
-        """Kill everything and see the guardian go. Safe to call again."""
+        """Kills all processes and waits until the guardian has exited. Safe to call again."""
         self.disconnect()
         try:
             async with asyncio.timeout(_CLOSE_LIMIT):
                 await asyncio.shield(self._gone)
         except TimeoutError:
-            log.error("guardian did not end", action="guardian.stuck", pid=self._process.pid)  # noqa: TRY400
+            log.error("guardian did not exit in time", action="guardian.stuck", pid=self._process.pid)  # noqa: TRY400
             metrics.GUARDIAN_KILLS.labels("stuck").inc()
             self._process.kill()
             await asyncio.shield(self._gone)
 
     def hung_up(self) -> None:
-        log.warning("guardian gone", action="guardian.lost", pid=self._process.pid)
+        log.warning("guardian exited unexpectedly", action="guardian.lost", pid=self._process.pid)
         metrics.GUARDIAN_KILLS.labels("lease").inc()
         self.disconnect()
 

@@ -1,12 +1,12 @@
-"""The guardian process: it starts the commands of one turn, owns all that comes of them, and ends it with the lease.
+"""The guardian process: starts the commands of one turn, owns all their processes, and kills them when the lease ends.
 
-The worker runs this in an isolated interpreter, with one end of a socket pair as standard input. The worker's death
-closes the socket; a worker that is stopped or cut off stops renewing the lease. Either way, nothing that the turn
-started is alive afterwards. So nothing here may block on the worker or on a command.
+The worker runs this program in an isolated interpreter, with one end of a socket pair as its standard input. If the
+worker dies, the socket closes. If the worker hangs or loses its network, it stops renewing the lease. In both cases no
+process of the turn stays alive. Therefore nothing here may block on the worker or on a command.
 
 Start-up time is part of every turn's first command. That is why json, socket, signal, typing and contextlib are not
-imported: the C parts beneath them do in half the time. Requests are marshalled, because the worker is whom we trust and
-both ends are the same interpreter; answers are three numbers, because the one who answers may live in a sandbox.
+imported: the C modules beneath them load in half the time. Requests are marshalled, because the worker is trusted and
+both ends run the same interpreter. Replies are three numbers, because the sender may run inside a sandbox.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     from footplate.environments import guardian_tree as tree
 else:
-    import guardian_tree as tree  # beside this file: the package itself is not on the path here
+    import guardian_tree as tree  # in the same directory: the package itself is not on sys.path here
 
 suppress = tree.suppress
 
 MAX_FDS = 64
-TICK = 1.0  # poll does not count the time that the machine was suspended, the lease does
+TICK = 1.0  # poll does not count the time that the machine is suspended, but the lease does
 STOP_TICK = 0.01
 LENGTH = 4
 NO_START = 126
@@ -42,7 +42,7 @@ def main() -> None:
     _lease_id, deadline, mode = sys.argv[1], float(sys.argv[2]), sys.argv[3]
     uid, gid = int(sys.argv[4]), int(sys.argv[5])
     for ignored in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
-        _signal.signal(ignored, _signal.SIG_IGN)  # it lives by its socket and its lease alone
+        _signal.signal(ignored, _signal.SIG_IGN)  # only its socket and its lease end it
     connection = take_connection()
     if sys.argv[6:]:
         tree.stage(sys.argv[6], sys.argv[7:])
@@ -79,7 +79,7 @@ class Guardian:
         self.over = False
 
     def serve(self) -> None:
-        """Return when it is over, for whatever reason."""
+        """Runs until the socket closes, the lease expires, or the namespace or the lifeline ends."""
         wake, poke = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         _signal.signal(_signal.SIGCHLD, lambda *_: None)
         _signal.set_wakeup_fd(poke, warn_on_full_buffer=False)
@@ -119,17 +119,19 @@ class Guardian:
                 self.other_ended(pid)
 
     def attend(self, events: dict[int, int]) -> None:
-        """To what else is waited for; the guardian itself has nothing."""
+        """Handles further descriptors that a subclass polls. The guardian itself has none."""
 
     def own_children(self) -> set[int]:
-        """Processes of ours that are no commands."""
+        """Returns child processes that are not commands, which a kill of all commands must spare."""
         return set()
 
     def other_ended(self, pid: int) -> None:
-        """One that is no command: an orphan that came to us."""
+        """Handles the exit of a child that is not a command, such as an adopted orphan."""
 
     def receive(self) -> None:
-        """Take what the worker sent and carry out what is complete; nothing more once worker or lease is gone."""
+        """Reads from the worker and executes the complete messages. Executes nothing once the worker or the lease is
+        gone.
+        """
         try:
             data, ancillary, _, _ = self.connection.recvmsg(
                 1 << 16, _socket.CMSG_SPACE(4 * MAX_FDS), _socket.MSG_CMSG_CLOEXEC
@@ -164,7 +166,7 @@ class Guardian:
         size = int.from_bytes(self.inbox[:LENGTH], "big")
         if len(self.inbox) < LENGTH + max(size, 1):
             return None
-        message: dict[str, Any] = marshal.loads(self.inbox[LENGTH : LENGTH + size])  # noqa: S302 - the worker is whom we trust
+        message: dict[str, Any] = marshal.loads(self.inbox[LENGTH : LENGTH + size])  # noqa: S302 - the worker is trusted
         del self.inbox[: LENGTH + size]
         return message
 
@@ -188,13 +190,13 @@ class Guardian:
         self.leaders[message["id"]] = child
 
     def become(self, message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
-        """In the child. It never returns."""
+        """Turns the forked child into the command. Never returns."""
         become_command(message, fds)
 
     def advance_stops(self) -> None:
         for command, stop in list(self.stops.items()):
             if stop.advance(self.init):
-                self.report_ended()  # whoever waits for the stop has the exit code first
+                self.report_ended()  # a caller that waits for the stop must get the exit code first
                 del self.stops[command]
                 self.leaders.pop(command, None)
                 self.send(b"T", command)
@@ -203,24 +205,28 @@ class Guardian:
         self.outbox += kind + number.to_bytes(4, "big") + value.to_bytes(4, "big", signed=True)
 
     def flush(self) -> None:
-        """Never wait: a stopped worker reads nothing, and its lease still has to end."""
+        """Sends as much as the socket accepts and never waits: a stopped worker reads nothing, and its lease must still
+        end.
+        """
         with suppress(BlockingIOError, ConnectionError):
             while self.outbox:
                 del self.outbox[: self.connection.send(self.outbox)]
 
 
 def complain(error: OSError, fds: dict[int, int]) -> None:
-    """On the command's own standard error, which nobody has to be reading."""
-    if 2 in fds:  # noqa: PLR2004 - as everybody numbers it
+    """Writes the error to the command's standard error without blocking, because it may have no reader."""
+    if 2 in fds:  # noqa: PLR2004 - standard error
         os.set_blocking(fds[2], False)
         with suppress(OSError):
-            os.write(fds[2], f"no command can be started: {error.strerror}\n".encode())
+            os.write(fds[2], f"cannot start a command: {error.strerror}\n".encode())
 
 
 def clean_start(fds: dict[int, int]) -> None:
-    """In the child: a session of its own, the given descriptors in their places, signals as they come by default."""
+    """Prepares the forked child: its own session, the given descriptors at their numbers, and default
+    signal handling.
+    """
     os.setsid()
-    # First all out of the way of the targets, so that placing one cannot overwrite the next.
+    # Duplicate all of them above the target numbers first, so that placing one cannot overwrite the next.
     aside = {target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(fds) + 1) for target, fd in fds.items()}
     for target, fd in aside.items():
         os.dup2(fd, target, inheritable=True)
@@ -232,16 +238,20 @@ def clean_start(fds: dict[int, int]) -> None:
 
 
 def set_limits(limits: dict[str, int]) -> None:
-    """By the names of the `resource` module; inherited by all that is started, and not to be raised again."""
+    """Sets resource limits, given by their names in the `resource` module. Children inherit them and cannot
+    raise them.
+    """
     for name, number in limits.items():
         kind = getattr(resource, name)
         before = resource.getrlimit(kind)[1]
-        after = number if before == resource.RLIM_INFINITY else min(number, before)  # a stricter one stays
+        after = number if before == resource.RLIM_INFINITY else min(number, before)  # keep a stricter limit
         resource.setrlimit(kind, (after, after))
 
 
 def become_command(message: dict[str, Any], fds: dict[int, int]) -> NoReturn:
-    """In the child: the given descriptors and no other, then the program or status 127."""
+    """Executes the command in the forked child, with only the given descriptors. Exits with 127 if the program is
+    missing.
+    """
     try:
         if fds:
             clean_start(fds)

@@ -1,11 +1,11 @@
-"""How the guardian owns what it started: a pid namespace, or descent, and ways to end all of it or one command.
+"""How the guardian owns the processes that it started, and kills all of them or those of one command.
 
-Part of the guardian's own process; like `guardian_main` it imports nothing of ours and little else.
+Part of the guardian process. Like `guardian_main`, it imports nothing else of Footplate and few standard modules.
 
-    namespace      worker ── guardian ─┬─ init (pid 1 of a pid namespace; its death is the death of all inside)
+    namespace      worker ── guardian ─┬─ init (pid 1 of a pid namespace; when it dies, all processes inside die)
                                        └─ commands, inside the namespace
     descendants    worker ── watcher ── guardian ── commands; watcher and guardian are both subreapers, so that
-                                                   each finds every orphan and survives the other to kill it
+                                                   each finds every orphan and can kill it if the other dies
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_SLAVE = 2, 4, 8, 0x1000, 0x4
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
 
 libc = ctypes.CDLL(None, use_errno=True)
-# Opened before a fresh /proc may cover it: the guardian itself lives outside the namespace.
+# Opened before a new /proc can cover it, because the guardian itself runs outside the namespace.
 proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
-class suppress:  # noqa: N801 - contextlib's, without its import
+class suppress:  # noqa: N801 - replaces contextlib.suppress, whose import is slow
     def __init__(self, *errors: type[BaseException]) -> None:
         self.errors = errors
 
@@ -40,14 +40,14 @@ class suppress:  # noqa: N801 - contextlib's, without its import
 
 
 def stage(directory: str, sources: list[str]) -> None:
-    """Show each source as DIRECTORY/<its number>, to this process and its children alone.
+    """Mounts each source at DIRECTORY/<its index>, visible only to this process and its children.
 
-    For whoever this process becomes: a mount can be used by one who may not reach where it comes from.
+    The process then switches to another user. That user can use the mounts even if it may not access the source paths.
     """
     if libc.unshare(CLONE_NEWNS) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
     mount("none", "/", None, MS_REC | MS_SLAVE)
-    # Opened before the directory is covered: a source may lie in it.
+    # Opened before the directory is covered, because a source may be inside it.
     opened = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source in sources]
     mount("tmpfs", directory, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=64k")
     for number, source in enumerate(opened):
@@ -64,30 +64,34 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str |
 
 
 def become(uid: int, gid: int) -> None:
-    """Give up the worker's rights for those of a user, if it is another one."""
+    """Switches to the given user, if it is another one, and drops the worker's privileges."""
     if (uid, gid) == (os.geteuid(), os.getegid()):
         return
     os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
-    # The kernel hides the /proc entries of who changed; a user namespace is made by writing to one's own.
+    # After a change of user the kernel denies access to /proc/self, which creating a user namespace writes to.
     set_dumpable(1)
 
 
 def set_dumpable(value: int) -> None:
-    """0: no process of the same user may trace this one, or read its memory and descriptors."""
+    """Sets whether this process is dumpable. With 0, no process of the same user may trace it or read its memory and
+    descriptors.
+    """
     libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(value))
 
 
 def enter_namespace() -> int | None:
-    """Return the pid of the namespace's init, or None where the kernel refuses. All later children are inside."""
+    """Enters a pid namespace, which contains all later children. Returns the pid of its init, or None if the kernel
+    refuses.
+    """
     flags = CLONE_NEWPID | CLONE_NEWNS
     if libc.unshare(flags) != 0:
-        # A user namespace that came out half-made could not be left again: try it in a child first.
+        # A process cannot leave a user namespace that was only partly set up, so try it in a child first.
         if not succeeds_in_child(lambda: enter_user_namespace(flags)):
             return None
         enter_user_namespace(flags)
-    lifeline, _held = os.pipe()  # held open by the guardian alone, until it is gone
+    lifeline, _held = os.pipe()  # only the guardian holds it open, until it exits
     ready, tell = os.pipe()
     init = os.fork()
     if init == 0:
@@ -121,10 +125,12 @@ def succeeds_in_child(action: Callable[[], None]) -> bool:
 
 
 def be_init(lifeline: int, tell: int) -> NoReturn:
-    """Do nothing but exist, and die with the guardian: by signal, or by pipe if it died before the signal was set."""
+    """Waits as the namespace's init until the guardian dies: by signal, or by pipe if it died before the signal was
+    set.
+    """
     try:
         libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(_signal.SIGKILL))
-        _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)  # the kernel reaps orphans by itself
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)  # the kernel then reaps orphans
         close_all_but(lifeline, tell)
         mount_proc()
         os.write(tell, b".")
@@ -135,14 +141,18 @@ def be_init(lifeline: int, tell: int) -> NoReturn:
 
 
 def mount_proc() -> None:
-    """Show the namespace's own processes, where that is allowed. Never without cutting propagation to the host."""
+    """Mounts a /proc of the namespace's own processes, if that is allowed. First stops mount propagation to
+    the host.
+    """
     with suppress(OSError):
         mount("none", "/", None, MS_REC | MS_SLAVE)
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
 
 def end_namespace(init: int) -> None:
-    """The kernel kills all inside; init itself is reaped last, when not one of them is left."""
+    """Kills the namespace's init. The kernel kills all processes inside, and init can be reaped only when all of them
+    are gone.
+    """
     with suppress(ProcessLookupError):
         os.kill(init, _signal.SIGKILL)
     with suppress(ChildProcessError):
@@ -151,7 +161,9 @@ def end_namespace(init: int) -> None:
 
 
 def leave_to_watcher() -> int:
-    """Go on in a child; the parent stays to clean up after it. The pipe tells the child that the parent is gone."""
+    """Continues in a child process, while the parent stays as the watcher that cleans up after it. Returns the pipe
+    that tells the child that the parent died.
+    """
     libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
     lifeline, held = os.pipe()
     child = os.fork()
@@ -169,12 +181,14 @@ def leave_to_watcher() -> int:
 def close_all_but(*kept: int) -> None:
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - pathlib costs milliseconds to import
         if int(name) not in kept:
-            with suppress(OSError):  # the descriptor of the listing itself
+            with suppress(OSError):  # the descriptor of the directory listing itself
                 os.close(int(name))
 
 
 def end_descendants() -> None:
-    """Kill until none is left: what was forked in between, or orphaned by a kill, is found in the next round."""
+    """Kills descendants until none remain. Processes that were forked or orphaned in between are found in the next
+    round.
+    """
     me = os.getpid()
     while True:
         reap()
@@ -186,7 +200,7 @@ def end_descendants() -> None:
 
 
 def kill(pids: Iterable[int]) -> None:
-    """Stop all before killing any: a shell that saw its command die would go on with the next one."""
+    """Stops all processes before killing any: a shell that sees its command die would otherwise run the next one."""
     for signal in (_signal.SIGSTOP, _signal.SIGKILL):
         send(signal, pids)
 
@@ -229,7 +243,7 @@ def processes() -> dict[int, Process]:
 
 
 def descendants(roots: Iterable[int], table: dict[int, Process]) -> list[int]:
-    """Parents before their children: signals are sent in this order."""
+    """Returns the descendants, parents before their children. Signals are sent in this order."""
     children: dict[int, list[int]] = {}
     for pid, process in table.items():
         children.setdefault(process.parent, []).append(pid)
@@ -242,7 +256,7 @@ def descendants(roots: Iterable[int], table: dict[int, Process]) -> list[int]:
 
 
 class Calm:
-    """The end of everything but a few: killed in rounds, as in `end_descendants`, until nobody else is left."""
+    """Kills every process except a few, in rounds as in `end_descendants`, until no other process remains."""
 
     def __init__(self, spared: set[int]) -> None:
         self.spared = spared
@@ -259,9 +273,10 @@ class Calm:
 
 
 class Stop:
-    """The end of one command: SIGTERM once, SIGKILL when the grace is over, an answer when nobody is left.
+    """Ends one command: SIGTERM once, SIGKILL after the grace period, done when no process of it remains.
 
-    What starts after the SIGTERM is spared until the SIGKILL: it may be a handler's way to clean up.
+    Processes that start after the SIGTERM are spared until the SIGKILL, because a signal handler may need them to clean
+    up.
     """
 
     def __init__(self, leader: int, grace: float) -> None:
@@ -271,7 +286,7 @@ class Stop:
         self.known: dict[int, int] = {}
 
     def advance(self, init: int | None) -> bool:
-        """Signal whoever is due. True when all are gone."""
+        """Sends the signals that are due. Returns True when all processes are gone."""
         members = self._members(init)
         if self.kill_at is None:
             self.kill_at = time.monotonic() + self.grace
@@ -283,7 +298,9 @@ class Stop:
         return not members
 
     def _members(self, init: int | None) -> dict[int, int]:
-        """The command's session and group, whom it started, and whom we knew before their parents died."""
+        """Returns the living processes of the command: its session and group, their descendants, and processes that
+        were known before their parents died.
+        """
         table = processes()
         members: set[int] = set()
         alive = {}

@@ -1,8 +1,9 @@
-"""Ports on a sandbox's own loopback that lead to sockets of ours, for clients that know no unix sockets.
+"""Forwards ports on an enclosure's own loopback to unix sockets of the worker, for clients that cannot use unix
+sockets.
 
-Part of process 1 inside (`inside_main`). It listens; a child of it carries the bytes, and is only made when somebody
-connects. The child has no right that the agent's commands lack: who kills it harms himself, and the next one who
-connects gets another.
+Part of the init process (`init_process`). The init process listens, and forks a child to forward the bytes when a
+client first connects. The child has no privilege that the agent's commands lack. A command that kills it harms only its
+own session, and the next connection starts another child.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ LOOPBACK = "127.0.0.1"
 BACKLOG = 64
 PIECE = 1 << 16
 MOST = 512
-"""Connections at a time; the others wait in the queue."""
+"""The maximum number of concurrent connections. Others wait in the backlog."""
 
 
 def listen(doors: list[tuple[int, str]]) -> dict[int, tuple[_socket.socket, str]]:
-    """By descriptor: the listening socket, and the path that it leads to."""
+    """Returns the listening sockets by descriptor, each with the path that it forwards to."""
     found = {}
     for port, path in doors:
         listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK)
         listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-        # For all that it accepts: a model speaks in small pieces, and none may wait until the last is acknowledged.
+        # Accepted sockets inherit it. A model streams small chunks, and none may wait for an acknowledgement.
         listener.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
         listener.bind((LOOPBACK, port))
         listener.listen(BACKLOG)
@@ -44,7 +45,7 @@ def listen(doors: list[tuple[int, str]]) -> dict[int, tuple[_socket.socket, str]
 
 def accept(listener: _socket.socket) -> _socket.socket | None:
     with suppress(OSError):
-        fd, _ = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - the C part has no other
+        fd, _ = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - the C module has no public accept
         connection = _socket.socket(fileno=fd)
         connection.setblocking(False)
         return connection
@@ -64,16 +65,18 @@ def connect(path: str) -> _socket.socket | None:
 
 
 class Way:
-    """Bytes from one socket to the other; never more of them at hand than one piece."""
+    """Forwards bytes from one socket to another and buffers at most one chunk."""
 
     def __init__(self, source: _socket.socket, target: _socket.socket) -> None:
         self.source = source
         self.target = target
         self.piece = b""
         self.ended = False
-        """Nothing more comes from the source."""
+        """The source has reached its end."""
         self.broken = False
-        """The target takes nothing any more: the rest is read and dropped, so that the source gets to hear why."""
+        """The target accepts no more data. The rest is read and dropped, so that the source still receives the
+        response.
+        """
 
     def move(self) -> None:
         with suppress(BlockingIOError):
@@ -112,7 +115,7 @@ class Carrier:
     def __init__(self, listeners: dict[int, tuple[_socket.socket, str]]) -> None:
         self.listeners = listeners
         self.ways: dict[int, tuple[Way, Way]] = {}
-        """By the descriptors of both ends: there and back."""
+        """The two directions of a connection, by the descriptors of both ends."""
         self.poll = select.poll()
 
     def serve(self) -> None:
@@ -152,7 +155,7 @@ class Carrier:
             wanted = (0 if way.ended or way.piece else select.POLLIN) | (select.POLLOUT if other.piece else 0)
             if wanted:
                 self.poll.register(way.source, wanted)
-            else:  # or its hanging up would be reported again and again
+            else:  # otherwise poll would report its hang-up repeatedly
                 self.forget(way)
 
     def forget(self, way: Way) -> None:
@@ -161,7 +164,7 @@ class Carrier:
 
 
 def carry(listeners: dict[int, tuple[_socket.socket, str]]) -> NoReturn:
-    """In the child. It never returns."""
+    """Runs the forwarder in the forked child. Never returns."""
     try:
         Carrier(listeners).serve()
     finally:

@@ -1,10 +1,10 @@
-"""The first process of a sandbox: it starts the turn's commands there and reads and writes the turn's files.
+"""The init process of a sandbox: starts the turn's commands there, and reads and writes the turn's files.
 
-bubblewrap makes the boundary and then becomes this program, which has no right that the agent's commands lack. It is
-process 1 of its pid namespace: none of them can signal it, and all of them are gone when it is. It is not dumpable:
-none of them can trace it. If one took it over all the same, it could lie to the worker about exit codes, and no more.
+bubblewrap creates the boundary and then executes this program, which has no privilege that the agent's commands lack.
+It is process 1 of its pid namespace: no command can signal it, and all commands die with it. It is not dumpable: no
+command can trace it. A command that took it over anyway could report false exit codes to the worker, and nothing more.
 
-It is the guardian's own loop, without a lease: the guardian outside holds that, and kills what bubblewrap started.
+It runs the guardian's loop without a lease. The guardian outside holds the lease, and kills what bubblewrap started.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ else:
 
 HIGHEST = 1 << 20
 FIRST_TO_DIE = b"500"
-"""When memory runs out, commands go before the process that can tell of it."""
+"""The OOM score of commands. The kernel kills them before the init process, which can still report it."""
 
 
 def main() -> None:
@@ -42,18 +42,20 @@ def main() -> None:
 
 
 def deafen() -> None:
-    """To the one signal that Python would let through to process 1."""
+    """Ignores SIGINT, the only signal that Python would let through to process 1."""
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
 
 
 class Inside(guardian.Guardian):
     doors: dict[int, Any]
-    """Listening sockets by their descriptors, with where they lead."""
+    """Listening sockets by descriptor, each with the path that it forwards to."""
     carrier: int | None = None
-    """The child that carries their bytes, once somebody has connected."""
+    """The pid of the child that forwards the bytes, once a client has connected."""
 
     def live(self, given: list[str]) -> NoReturn:
-        """`given`: limits of processes by their names, doors by the ports that lead to them."""
+        """Serves until the end. `given` contains resource limits by name, and socket paths by the port that leads to
+        them.
+        """
         entries = [entry.split("=", 1) for entry in given]
         guardian.set_limits({name: int(number) for name, number in entries if not name.isdigit()})
         self.open_doors([(int(port), path) for port, path in entries if port.isdigit()])
@@ -75,7 +77,7 @@ class Inside(guardian.Guardian):
         try:
             self.carrier = os.fork()
         except OSError:
-            for fd in knocked:  # turned away, or they would be waited for without a pause
+            for fd in knocked:  # reject them, otherwise poll would return immediately without end
                 inside_doors.accept(self.doors[fd][0])
             return
         if self.carrier == 0:
@@ -102,10 +104,10 @@ class Inside(guardian.Guardian):
         try:
             guardian.clean_start(fds)
             close_all_but(sorted(fds))
-            # Only now, when nothing of this process is left to be seen.
+            # Only now, when no memory or descriptor of the init process is exposed.
             tree.set_dumpable(1)
             offer_to_die_first()
-        except BaseException:  # noqa: BLE001 - a child that returned would be a second process 1
+        except BaseException:  # noqa: BLE001 - a child that returned would run the init loop a second time
             os._exit(guardian.NO_START)
         if "call" not in message:
             guardian.become_command(message, {})
@@ -115,7 +117,7 @@ class Inside(guardian.Guardian):
 def close_all_but(kept: list[int]) -> None:
     start = 0
     for fd in (*kept, HIGHEST):
-        if start < fd:  # an empty range would be taken for all there is
+        if start < fd:  # closerange treats an empty range as all descriptors
             os.closerange(start, fd)
         start = fd + 1
 
@@ -127,9 +129,9 @@ def offer_to_die_first() -> None:
 
 
 def run_call(message: dict[str, Any]) -> NoReturn:
-    """The exit code is 0 or the number of the system's error."""
+    """Runs one file operation. The exit code is 0, or the errno of the failure."""
     code = errno.EIO
-    _signal.signal(_signal.SIGXFSZ, _signal.SIG_IGN)  # a file that may not grow is an error to tell, not an end
+    _signal.signal(_signal.SIGXFSZ, _signal.SIG_IGN)  # report a file that may not grow as an error instead of dying
     try:
         os.chdir(message["cwd"])
         CALLS[message["call"]](message["path"], message["limit"])
@@ -159,7 +161,7 @@ def write(path: str, _most: int) -> None:
 
 
 def real(_path: str, most: int) -> None:
-    """Of each path that comes, with a NUL behind it; nothing where it cannot be told."""
+    """Resolves NUL-terminated paths from standard input. Prints an empty result for a path that cannot be resolved."""
     given = bytearray()
     while data := os.read(0, plain_files.CHUNK):
         given += data
@@ -170,7 +172,7 @@ def real(_path: str, most: int) -> None:
 
 
 def list_files(path: str, most: int) -> None:
-    """Size, time and path, with a NUL behind each."""
+    """Prints size, modification time and path of each file, terminated by a NUL."""
     lines = bytearray()
     total = 0
     for name, status in plain_files.walk(path):

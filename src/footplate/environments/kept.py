@@ -1,8 +1,9 @@
-"""What is kept of one stream of a command's output: a little in memory, more in a file, the rest is counted.
+"""Buffers one output stream of a command: the beginning and end in memory, more in a temporary file, the rest only
+counted.
 
-A worker runs many turns; none of them may take its memory by printing. So memory holds the beginning and the end alone.
-When that is not all of it, a file without a name gets the whole, up to a limit: beginning and end again, half each, the
-second as a ring.
+A worker runs many turns, and no command may exhaust its memory by printing. Memory therefore holds only the beginning
+and the end. If the output is larger, an unnamed file stores it up to a limit: again beginning and end, half each, the
+second half as a ring buffer.
 """
 
 import os
@@ -11,13 +12,13 @@ from collections.abc import Iterator
 from typing import Final
 
 SPOOLED: Final = 10 * 1024 * 1024
-"""In a file, of one stream of one command."""
+"""The maximum number of bytes in the file, per stream of a command."""
 _PIECE: Final = 1 << 20
 
 
 class Kept:
     def __init__(self, limit: int, *, spooled: int = SPOOLED) -> None:
-        """`limit`: bytes in memory."""
+        """`limit` is the maximum number of bytes in memory."""
         self._half = max(limit // 2, 1)
         self._head = bytearray()
         self._tail = bytearray()
@@ -25,7 +26,7 @@ class Kept:
         self._file = -1
         self._closed = False
         self.size = 0
-        """Of all that was printed."""
+        """The number of bytes that were printed."""
 
     def __del__(self) -> None:
         self.close()
@@ -36,7 +37,7 @@ class Kept:
 
     @property
     def spooled(self) -> int:
-        """How much of it can be read by `pieces`; 0 if memory has it all."""
+        """The number of bytes that `read_chunks` returns; 0 if all output fits in memory."""
         return min(self.size, 2 * self._spool_half) if self._file >= 0 else 0
 
     def add(self, data: bytes) -> None:
@@ -48,23 +49,23 @@ class Kept:
         self.size += len(data)
         self._head += data[:room] if room > 0 else b""
         self._tail += data[max(room, 0) :]
-        if len(self._tail) > 2 * self._half:  # trimming seldom keeps adding cheap
+        if len(self._tail) > 2 * self._half:  # trimming rarely keeps appends cheap
             del self._tail[: -self._half]
 
     def value(self) -> bytes:
-        """Beginning and end, with a line between them that says how much is left out."""
+        """Returns the beginning and the end, with a line between them that states how much is omitted."""
         tail = bytes(self._tail[-self._half :])
         left_out = self.size - len(self._head) - len(tail)
         if not left_out:
             return bytes(self._head) + tail
-        return bytes(self._head) + f"\n[... {left_out} bytes left out ...]\n".encode() + tail
+        return bytes(self._head) + f"\n[... {left_out} bytes omitted ...]\n".encode() + tail
 
     def pieces(self) -> Iterator[bytes]:
-        """All that the file has, in order. Blocking."""
+        """Yields the content of the file in order. Blocks."""
         half = self._spool_half
         yield from self._read(0, min(self.size, half))
         if self.size > 2 * half:
-            yield f"\n[... {self.size - 2 * half} bytes left out ...]\n".encode()
+            yield f"\n[... {self.size - 2 * half} bytes omitted ...]\n".encode()
             begin = (self.size - half) % half
             yield from self._read(half + begin, 2 * half)
             yield from self._read(half, half + begin)
@@ -72,7 +73,7 @@ class Kept:
             yield from self._read(half, self.size)
 
     def close(self) -> None:
-        """Keep what memory has."""
+        """Closes the file. The part in memory stays available."""
         self._closed = True
         if self._file >= 0:
             os.close(self._file)
@@ -90,7 +91,7 @@ class Kept:
         self.size = size
 
     def _spool(self, data: bytes) -> None:
-        """A worker whose disk is full goes on with what memory keeps."""
+        """Writes to the file. If the worker's disk is full, the buffer continues in memory only."""
         view, at = memoryview(data), self.size
         half = self._spool_half
         while view:

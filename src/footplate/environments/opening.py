@@ -1,4 +1,4 @@
-"""Opens a turn's environment: which directories it works in, as whom, and by which backend."""
+"""Opens a turn's environment: chooses its directories, its user and its backend."""
 
 import asyncio
 import os
@@ -29,22 +29,24 @@ from footplate.environments.unsandboxed import UnsandboxedEnvironment
 log = structlog.get_logger(__name__)
 
 WORKSPACES: Final = "workspaces"
-"""In the data directory: a directory for each session."""
+"""The subdirectory of the data directory that contains a directory for each session."""
 
 _PROXY: Final = f"http://127.0.0.1:{PORTS[EGRESS_DOOR]}"
 _BY_NAME: Final = {"http_proxy": _PROXY, "https_proxy": _PROXY, "no_proxy": "localhost,127.0.0.1,::1"}
 PROXY_VARIABLES: Final = {
     **_BY_NAME,
     **{name.upper(): value for name, value in _BY_NAME.items()},
-    "NODE_USE_ENV_PROXY": "1",  # without it node looks at none of them
+    "NODE_USE_ENV_PROXY": "1",  # without it Node.js ignores these variables
 }
-"""For every command where the network is an allow-list. Who unsets them reaches nothing at all."""
+"""Set for every command if the network is an allow-list. They only tell programs where the proxy is: a program that
+unsets them reaches nothing.
+"""
 _STATE_OF: Final = "{}.state"
 _DOORS: Final = "doors"
 
 
 class Unsandboxed(Environments):
-    """A directory per session on this machine, or one that the session names."""
+    """Opens environments without a boundary: a directory per session on this machine, or one that the session names."""
 
     def __init__(
         self, data: Path, backend: Backend, *, named: NamedRoots | None = None, placing: Trees | None = None
@@ -67,7 +69,7 @@ class Unsandboxed(Environments):
         projects: Sequence[SessionProject] = (),
         files: Files = NO_FILES,
     ) -> OpenEnvironment:
-        del models  # reached as from the worker itself
+        del models  # commands reach it over the worker's network
         check(config, self._backend)
         own = self._root / directory_of(organisation) / session_id
         directory = working_directory(own, organisation, variables, None if projects else self._named)
@@ -90,7 +92,7 @@ class Unsandboxed(Environments):
 
 
 class Sandboxed(Environments):
-    """The same directories, each turn inside a sandbox."""
+    """Opens sandboxed environments, in the same directories as without a sandbox."""
 
     def __init__(
         self,
@@ -106,9 +108,10 @@ class Sandboxed(Environments):
         egress: Egress | None = None,
         placing: Trees | None = None,
     ) -> None:
-        """`uid`: whom a root worker's commands run as; other workers have nobody but themselves.
+        """`uid` is the user that runs the commands of a root worker. Commands of any other worker run as the worker's
+        user.
 
-        `egress`: who lets through what a network of the mode `allow` lists; without one that is nothing.
+        `egress` proxies the hosts of a network in `allow` mode. Without it, no host is reachable in that mode.
         """
         self._data = data
         self._backend = backend
@@ -180,7 +183,7 @@ async def places(
     hidden: Sequence[Path],
     uid: int,
 ) -> Places:
-    """Ready to be worked in."""
+    """Prepares a session's directories and returns their locations."""
     tree = working_directory(own, organisation, variables, named)
     is_named = tree != own
     if is_named:
@@ -192,14 +195,18 @@ async def places(
 
 
 def _home_beside(own: Path) -> Path:
-    """What programs leave in their home does not belong into the session's tree."""
+    """Creates a home directory beside the session's tree, so that programs do not write their settings into
+    the tree.
+    """
     home = state_of(own) / "home"
     home.mkdir(parents=True, exist_ok=True)
     return home
 
 
 def _user(uid: int, named: Path | None) -> tuple[int, int]:
-    """In a directory that a user named, a root worker's commands act as its owner: files stay theirs."""
+    """Returns uid and gid for commands. A root worker's commands in a named directory run as its owner, so that files
+    stay theirs.
+    """
     if os.geteuid() != 0:
         return os.geteuid(), os.getegid()
     if named is None:
@@ -209,7 +216,9 @@ def _user(uid: int, named: Path | None) -> tuple[int, int]:
 
 
 def doors_of(lease: Lease, models: ModelGrant, way_out: EgressDoor | None) -> Doors:
-    """With the lease, so that whatever a killed worker leaves of them goes with it."""
+    """Creates the turn's sockets inside the lease's directory, so that the reaper removes them after a worker that was
+    killed.
+    """
     listeners = {MODEL_DOOR: models.listen}
     if way_out is None:
         return Doors(lease.directory / _DOORS, listeners)
@@ -217,29 +226,29 @@ def doors_of(lease: Lease, models: ModelGrant, way_out: EgressDoor | None) -> Do
 
 
 def lease_of(data: Path, organisation: str, session_id: str, variables: Mapping[str, str]) -> Lease | None:
-    """Where there is a `/proc` to prove anything by."""
+    """Creates a lease, or returns None on a machine without `/proc`, where the reaper can verify nothing."""
     if not PROC.is_dir():
         return None
     return Lease.in_data(data, organisation, session_id, variables.get("FOOTPLATE_TURN_ID", ""))
 
 
 def state_of(own: Path) -> Path:
-    """What a session keeps beside its tree."""
+    """Returns the directory for a session's state outside its tree."""
     return own.with_name(_STATE_OF.format(own.name))
 
 
 def session_of(name: str) -> str:
-    """Whose a directory of this name is."""
+    """Returns the id of the session that a directory of this name belongs to."""
     return name.removesuffix(_STATE_OF.format(""))
 
 
 async def forget(root: Path, organisation: str, session_id: str) -> None:
-    """All that a session left on this machine."""
+    """Removes all directories of a session on this machine."""
     own = root / directory_of(organisation) / session_id
-    # Its own directory last: by that one it is found again if we do not get there.
+    # Remove its own directory last: if the removal is interrupted, the session is found again by it.
     for directory in (root.parent / PRIVATE_TREES / directory_of(organisation) / session_id, state_of(own), own):
         if directory.exists() and not await removed(directory):
-            log.warning("not removed", action="session.directory_left", directory=str(directory))
+            log.warning("session directory not removed", action="session.directory_left", directory=str(directory))
 
 
 def _prepare(directories: Sequence[Path], user: tuple[int, int]) -> None:
@@ -250,8 +259,10 @@ def _prepare(directories: Sequence[Path], user: tuple[int, int]) -> None:
 
 
 def _hand_over(directory: Path, user: tuple[int, int]) -> None:
-    """With all in it: it may come from a time when commands ran as somebody else. The top is last, so that a worker
-    that is killed meanwhile leaves it to be done again. Links themselves change hands, never what they lead to.
+    """Changes the owner of a directory and of everything in it, because earlier commands may have run as another user.
+
+    The top directory is changed last: if the worker is killed before that, the next start repeats the work. Symbolic
+    links change owner themselves, never their targets.
     """
     for _, folders, files, at in os.fwalk(directory, follow_symlinks=False):
         for name in (*folders, *files):

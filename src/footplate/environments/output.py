@@ -1,4 +1,4 @@
-"""Reading what a command prints: without pause, so that nothing ever blocks on us, and within a bound of memory."""
+"""Reads the output of a command continuously, so that no command blocks on the worker, and within a memory limit."""
 
 import array
 import asyncio
@@ -11,12 +11,12 @@ from typing import Final
 from footplate.environments.kept import Kept
 
 DEFAULT_LIMIT: Final = 256 * 1024
-"""In memory, of one stream; `kept` has the rest in a file."""
+"""The maximum number of bytes in memory, per stream; `output_buffer` stores more in a file."""
 _CHUNK: Final = 1 << 16
 
 
 class Reader:
-    """A pipe, read on the event loop; `sink` gets every chunk as it comes. A command gets the `writer`."""
+    """Reads a pipe on the event loop and passes every chunk to `sink`. The command gets the `writer` end."""
 
     def __init__(self, sink: Callable[[bytes], None], at_end: Callable[[], None] = lambda: None) -> None:
         self._sink = sink
@@ -32,13 +32,15 @@ class Reader:
         return self._open
 
     def release(self) -> None:
-        """The command has its own copy now; without this one the end of the pipe can be seen."""
+        """Closes the writer end. The command has its own copy; with ours open, the end of the pipe would
+        never be seen.
+        """
         if self.writer >= 0:
             os.close(self.writer)
             self.writer = -1
 
     def drain(self) -> None:
-        """Read what is in the pipe at this moment and no more: a background command may never stop printing."""
+        """Reads only what is in the pipe now. A background command may never stop printing."""
         waiting = array.array("i", [0])
         if self._open:
             fcntl.ioctl(self._fd, termios.FIONREAD, waiting)
@@ -47,7 +49,7 @@ class Reader:
             left -= got
 
     def discard(self) -> None:
-        """Go on reading for whoever still prints, who would otherwise block or die, but keep nothing."""
+        """Continues to read but drops the data, because a process that still prints would otherwise block or die."""
         self._sink = lambda _: None
 
     def close(self) -> None:
@@ -73,7 +75,7 @@ class Reader:
 
 
 class Output:
-    """Standard output and error of a command, or of a shell for many commands in turn."""
+    """Captures standard output and standard error of a command, or of a shell for one command after another."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -89,7 +91,7 @@ class Output:
             reader.release()
 
     def take(self) -> tuple[Kept, Kept]:
-        """What was printed since the last time, as standard output and as standard error."""
+        """Returns what was printed to standard output and standard error since the last call."""
         for reader in self.readers:
             reader.drain()
         kept, self._kept = self._kept, (Kept(self._limit), Kept(self._limit))
@@ -106,7 +108,7 @@ class Output:
         self._close_kept()
 
     def _close_kept(self) -> None:
-        """What nobody took. What somebody took is theirs."""
+        """Closes the current buffers. Buffers that `take` returned belong to its caller."""
         for kept in self._kept:
             kept.close()
 
@@ -118,7 +120,7 @@ class Output:
 
 
 async def write_all(fd: int, data: bytes) -> None:
-    """Write to a non-blocking pipe, waiting for its reader as long as it takes. Raises BrokenPipeError."""
+    """Writes to a non-blocking pipe and waits for its reader as long as necessary. Raises BrokenPipeError."""
     loop = asyncio.get_running_loop()
     left = memoryview(data)
     while left:

@@ -1,7 +1,7 @@
-"""Reading, writing and listing files with nothing but `os`: for the worker, and for the first process of a sandbox.
+"""Reads, writes and lists files with only the `os` module: in the worker, and in the init process of an enclosure.
 
-There it runs as the agent's user, in the agent's own view of the machine: so a link, however it is made and whenever
-it is swapped, leads to nothing that the agent's commands could not reach by themselves.
+In an enclosure it runs as the agent's user, with the agent's own view of the file system. Therefore a symbolic link,
+even one that is swapped at any moment, leads to nothing that the agent's commands could not reach by themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CHUNK = 1 << 20
 
 
 def open_regular(path: str) -> int:
-    """Never waits for the other end of a pipe, and never reads from a device."""
+    """Opens a regular file for reading. Never waits for the other end of a pipe and never reads from a device."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
@@ -29,7 +29,9 @@ def open_regular(path: str) -> int:
 
 
 def write(path: str, copy: Callable[[int], None], before_replace: Callable[[], None]) -> None:
-    """All or nothing: whoever reads meanwhile sees the old file or the new one. A link is written through."""
+    """Replaces a file atomically: a concurrent reader sees the old or the new content. Writes through
+    symbolic links.
+    """
     target = os.path.realpath(path)
     directory, name = os.path.split(target)
     os.makedirs(directory, exist_ok=True)  # noqa: PTH103 - pathlib costs milliseconds to import
@@ -68,7 +70,9 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def walk(directory: str, prefix: str = "") -> Iterator[tuple[str, os.stat_result]]:
-    """A directory that vanished or may not be read is as good as empty; the one that was asked for is not."""
+    """Yields all regular files below a directory. Skips unreadable or vanished subdirectories, but raises for the top
+    one.
+    """
     try:
         entries = os.scandir(directory)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -89,7 +93,9 @@ def walk(directory: str, prefix: str = "") -> Iterator[tuple[str, os.stat_result
 
 
 def real(path: bytes) -> bytes:
-    """Where it leads, as far as it exists; empty for one that leads in circles or may not be looked at."""
+    """Resolves a path as far as it exists. Returns an empty result for a link loop or a path that may not
+    be accessed.
+    """
     try:
         found = os.path.realpath(path)
         os.path.realpath(path, strict=True)

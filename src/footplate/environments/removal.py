@@ -1,7 +1,7 @@
-"""Removes a directory that an agent filled: as deep as it likes, with rights that it took from itself.
+"""Removes a directory that an agent filled, however deeply it is nested and whatever permissions the agent removed.
 
-By `rm` and `chmod`, which follow no link on their way down and do not mind ten thousand levels; Python's own gives up
-at its recursion limit.
+Uses `rm` and `chmod`, which follow no symbolic link on the way down and handle ten thousand levels. Python's own
+`shutil.rmtree` fails at its recursion limit.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def remove(directory: Path) -> bool:
-    """False if something is left. Nothing there is nothing left."""
+    """Removes the directory. Returns False if something remains; a directory that does not exist counts as removed."""
     if _run(_rm(directory)):
         return True
     _run(_chmod(directory))
@@ -19,7 +19,9 @@ def remove(directory: Path) -> bool:
 
 
 async def removed(directory: Path) -> bool:
-    """The same beside other work, however long it takes. Who is cancelled ends it, and leaves the rest."""
+    """Does the same as `remove` without blocking the event loop. On cancellation it stops and leaves the
+    rest in place.
+    """
     if await _ran(_rm(directory)):
         return True
     await _ran(_chmod(directory))

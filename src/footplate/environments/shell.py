@@ -1,12 +1,12 @@
-r"""The turn's persistent shell: one whose directory, variables and functions last from command to command.
+r"""The turn's persistent shell, which retains its directory, variables and functions from command to command.
 
-It is bash, or in a container whose image has none the image's `sh`. It reads a script that never ends from its standard
-input: for each command an `eval` of the quoted text and a line that reports the status on a descriptor of its own.
-There is no loop in it, because a `break` or `continue` in a command would act on it. A command sees neither the script
-(its standard input is empty) nor the status descriptor.
+It is bash, or `sh` in a container whose image has no bash. It reads an endless script from its standard input: for each
+command an `eval` of the quoted text, and a line that reports the exit status on a separate descriptor. The script
+contains no loop, because a `break` or `continue` in a command would act on it. A command sees neither the script (its
+standard input is empty) nor the status descriptor.
 
-What a command printed is in the pipes before its status is; so all that is in them when the status arrives is the
-result. What a background job prints later belongs to the next command, as in a terminal.
+A command's output is in the pipes before its status is. So everything that is in them when the status arrives is the
+result. Output that a background job prints later belongs to the next command, as in a terminal.
 """
 
 import asyncio
@@ -30,18 +30,18 @@ _LONGEST_STATUS: Final = len("255")
 class Dialect:
     argv: tuple[str, ...]
     status: int
-    """The descriptor on which it reports. In a plain `sh` none has more than one digit."""
+    """The descriptor on which the shell reports the exit status. A plain `sh` supports only single-digit numbers."""
     evaluate: str
     report: str
 
 
 BASH: Final = Dialect(("bash", "--noprofile", "--norc", "-s"), 250, "builtin eval", "builtin printf")
 SH: Final = Dialect(("sh", "-s"), 9, "command eval", "printf")
-"""Without `command`, an error of syntax would end it."""
+"""Without `command`, a syntax error would end the shell."""
 
 
 class Shell:
-    """Made by `start`. Not for two commands at once."""
+    """A running shell. Create it with `start`. It runs one command at a time."""
 
     def __init__(self, dialect: Dialect, output_limit: int) -> None:
         self._dialect = dialect
@@ -76,7 +76,7 @@ class Shell:
 
     @property
     def pid(self) -> int:
-        """As those see it who run beside it."""
+        """The pid as processes in the same environment see it."""
         return self._bash.pid
 
     @property
@@ -104,12 +104,14 @@ class Shell:
         return result_of(self._output, code, time.monotonic() - began, timed_out=timed_out)
 
     async def kill(self) -> None:
-        """End bash and its background jobs. A command that is running gets a result without an exit code."""
+        """Kills the shell and its background jobs. A running command gets a result without an exit code."""
         self._ended = True
         await self._bash.kill()
 
     def retire(self) -> Output:
-        """When bash is gone its background jobs may go on: their output is still read, but not kept."""
+        """Discards further output after the shell has exited, because its background jobs may still print. Returns the
+        output.
+        """
         self._output.discard()
         self._status.close()
         self._close_script()
@@ -128,11 +130,11 @@ class Shell:
         try:
             await write_all(self._script, lines.encode(errors="surrogateescape"))
         except BrokenPipeError:
-            await self._bash.wait()  # it ended by itself; its exit is the result
+            await self._bash.wait()  # it exited by itself, so its exit code is the result
 
     def _heard(self, data: bytes) -> None:
-        """A shell says one number for each command. A command that found its descriptor may say anything, without end:
-        then nobody listens any more, and the shell ends.
+        """Handles data on the status descriptor. A shell reports exactly one number per command. A command that found
+        the descriptor may write anything without end: then the descriptor is closed and the shell is killed.
         """
         self._inbox += data
         status, end, more = self._inbox.partition(b"\0")

@@ -1,7 +1,7 @@
-"""The worker's side of a process that starts commands: the turn's guardian, or the first process of its sandbox.
+"""The worker's connection to a process that starts commands: the turn's guardian, or the init process of its enclosure.
 
-All is done on the event loop, without a thread. Requests are marshalled, with the descriptors that a command gets.
-Answers are three numbers of fixed size: they may come out of a sandbox, so nothing in them is taken on trust.
+Everything runs on the event loop, without a thread. Requests are marshalled and carry the descriptors for the command.
+Replies are three numbers of fixed size: they may come from inside a sandbox, so nothing in them is trusted.
 """
 
 import array
@@ -20,12 +20,12 @@ from footplate.domain.errors import FootplateError, Unavailable
 from footplate.telemetry import metrics
 
 _ANSWER: Final = struct.Struct(">cIi")
-"""What happened, to which command, and a number: a pid, an exit code."""
+"""A reply: the kind of event, the number of the command, and a value such as a pid or an exit code."""
 _CREDENTIALS: Final = struct.Struct("3i")
 
 
 class Spawned:
-    """A command that was started on our behalf."""
+    """A command that was started through a spawner."""
 
     def __init__(self, spawner: "Spawner", number: int) -> None:
         loop = asyncio.get_running_loop()
@@ -34,7 +34,9 @@ class Spawned:
         self._started: asyncio.Future[int] = loop.create_future()
         self._stopped: asyncio.Future[None] = loop.create_future()
         self.exited: asyncio.Future[int] = loop.create_future()
-        """The exit code as a shell tells it: 128 and the number for a death by signal. Never cancel it."""
+        """The exit code in shell convention: 128 plus the signal number after death by a signal. Never cancel this
+        future.
+        """
 
     @property
     def pid(self) -> int:
@@ -44,7 +46,9 @@ class Spawned:
         return await asyncio.shield(self.exited)
 
     async def stop(self, *, grace: float) -> None:
-        """End it, its group, its session and its descendants: SIGTERM, SIGKILL after the grace, none left alive."""
+        """Ends the command, its group, its session and its descendants: SIGTERM, then SIGKILL after the
+        grace period.
+        """
         self._spawner.send({"do": "stop", "id": self._number, "grace": grace})
         metrics.GUARDIAN_KILLS.labels("command").inc()
         patience = self._spawner.stop_patience
@@ -56,23 +60,23 @@ class Spawned:
             await asyncio.shield(self._stopped)
 
     async def kill(self) -> None:
-        """End it at once, if that has not happened already with its guardian."""
+        """Kills the command immediately. Does nothing if it already ended with its guardian."""
         with contextlib.suppress(Unavailable):
             await self.stop(grace=0)
 
 
 class Spawner:
-    """A connection. Who made the process at its other end ends it as well."""
+    """A connection to a spawning process. The code that started that process also ends it."""
 
     stop_patience: float | None = None
-    """How long beyond its grace a stop may take; then `end_all`. None: as long as it takes."""
+    """How many seconds beyond its grace period a stop may take before `end_all` is called. None: no limit."""
 
     def __init__(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         self.value = 0
-        """What the other end said of itself when it was ready."""
+        """The value that the other end sent when it was ready."""
         self.peer = 0
-        """Its pid as we see it, by the kernel's word; only if the connection asks for credentials."""
+        """The pid of the other end as the kernel reports it. Only set if the connection requests credentials."""
         self.ready: asyncio.Future[None] = loop.create_future()
         self._loop = loop
         self._connection = connection
@@ -96,15 +100,15 @@ class Spawner:
         fds: Mapping[int, int],
         limits: Mapping[str, int] | None = None,
     ) -> Spawned:
-        """`fds` maps a number in the command to a descriptor of ours, which stays ours to close; `limits` are by the
-        names of the `resource` module.
+        """Starts a command. `fds` maps a descriptor number in the command to one of the caller, who still has to close
+        it. `limits` uses the names of the `resource` module.
         """
         what: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": dict(env)}
         return await self.request({**what, "limits": dict(limits)} if limits else what, fds)
 
     async def request(self, what: dict[str, Any], fds: Mapping[int, int]) -> Spawned:
         command = Spawned(self, next(self._numbers))
-        self._commands[command._number] = command  # noqa: SLF001 - two halves of one thing
+        self._commands[command._number] = command  # noqa: SLF001 - Spawned and Spawner are one unit
         try:
             self.send({**what, "do": "spawn", "id": command._number, "fds": list(fds)}, list(fds.values()))  # noqa: SLF001
             await asyncio.shield(command._started)  # noqa: SLF001
@@ -114,7 +118,7 @@ class Spawner:
         return command
 
     async def calm(self, spared: Sequence[Spawned]) -> None:
-        """End all that was started but these. What they started themselves is ended too."""
+        """Kills every process except the given commands. Processes that these commands started are killed too."""
         round_ = Spawned(self, next(self._numbers))
         self._commands[round_._number] = round_  # noqa: SLF001 - as above
         try:
@@ -125,11 +129,13 @@ class Spawner:
             del self._commands[round_._number]  # noqa: SLF001
 
     async def end_all(self) -> None:
-        """The other end does not do what it was asked to: it goes, and all of it."""
+        """Ends the other end with everything it started, because it does not respond to a request."""
         self.disconnect()
 
     def send(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
-        """Queue and send what the socket takes now; the rest follows by itself."""
+        """Queues a message and sends as much as the socket accepts now. The rest is sent when the socket is
+        writable.
+        """
         if not self._open:
             raise self.loss()
         frame = marshal.dumps(message)
@@ -137,15 +143,15 @@ class Spawner:
         self._flush()
 
     def loss(self) -> FootplateError:
-        """What whoever waits is told when the connection is gone."""
-        return Unavailable("The guardian of this turn is gone.")
+        """Returns the error that waiting callers receive when the connection is lost."""
+        return Unavailable("The guardian process of this turn has exited.")
 
     def hung_up(self) -> None:
-        """The other end closed the connection, or it broke."""
+        """Handles a connection that broke or was closed by the other end."""
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Closing our end is what tells a living process at the other to kill everything and go."""
+        """Closes the connection. A living process at the other end then kills everything and exits."""
         if not self._open:
             return
         self._open = False
@@ -198,7 +204,9 @@ class Spawner:
             self._heard(kind, number, value)
 
     def _first(self) -> bytes:
-        """Before any command runs: later the kernel drops whatever descriptors somebody might send along."""
+        """Reads the first reply with the sender's credentials. No command runs yet, so no untrusted process can attach
+        descriptors. Later reads use `recv`, with which the kernel drops attached descriptors.
+        """
         data, ancillary, _, _ = self._connection.recvmsg(1 << 16, socket.CMSG_SPACE(_CREDENTIALS.size))
         for level, kind, content in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS and len(content) == _CREDENTIALS.size:
@@ -220,7 +228,7 @@ class Spawner:
             _settle(command._stopped, None)  # noqa: SLF001
 
     def settle_all(self, code: int) -> None:
-        """All that ran is dead, by this exit code."""
+        """Marks all commands as ended with this exit code."""
         for command in self._commands.values():
             _fail(command._started, self.loss())  # noqa: SLF001
             _settle(command.exited, code)
@@ -235,7 +243,7 @@ def _settle(future: "asyncio.Future[Any]", result: object) -> None:
 def _fail(future: "asyncio.Future[Any]", error: FootplateError) -> None:
     if not future.done():
         future.set_exception(error)
-        future.exception()  # nobody has to be waiting
+        future.exception()  # marks the exception as retrieved, because no caller may be waiting
 
 
 def _close_all(fds: list[int]) -> None:

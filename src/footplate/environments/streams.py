@@ -1,6 +1,6 @@
-"""A program that runs beside the shell for as long as its turn, spoken to through its standard streams.
+"""Runs a program beside the shell for the rest of the turn, and communicates with it through its standard streams.
 
-What it prints waits in its pipe while nobody reads: a slow reader slows it, and costs no memory.
+Unread output waits in the pipe: a slow reader slows the program down and costs no memory.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from footplate.environments.output import Reader, write_all
 from footplate.environments.spawner import Spawned, Spawner
 
 _AHEAD: Final = 1 << 20
-"""Bytes that are read before somebody asks for them."""
+"""The number of bytes that are read ahead."""
 _PIECE: Final = 1 << 18
 _LAST_WORDS: Final = 8192
 
 
 class Streamed(Process):
-    """Made by `start`; whoever made it calls `close` when it is dead."""
+    """A running program. Create it with `start`; the creator calls `close` after it has exited."""
 
     def __init__(self, command: Spawned, stdin: int, reader: asyncio.StreamReader, way: asyncio.BaseTransport) -> None:
         self._command = command
@@ -41,7 +41,7 @@ class Streamed(Process):
         errors = Reader(lambda data: _keep_last(words, data))
         way: asyncio.BaseTransport | None = None
         try:
-            # The transport owns the descriptor from here on.
+            # From here on the transport owns the descriptor.
             way, _ = await loop.connect_read_pipe(
                 lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours_out, "rb", buffering=0)
             )
@@ -68,7 +68,7 @@ class Streamed(Process):
     async def write(self, data: bytes) -> None:
         async with self._writing:
             if self._stdin < 0:
-                raise BrokenPipeError("its standard input is closed")
+                raise BrokenPipeError("The standard input of the process is closed.")
             await write_all(self._stdin, data)
 
     async def read(self) -> bytes:
@@ -89,7 +89,7 @@ class Streamed(Process):
         return self._last_words.decode(errors="replace").strip()
 
     def close(self) -> None:
-        """Of our ends of its streams. Safe to call again."""
+        """Closes the worker's ends of the streams. Safe to call again."""
         self._close_input()
         self._way.close()
         if self._errors is not None:

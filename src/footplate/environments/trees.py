@@ -1,4 +1,4 @@
-"""Where a session's trees lie beside what else it has on this machine, and where they are seen from inside."""
+"""The locations of a session's trees: on this host, and as processes inside the environment see them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,19 +13,19 @@ from footplate.domain.snapshots import SCRATCH, Files
 from footplate.environments.sandbox.view import WORKSPACE
 
 BESIDE: Final = "projects"
-"""In what a session keeps beside its tree: its further projects, by name."""
+"""The subdirectory of the session's state that contains its further projects, by name."""
 BESIDE_SEEN: Final = "/projects"
 OBJECTS_SEEN: Final = "/run/footplate-objects"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where a session works on this machine, and as whom."""
+    """The directories of a session on this host, and the user that its commands run as."""
 
     tree: Path
     state: Path
     named: bool
-    """It is no tree of the session's, but a directory that a user named, and left as it is."""
+    """The tree is a directory that a user named. It is not owned by the session and stays as it is."""
     user: tuple[int, int]
 
 
@@ -39,11 +39,13 @@ async def place(
     *,
     enclosed: bool,
 ) -> Sequence[PlacedTree]:
-    """The working directory first. `enclosed`: what is inside sees places of its own, and not the host's."""
+    """Checks out the session's projects, the working directory first. With `enclosed`, processes inside see the trees
+    at fixed paths instead of the host's paths.
+    """
     if not projects and (trees is None or at.named):
         return ()
     if trees is None:
-        raise Permanent("This worker has no place for projects.", help_text="Leave out the session's projects.")
+        raise Permanent("This worker does not support projects.", help_text="Create the session without projects.")
     beside = at.state / BESIDE
     ground = TreeGround(
         tree=at.tree,
@@ -57,19 +59,21 @@ async def place(
 
 
 def own(placed: Sequence[PlacedTree], tree: Path, *, named: bool) -> Mapping[str, Path]:
-    """A session's own, by project; without projects it is the directory that it works in, unless a user named that."""
+    """Returns the session's own trees by project id. Without projects this is the working directory, unless a user
+    named it.
+    """
     if placed or named:
         return {found.project_id: found.tree for found in placed}
     return {SCRATCH: tree}
 
 
 def seen(placed: Sequence[PlacedTree]) -> Mapping[str, str]:
-    """Where each project is inside."""
+    """Returns the path of each project inside the environment."""
     return {found.project_id: found.seen for found in placed}
 
 
 def variables(projects: Sequence[SessionProject], placed: Sequence[PlacedTree]) -> Mapping[str, str]:
-    """For every command: where each project is, in their order."""
+    """Returns the environment variable that tells every command the paths of the projects, in their order."""
     if not placed:
         return {}
     named = zip(projects, placed, strict=True)

@@ -1,7 +1,7 @@
-"""The environment without a boundary: commands run on the worker's own machine, as the worker's user.
+"""The environment without an isolation boundary: commands run on the worker's own machine, as the worker's user.
 
-What it does give is an end: everything that a turn starts runs under the turn's guardian and dies with the turn or its
-lease. File access ends with the lease as well, so that a worker that was stopped and woken later changes nothing.
+It still guarantees an end: every process that a turn starts runs under the turn's guardian, and dies with the turn or
+its lease. Writing files ends with the lease as well, so that a worker that was suspended and resumed changes nothing.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class UnsandboxedEnvironment(GuardedEnvironment):
 
     async def _end(self) -> bool:
         clean = await super()._end()
-        # With a lease it goes with that.
+        # With a lease, the scratch directory is also removed with the lease.
         await asyncio.to_thread(shutil.rmtree, self.scratch, ignore_errors=True)
         return clean
 

@@ -1,1 +1,4 @@
-"""The gate: what a tool call may do, by rules. Pure: it reads a call and says allow, ask or deny, and why."""
+"""The permission gate: decides whether a tool call is allowed, denied or needs approval, and why.
+
+Evaluating rules has no side effects. Hooks and file system access are in modules of their own.
+"""

@@ -1,4 +1,6 @@
-"""Hooks of one moment, asked one after the other, from the organisation's down to the session's; each is recorded."""
+"""Runs the hooks of one event in order, from the organisation's to the session's, and records each run in the audit
+trail.
+"""
 
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -26,19 +28,19 @@ _MOST_COUNTED: Final = 20
 
 class NoRecords:
     async def record(self, organisation: str, session_id: str, turn_id: str, runs: Sequence[AuditEntry]) -> None:
-        """Of a worker that has no trail."""
+        """Discards the records. Used by a worker without an audit trail."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The turn that hooks are asked in."""
+    """The turn in which hooks run."""
 
     organisation: str
     session_id: str
     turn_id: str
     environment: Environment
     context: JsonObject = field(default_factory=dict)
-    """What the caller gave the session and this input (F6)."""
+    """The context that the client attached to the session and to this input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Round:
-    """Those of one moment, until they are recorded."""
+    """Collects the hook runs of one event until they are recorded."""
 
     told: JsonObject
     runs: list[AuditEntry] = field(default_factory=list)
@@ -82,7 +84,7 @@ class _Round:
 
 
 class Asker:
-    """Of one worker."""
+    """Runs hooks. Each worker has one instance."""
 
     def __init__(self, access: HookAccess, records: HookRecords) -> None:
         self._access = access
@@ -92,7 +94,9 @@ class Asker:
     async def judge(
         self, scene: Scene, hooks: Sequence[Hook], tool: str, given: JsonObject, *, directory: str | None
     ) -> Decision | None:
-        """Before a call: the strictest word of those that it concerns; who says no is the last. None: no word."""
+        """Run the hooks that match a tool call and return the strictest decision. No hook runs after a denial. Returns
+        None if no hook made a decision.
+        """
         strictest: Decision | None = None
         fields: JsonObject = {"tool_name": tool, "tool_input": given}
         async with self._round(scene, hooks, fields, tool, directory) as (concerned, asked_in):
@@ -107,7 +111,7 @@ class Asker:
         return strictest
 
     async def tell(self, scene: Scene, hooks: Sequence[Hook], fields: JsonObject, *, about: str) -> Heard:
-        """At any other moment. Who blocks is the last."""
+        """Run the hooks of any event other than `PreToolUse`. No hook runs after one that blocks."""
         told: list[str] = []
         async with self._round(scene, hooks, fields, about, None) as (concerned, asked_in):
             for hook in concerned:
@@ -157,7 +161,7 @@ class Asker:
 
 
 def _noted(word: Word) -> JsonObject:
-    """What a Python hook wants to have in the audit trail."""
+    """Return the `audit` value that a Python hook adds to its audit entry, truncated if it is too long."""
     note = word.answer.get("audit")
     text = str(note)
     return {} if note is None else {"audit": note if len(text) <= _MOST_NOTED else text[:_MOST_NOTED]}

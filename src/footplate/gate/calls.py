@@ -1,4 +1,4 @@
-"""The gate's word on one tool call of any kind. Total: an input that is not what it should be is asked about."""
+"""Decides one tool call of any kind by the rules. Every input gets a decision: a malformed one requires approval."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -29,7 +29,7 @@ _GLOBS: Final = "*?["
 def decide(
     policy: Policy, tool: str, given: Mapping[str, Json], place: Place, *, directory: str | None = None
 ) -> Decision:
-    """`tool` by the reference's name or by Claude Code's."""
+    """Decide a call. `tool` is the name in the managed agents API (`bash`) or in Claude Code (`Bash`)."""
     try:
         return _decide(policy, tool, given, place.with_new_budget(), directory)
     except BudgetExceeded:
@@ -40,7 +40,7 @@ def _decide(policy: Policy, tool: str, given: Mapping[str, Json], place: Place, 
     name = TOOL_NAMES.get(tool, AGENT if tool == "Task" else tool)
     for outcome in (Outcome.DENY, Outcome.ASK):
         if (placed := _special(policy, name, outcome, given, place.budget)) is not None:
-            decision = placed.says(f"{placed.rule.text} is for this call.")
+            decision = placed.says(f"{placed.rule.text} applies to this call.")
             if outcome is Outcome.DENY or name != BASH:
                 return decision
             command = _command(policy, given, place, directory)
@@ -51,7 +51,7 @@ def _decide(policy: Policy, tool: str, given: Mapping[str, Json], place: Place, 
         return _file(policy, name, given, place, directory or place.root)
     if name == WEB_FETCH:
         return _fetch(policy, given)
-    # What a subagent does is judged call by call.
+    # Starting a subagent is allowed by default, because each of its calls is decided separately.
     return _plain(policy, name, given, otherwise=Outcome.ALLOW if name == AGENT else Outcome.ASK)
 
 
@@ -71,30 +71,33 @@ def _file(policy: Policy, name: str, given: Mapping[str, Json], place: Place, di
     for outcome in (Outcome.DENY, Outcome.ASK):
         for each in names:
             if (placed := policy.whole(each, outcome)) is not None:
-                return placed.says(f"{placed.rule.text} is for every such call.")
+                return placed.says(f"{placed.rule.text} applies to every call of this tool.")
         for kind in (READ, EDIT) if tool == EDIT else (READ,):
             if found is not None and (placed := policy.path(kind, outcome, found, place)) is not None:
-                return placed.says(f"{placed.rule.text} is for {found.path}.")
+                return placed.says(f"{placed.rule.text} applies to {found.path}.")
     if policy.restricts_files and (found is None or found.real is None):
-        return Decision(Outcome.ASK, "It is not clear which file this is.")
-    # As in Claude Code: a bare Edit that allows is for that tool alone, and not for Write.
+        return Decision(Outcome.ASK, "The file that this call uses cannot be determined.")
+    # As in Claude Code, a bare `Edit` allow rule applies to that tool only, not to `Write`.
     if (placed := policy.whole(name, Outcome.ALLOW)) is not None:
-        return placed.says(f"{placed.rule.text} allows every such call.")
+        return placed.says(f"{placed.rule.text} allows every call of this tool.")
     if found is None:
-        return Decision(Outcome.ASK, "It is not clear which file this is.")
+        return Decision(Outcome.ASK, "The file that this call uses cannot be determined.")
     return _one_file(policy, tool, found, place)
 
 
 def _one_file(policy: Policy, tool: str, found: Target, place: Place) -> Decision:
-    """By a rule for paths, or because it only reads."""
+    """Allow one file by a path rule, or because the call only reads inside the workspace. Otherwise ask."""
     part = protected(found.path.removeprefix(place.root)) or protected((found.real or "").removeprefix(place.root))
     for placed, pattern in policy.paths(tool, Outcome.ALLOW):
         if pattern.permits(found, place) and (tool == READ or part is None or pattern.names(part)):
             return placed.says(f"{placed.rule.text} allows {found.path}.")
     if tool == READ and found.real is not None and place.holds(found.path) and place.holds(found.real):
-        return Decision(Outcome.ALLOW, "It only reads, inside the workspace.")
+        return Decision(Outcome.ALLOW, "It only reads inside the workspace.")
     if part is not None and tool == EDIT:
-        return Decision(Outcome.ASK, f"No rule names {part}, which programs obey.")
+        return Decision(
+            Outcome.ASK,
+            f"The path contains {part}, which programs execute or read as configuration, and no rule names it.",
+        )
     return Decision(Outcome.ASK, f"No rule allows {found.path}.")
 
 
@@ -121,11 +124,11 @@ def _fetch(policy: Policy, given: Mapping[str, Json]) -> Decision:
         if (placed := policy.whole(WEB_FETCH, outcome)) is not None:
             if outcome is Outcome.ALLOW and host is None and _restricts_hosts(policy):
                 break
-            return placed.says(f"{placed.rule.text} is for every such call.")
+            return placed.says(f"{placed.rule.text} applies to every call of this tool.")
         if host is not None and (placed := policy.domain(outcome, host)) is not None:
-            return placed.says(f"{placed.rule.text} is for {host}.")
+            return placed.says(f"{placed.rule.text} applies to {host}.")
     if host is None:
-        return Decision(Outcome.ASK, "It is not clear which host this address leads to.")
+        return Decision(Outcome.ASK, "The host of this URL cannot be determined.")
     return Decision(Outcome.ASK, f"No rule allows {host}.")
 
 
@@ -137,24 +140,24 @@ def _restricts_hosts(policy: Policy) -> bool:
 
 
 def _plain(policy: Policy, name: str, given: Mapping[str, Json], *, otherwise: Outcome = Outcome.ASK) -> Decision:
-    """A tool that rules speak of as a whole, or of which agents have names."""
+    """Decide a tool whose rules apply to all of its calls, or to agents by name."""
     agent = given.get("subagent_type")
     for outcome in (Outcome.DENY, Outcome.ASK, Outcome.ALLOW):
         if (placed := policy.whole(name, outcome)) is not None:
-            return placed.says(f"{placed.rule.text} is for every such call.")
+            return placed.says(f"{placed.rule.text} applies to every call of this tool.")
         if name == AGENT and isinstance(agent, str):
             for placed, specifier in policy.special(AGENT, outcome):
                 if not isinstance(specifier, Parameter) and specifier.matches(agent):
-                    return placed.says(f"{placed.rule.text} is for the agent {agent}.")
+                    return placed.says(f"{placed.rule.text} applies to the agent {agent}.")
     if otherwise is Outcome.ALLOW:
-        return Decision(otherwise, "It does nothing by itself.")
+        return Decision(otherwise, "It has no effect by itself.")
     return Decision(otherwise, f"No rule allows {name}.")
 
 
 def _special(
     policy: Policy, name: str, outcome: Outcome, given: Mapping[str, Json], budget: EvaluationBudget
 ) -> Placed | None:
-    """A rule for a field of the input."""
+    """Return the first rule of this outcome for a field of the call's input, such as `run_in_background:true`."""
     for placed, specifier in policy.special(name, outcome):
         if isinstance(specifier, Parameter):
             value = given.get(specifier.name)

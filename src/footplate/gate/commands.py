@@ -1,6 +1,6 @@
-"""The gate's word on a command: allowed only if every part of it is, and never if a part is not understood.
+"""Decides a shell command: it is allowed only if every part of it is allowed, and never if a part cannot be parsed.
 
-Total: whatever the text is, there is an answer. Parts are judged one by one; the strictest of them decides.
+Every text gets a decision. Parts are evaluated one by one, and the strictest decision wins.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,27 +20,29 @@ from footplate.gate.shell.reach import Reach, reach
 from footplate.gate.touching import Files
 
 _MOST_DIRECTORIES: Final = 8
-_NOTHING: Final = Decision(Outcome.ASK, "There is no command in it.")
-_TOO_DEEP: Final = Decision(Outcome.ASK, "It is nested too deeply.")
+_NOTHING: Final = Decision(Outcome.ASK, "The text contains no command.")
+_TOO_DEEP: Final = Decision(Outcome.ASK, "The command is nested too deeply.")
 TOO_MUCH_WORK: Final = Decision(
     Outcome.DENY,
     "Evaluating the permission rules for this call would take too long, so it was denied. Split it into smaller calls.",
 )
-_GIT_ELSEWHERE: Final = Concern("git runs in a directory that it changed to, and obeys its configuration", seen=True)
+_GIT_ELSEWHERE: Final = Concern(
+    "git runs in a directory that the command changed to, and uses the configuration there", seen=True
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that a command does, and what is said of it."""
+    """One part of a command, and the decision on it."""
 
     kind: str
     """`command`, `redirect`, `assignment` or `unclear`."""
     text: str
     decision: Decision
     via: tuple[str, ...] = ()
-    """The programs that run it for another."""
+    """The wrapper programs through which it runs other commands, such as `env`."""
     runs: tuple[str, ...] = ()
-    """What they run."""
+    """The commands that these programs run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,10 @@ class Verdict:
 
 
 def decide(policy: Policy, command: str, place: Place, *, directory: str | None = None) -> Decision:
-    """`directory`: where the shell is; the working tree if it is left out."""
+    """Decide a command. `directory` is the shell's current directory; the default is the working tree."""
     try:
         decision = _strictest(_decisions(_read(policy, command, place, directory or place.root)))
-    except RecursionError:  # pragma: no cover - depth is bounded everywhere; this is the last net
+    except RecursionError:  # pragma: no cover - depth is limited everywhere; this is a safety net
         decision = _TOO_DEEP
     except BudgetExceeded:
         decision = TOO_MUCH_WORK
@@ -61,10 +63,10 @@ def decide(policy: Policy, command: str, place: Place, *, directory: str | None 
 
 
 def judge(policy: Policy, command: str, place: Place, *, directory: str | None = None) -> Verdict:
-    """The same, with a word on each part."""
+    """Decide a command like `decide`, and return the decision on each part as well."""
     try:
         parts = tuple(_parts(_read(policy, command, place, directory or place.root)))
-    except RecursionError:  # pragma: no cover - depth is bounded everywhere; this is the last net
+    except RecursionError:  # pragma: no cover - depth is limited everywhere; this is a safety net
         parts = (Part("unclear", command[:200], _TOO_DEEP),)
     except BudgetExceeded:
         parts = (Part("unclear", command[:200], TOO_MUCH_WORK),)
@@ -74,7 +76,7 @@ def judge(policy: Policy, command: str, place: Place, *, directory: str | None =
 
 
 def _strictest(decisions: Iterable[Decision]) -> Decision:
-    """The first of the strictest."""
+    """Return the first of the strictest decisions."""
     found: Decision | None = None
     for decision in decisions:
         if found is None or stricter(found.outcome, decision.outcome) is not found.outcome:
@@ -85,12 +87,12 @@ def _strictest(decisions: Iterable[Decision]) -> Decision:
 def _by_bare_rules(policy: Policy, decision: Decision) -> Decision:
     for outcome in (Outcome.ASK, Outcome.DENY):
         if (placed := policy.whole(BASH, outcome)) is not None and stricter(decision.outcome, outcome) is outcome:
-            decision = placed.says(f"{placed.rule.text} is for every command.")
+            decision = placed.says(f"{placed.rule.text} applies to every command.")
     return decision
 
 
 class _Reading(NamedTuple):
-    """A command line that was taken apart, and whoever judges the parts."""
+    """A parsed command line, and the evaluator for its parts."""
 
     script: Script
     reaches: list[Reach]
@@ -110,7 +112,9 @@ def _read(policy: Policy, command: str, place: Place, directory: str) -> _Readin
 
 
 def _decisions(reading: _Reading) -> Iterator[Decision]:
-    """Once there is something to ask, only what is denied can change the answer."""
+    """Decide each part. Once one part requires approval, only a denial can change the result, so the rest is checked
+    for denials only.
+    """
     read, reaches, judging = reading
     asked = False
     for simple, found in zip(read.commands, reaches, strict=True):
@@ -140,7 +144,9 @@ def _parts(reading: _Reading) -> Iterator[Part]:
 
 
 def _directories(reaches: Sequence[Reach], place: Place, directory: str) -> tuple[str, ...] | None:
-    """Where a part may run. A `cd` may fail, so both directories are possible from there on."""
+    """Return the directories in which a part may run, or None if they cannot be determined. A `cd` may fail, so both
+    directories are possible after it.
+    """
     found = [directory]
     for each in reaches:
         if each.moves is None:

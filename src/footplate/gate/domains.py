@@ -1,4 +1,6 @@
-"""Hosts by name, as rules for `WebFetch` have them, and the host of a URL, read more strictly than a browser does."""
+"""Matches host names against the domain patterns of `WebFetch` rules, and extracts the host of a URL, more strictly
+than a browser does.
+"""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ _MAX_STARS: Final = 5
 _LABEL: Final = re.compile(r"[a-z0-9_*-]+")
 _HOST: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _URL: Final = re.compile(r"[\x21-\x5b\x5d-\x7e]+")
-"""Printable ASCII without spaces and backslashes: what else there may be is read differently by different programs."""
+"""Printable ASCII without spaces and backslashes. Programs disagree on how to parse URLs with other characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,9 @@ class DomainPattern:
 
     @classmethod
     def of(cls, name: str) -> "DomainPattern":
-        """A leading `*.` is any depth, a `*` alone any host; elsewhere it stays between two dots."""
+        """Compile a pattern. `*` alone matches any host and a leading `*.` any number of labels; any other `*` matches
+        within one label.
+        """
         name = name.lower().rstrip(".")
         if name == "*":
             return cls(LinearRegex(r".+"))
@@ -30,19 +34,19 @@ class DomainPattern:
 
     @staticmethod
     def fault(name: str) -> tuple[int, str] | None:
-        """What is wrong with it, and where."""
+        """Return the position and description of the first error in a pattern, or None if it is valid."""
         if not name:
-            return 0, "the name of a host is missing"
+            return 0, "the host name is missing"
         if len(name) > _MAX_CHARACTERS:
-            return _MAX_CHARACTERS, f"the name of a host has at most {_MAX_CHARACTERS} characters"
+            return _MAX_CHARACTERS, f"a host name has at most {_MAX_CHARACTERS} characters"
         if name.count("*") > _MAX_STARS:
-            return 0, f"the name of a host has at most {_MAX_STARS} stars"
+            return 0, f"a host name has at most {_MAX_STARS} `*`"
         at = 0
         for label in name.lower().rstrip(".").split("."):
             if not label:
-                return at, "there is a dot too much"
+                return at, "there is an extra dot"
             if (found := _LABEL.match(label)) is None or found.end() < len(label):
-                return at + (found.end() if found else 0), "this is no part of a host's name"
+                return at + (found.end() if found else 0), "this character is not allowed in a host name"
             at += len(label) + 1
         return None
 
@@ -51,7 +55,9 @@ class DomainPattern:
 
 
 def host_of(url: str) -> str | None:
-    """None: it cannot be told for sure. Then no rule allows it."""
+    """Return the host of a URL, or None if it is ambiguous. A URL without a known host is not allowed by any domain
+    rule.
+    """
     if not _URL.fullmatch(url):
         return None
     try:

@@ -1,7 +1,8 @@
-"""The gate of a turn: the rules that are in force now, the place that the turn works in, and a word on each call.
+"""Decides the tool calls of one turn: loads the current rules, resolves links in the environment, evaluates rules and
+runs hooks.
 
-Rules are read anew while a turn runs: what is forbidden at noon is forbidden to a turn that began in the morning. What
-cannot be read is no rule that allows anything: every call is denied until somebody mends it.
+Rules are reloaded while a turn runs, so a new rule also applies to turns that are already running. If a rule cannot be
+parsed, every call is denied until it is fixed.
 """
 
 import asyncio
@@ -30,18 +31,20 @@ from footplate.gate.reference import rules_of
 from footplate.gate.rules import BASH, parse_rule
 
 FRESH: Final = 1.0
-"""Seconds for which rules that were read are good."""
+"""Seconds for which loaded rules are used before they are loaded again."""
 _MOST_ROUNDS: Final = 8
 _LARGE: Final = 10_000
-"""Characters of rules. More of them are read in a thread, so that other turns go on meanwhile."""
+"""Characters. Larger rule sets are parsed in a thread so that they do not block other turns."""
 _MANY: Final = 200
-"""Rules. With more of them calls are judged in a thread."""
+"""Rules. With more rules than this, calls are evaluated in a thread."""
 _KNOWN: Final = 32
-NO_RULES: Final = "There are no rules: the environment is the boundary."
-_NOWHERE: Final = "It cannot be told in which directory the command would run."
+NO_RULES: Final = "No rules are defined, so only the environment limits this call."
+_NOWHERE: Final = "The directory in which the command would run cannot be determined."
 
 
 class Gates:
+    """Creates the gates of a worker's turns, which share parsed rules and the hook runner."""
+
     def __init__(self, rules: RuleStore, records: HookRecords | None = None, access: HookAccess | None = None) -> None:
         self._rules = rules
         self._known = _KnownRules()
@@ -54,13 +57,17 @@ class Gates:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
+    """The parsed rules and hooks that apply to a session, or to one of its subagents."""
+
     policy: Policy
     are_written: bool
-    """Somebody wrote rules; what toolsets say of their own tools are none."""
+    """Whether any layer has rules. The permission policies of toolsets do not count."""
     hooks: Mapping[HookEvent, Sequence[Hook]] = field(default_factory=dict)
 
     def settled(self, decision: Decision, *, server_s: bool) -> Decision:
-        """Where nobody wrote rules nobody is asked, but for what an MCP server does (`server_s`)."""
+        """Apply the default for sessions without rules: calls are allowed instead of requiring approval. Calls of the
+        agent's MCP servers (`server_s`) are exempt.
+        """
         by_default = decision.outcome is Outcome.ASK and decision.rule is None and not self.are_written
         if not server_s and (by_default or not self.policy.rules):
             return Decision(Outcome.ALLOW, NO_RULES)
@@ -88,8 +95,9 @@ class TurnGate:
         try:
             rules = await self._in_force(agent)
         except InvalidRule as error:
-            return Decision(Outcome.DENY, f"A rule that is in force cannot be read. {error.message}")
-        # A server that a trusted repository brings is a program in the environment, and no more than that.
+            return Decision(Outcome.DENY, f"Every call is denied until an invalid rule is fixed. {error.message}")
+        # MCP servers that a trusted repository configures are ordinary programs in the environment: the default for the
+        # agent's own servers does not apply to them.
         server_s = self._servers.of(tool) is not None
         decision = await self._by_rules(rules, tool, given, directory, server_s=server_s)
         asked = rules.hooks.get(HookEvent.BEFORE_TOOL, ())
@@ -101,7 +109,9 @@ class TurnGate:
         try:
             asked = (await self._in_force(agent)).hooks.get(event, ())
         except InvalidRule as error:
-            return Heard(f"A rule that is in force cannot be read. {error.message}" if event in FAIL_CLOSED else None)
+            return Heard(
+                f"Prompts are blocked until an invalid rule is fixed. {error.message}" if event in FAIL_CLOSED else None
+            )
         name = TOOL_NAMES.get(about, about)
         tool: JsonObject = {"tool_name": name} if event is HookEvent.AFTER_TOOL else {}
         return await self._asker.tell(self._scene, asked, {**tool, **fields}, about=name)
@@ -109,7 +119,9 @@ class TurnGate:
     async def _asked_hooks(
         self, asked: Sequence[Hook], decision: Decision, tool: str, given: JsonObject, directory: str | None
     ) -> Decision:
-        """A hook's no is a no. Its yes satisfies the default, and its question is one, whatever rules allow."""
+        """Combine the rules' decision with the hooks'. A hook's denial is final, and its `ask` requires approval even
+        if a rule allows the call. Its `allow` only replaces a default, never the decision of a rule.
+        """
         said = await self._asker.judge(self._scene, asked, TOOL_NAMES.get(tool, tool), given, directory=directory)
         if said is None or (said.outcome is Outcome.ALLOW and decision.rule is not None):
             return decision
@@ -141,7 +153,9 @@ class TurnGate:
         return read[agent]
 
     async def _judged(self, policy: Policy, tool: str, given: JsonObject, directory: str | None) -> Decision:
-        """Links are followed where the call would run. Which paths matter is known once they were asked for."""
+        """Evaluate the rules with links resolved inside the environment. The evaluation itself shows which paths it
+        needs, so it is repeated until all of them are resolved.
+        """
         environment, links = self._environment, _Links()
         await environment.ensure_open()
         is_command = TOOL_NAMES.get(tool, tool) == BASH
@@ -165,7 +179,7 @@ class TurnGate:
     async def _shown(
         self, policy: Policy, tool: str, given: JsonObject, place: Place, directory: str | None
     ) -> Decision | None:
-        """What a search would show that rules forbid."""
+        """Return the decision of a rule that forbids a file which a search would show, or None."""
         search = searching.search_of(policy, tool, given, place, directory)
         if search is None:
             return None
@@ -173,9 +187,9 @@ class TurnGate:
             (real,) = await self._environment.real([search.below.path])
             files = await self._environment.list_files(real or search.below.path)
         except (FileNotFoundError, NotADirectoryError):
-            return None  # the file itself was judged, or there is nothing to be shown
+            return None  # a single file has been decided already, and a missing directory shows nothing
         except OSError as error:
-            return Decision(Outcome.ASK, f"It cannot be told what it would show: {error.strerror}.")
+            return Decision(Outcome.ASK, f"The files that this search would show cannot be listed: {error.strerror}.")
         known = replace(search, below=Target(search.below.path, real))
         return await asyncio.to_thread(searching.judge, policy, known, [file.path for file in files], place)
 
@@ -187,7 +201,7 @@ async def _decide(policy: Policy, tool: str, given: JsonObject, place: Place, di
 
 
 class _KnownRules:
-    """Rules that were read lately, by what is written: turns that follow one another have the same."""
+    """Caches parsed rules by their text, because consecutive turns usually have the same rules."""
 
     def __init__(self) -> None:
         self._read: OrderedDict[str, InForce] = OrderedDict()
@@ -195,7 +209,7 @@ class _KnownRules:
     async def read(
         self, layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None
     ) -> InForce:
-        """Raises `InvalidRule`."""
+        """Return the parsed rules, from the cache if possible. Raises `InvalidRule`."""
         own = [(each.permissions, each.policies) for each in _agents(config, agent)]
         text = repr((layers, own))
         key = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
@@ -212,14 +226,14 @@ class _KnownRules:
 
 
 def _prepared(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None) -> InForce:
-    """With all that is made of rules at their first use."""
+    """Parse the rules and compile the patterns that are otherwise compiled at first use."""
     found = in_force(layers, config, agent)
     _ = found.policy.forbidden_files
     return found
 
 
 class _Links:
-    """What is known of where paths lead. An unknown one leads nowhere that a rule could allow."""
+    """Resolved links, and the paths that still have to be resolved. No rule allows an unresolved path."""
 
     def __init__(self) -> None:
         self._known: dict[str, str | None] = {}
@@ -240,7 +254,9 @@ def _agents(config: ResolvedConfig, agent: str | None) -> list[ResolvedConfig | 
 
 
 def in_force(layers: Sequence[tuple[Layer, JsonObject]], config: ResolvedConfig, agent: str | None) -> InForce:
-    """A subagent has no more leave than the agent that asks it: its own rules are added to all others."""
+    """Parse the rules and hooks that apply to a session, or to the subagent `agent`. A subagent has no more permissions
+    than its parent: its own rules are added to all others.
+    """
     own = _agents(config, agent)
     all_layers = [*layers, *((Layer.AGENT, each.permissions) for each in own)]
     rules = [

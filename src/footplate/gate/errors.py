@@ -1,16 +1,16 @@
-"""A rule that cannot be read is refused where it is written, with the position of what is wrong."""
+"""The error for a permission rule or hook that cannot be parsed, with the position of the problem."""
 
 from footplate.domain.errors import InvalidRequest
 
 
 class InvalidRule(InvalidRequest):
     def __init__(self, text: str, position: int, problem: str, *, help_text: str = "", where: str = "") -> None:
-        """`position`: the character that is wrong, counted from 1. `where`: the list that the rule stands in."""
+        """`position` is the wrong character, counted from 1. `where` is the field that contains the rule."""
         place = f"{where}: " if where else ""
         super().__init__(
-            f"{place}The rule {text!r} cannot be read: at character {position}, {problem}.",
+            f"{place}The rule {text!r} is invalid: at character {position}, {problem}.",
             field=where or None,
-            help_text=help_text or "docs/policy.md shows the rules that there are.",
+            help_text=help_text or "See docs/policy.md for the rule syntax.",
         )
         self.text = text
         self.position = position

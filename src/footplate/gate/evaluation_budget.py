@@ -1,15 +1,17 @@
-"""Limits the computation for one decision: rules and commands both come from users, and its cost is their product."""
+"""Limits the computation for one decision. Users control both the rules and the commands, and the cost is their
+product.
+"""
 
 from typing import Final
 
 MAX_STEPS: Final = 5_000_000
-"""For one call. A step takes about 10 ns."""
+"""Steps for one call. A step takes about 10 ns."""
 PER_SEARCH: Final = 250
-"""Of one regular expression, beside what each character takes."""
+"""Steps for one search with a regular expression, in addition to the steps for each character."""
 PER_COMPARISON: Final = 200
-"""Of one rule for commands with one command."""
+"""Steps to compare one command rule with one command."""
 PER_CELL: Final = 10
-"""Of two globs: one character of each."""
+"""Steps to compare one character of a glob with one character of another."""
 _CHARACTERS_PER_STEP: Final = 10
 
 
@@ -22,11 +24,11 @@ class EvaluationBudget:
         self._left = steps
 
     def spend(self, steps: int) -> None:
-        """Raises `BudgetExceeded` when there is nothing left."""
+        """Raises `BudgetExceeded` when the budget is used up."""
         self._left -= steps
         if self._left < 0:
             raise BudgetExceeded
 
     def compare(self, rules: int, text: str) -> None:
-        """Spend what it takes to compare so many rules with a text."""
+        """Spend the steps for comparing a number of rules with a text."""
         self.spend(rules * (PER_COMPARISON + len(text) // _CHARACTERS_PER_STEP))

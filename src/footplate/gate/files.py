@@ -1,4 +1,4 @@
-"""Links followed on this machine's own file system."""
+"""Resolves links on the local file system."""
 
 import os
 

@@ -1,4 +1,6 @@
-"""Whether a rule that denies or asks speaks of a command, in whatever spelling: it reaches further than an allow."""
+"""Matches commands against deny and ask rules, in all spellings of a command. These rules match more broadly than allow
+rules.
+"""
 
 import posixpath
 import unicodedata
@@ -14,11 +16,11 @@ from footplate.gate.shell.deeds import Argv, plain
 from footplate.gate.shell.words import UNKNOWN
 
 _LONG: Final = {"--recursive": "-r", "-R": "-r", "--force": "-f", "--all": "-a", "--delete": "-d"}
-"""Spellings of the same option."""
+"""Equivalent spellings of common options."""
 
 
 class Suspect(NamedTuple):
-    """A command of which a rule that forbids may speak, by one of its program's names."""
+    """A command under one of its program's names, which a deny or ask rule may match."""
 
     argv: Argv
     name: str
@@ -26,6 +28,7 @@ class Suspect(NamedTuple):
 
 
 def suspects(policy: Policy, argv: Argv, place: Place, directories: Sequence[str]) -> list[Suspect]:
+    """Return the command under each name for which there may be a deny or ask rule."""
     names = [name for name in _names(argv[0].text, place, directories) if policy.may_forbid_program(name)]
     if not names:
         return []
@@ -34,7 +37,7 @@ def suspects(policy: Policy, argv: Argv, place: Place, directories: Sequence[str
 
 
 def forbids(policy: Policy, outcome: Outcome, suspect: Suspect) -> Placed | None:
-    """A rule that is surely meant."""
+    """Return a rule that certainly matches."""
     for placed, pattern in policy.commands(outcome, suspect.name):
         if pattern.matches(suspect.text) or _options_match(pattern, suspect.text):
             return placed
@@ -42,7 +45,7 @@ def forbids(policy: Policy, outcome: Outcome, suspect: Suspect) -> Placed | None
 
 
 def may_forbid(policy: Policy, suspect: Suspect) -> Placed | None:
-    """A rule that may be meant, depending on what is not known yet."""
+    """Return a rule that may match, depending on arguments that are only known at run time."""
     argv = suspect.argv
     if all(word.known for word in argv):
         return None
@@ -55,7 +58,7 @@ def may_forbid(policy: Policy, suspect: Suspect) -> Placed | None:
 
 
 def _names(text: str, place: Place, directories: Sequence[str]) -> Sequence[str]:
-    """The program, by each name that it may be meant by."""
+    """Return all names by which a rule may refer to the program."""
     if "/" not in text:
         return _spellings(text)
     real = [target(place, directory, text).real for directory in directories]
@@ -70,7 +73,7 @@ def _spellings(name: str) -> tuple[str, ...]:
 
 
 def _options_match(pattern: TextPattern, text: str) -> bool:
-    """`rm -rf *` also means `rm -r -f x` and `rm x -fr`: options have no order."""
+    """Compare options regardless of their order: `rm -rf *` also matches `rm -r -f x` and `rm x -fr`."""
     if len(pattern.pieces) != 2 or pattern.pieces[1] or " -" not in pattern.head:  # noqa: PLR2004
         return False
     wanted, said = _taken(pattern.head.strip()), _taken(text)
@@ -79,7 +82,7 @@ def _options_match(pattern: TextPattern, text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _taken(text: str) -> tuple[list[str], set[str]]:
-    """Words that are no options, and the options one by one."""
+    """Split a command into its words that are not options, and its single options."""
     plain_words, options = [], set()
     for word in text.split(" "):
         word = _LONG.get(word, word)  # noqa: PLW2901

@@ -1,4 +1,6 @@
-"""Could one path match both of two patterns? Asked when a command names files by a glob and a rule forbids some."""
+"""Checks whether two glob patterns can match the same path. Used when a command names files by a glob and a rule
+forbids some files.
+"""
 
 import re
 from functools import lru_cache
@@ -8,11 +10,13 @@ from footplate.gate.evaluation_budget import PER_CELL, EvaluationBudget
 
 _SIGN: Final = re.compile(r"[*?\[]")
 _MOST: Final = 64
-"""Components, and characters of one: beyond it the answer is yes."""
+"""Path components, and characters of one component. Longer patterns are assumed to overlap."""
 
 
 def may_meet(glob: str, other: str, budget: EvaluationBudget) -> bool:
-    """A glob of the shell, which finds no hidden files by `*`, and a pattern. Both relative to the same directory."""
+    """Return whether a shell glob, whose `*` does not match hidden files, and a rule's pattern can match the same path.
+    Both are relative to the same directory.
+    """
     left, right = glob.strip("/").split("/"), other.strip("/").split("/")
     same = 0
     while same < min(len(left), len(right)) - 1 and left[same] == right[same] and not _SIGN.search(left[same]):
@@ -27,7 +31,7 @@ def may_meet(glob: str, other: str, budget: EvaluationBudget) -> bool:
 
 
 def _begin_alike(one: str, other: str) -> bool:
-    """What is spelt before the first sign; a name without signs is spelt as a whole."""
+    """Compare the literal text before the first wildcard. A name without wildcards is literal as a whole."""
     spelt, also = (_SIGN.split(name, 1)[0] for name in (one, other))
     if spelt == one and also == other:
         return one == other
@@ -52,7 +56,9 @@ def _paths(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=4096)
 def names_may_meet(one: str, other: str) -> bool:
-    """The same of one component; one with brackets may be anything."""
+    """Return whether two patterns for one path component can match the same name. Patterns with brackets are assumed
+    to.
+    """
     if "[" in one or "[" in other or len(one) > _MOST or len(other) > _MOST:
         return True
     if other[:1] == "." and one[:1] in {"*", "?"}:

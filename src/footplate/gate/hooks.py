@@ -1,7 +1,8 @@
-"""Hooks as they are written: beside the rules of a layer, in Claude Code's form. Pure.
+"""Parses the hook configuration of a layer, which is stored beside its rules in Claude Code's format.
 
-There are three kinds. A command runs in the environment. A server is asked by the worker, by HTTP, so only those who
-answer for more than one session may name one. A Python entry point runs beside the worker; the operator installed it.
+There are three kinds of hooks. A command hook runs in the environment. An HTTP hook is a request from the worker to a
+server, so only the organisation and projects may configure one. A Python hook is an entry point that the operator
+installs; it runs beside the worker.
 """
 
 import re
@@ -23,12 +24,12 @@ GROUP: Final = "footplate.hooks"
 """The entry point group of Python hooks."""
 _SHOWN: Final = 80
 _MAX_BYTES: Final = 16 * 1024
-"""Of a compiled matcher: every call is held against all of them."""
+"""Size limit of a compiled matcher. Every call is matched against all matchers."""
 _MAX_NAME: Final = 200
-"""Characters of a name that a matcher is held against."""
+"""Characters. Only this many characters of a name are matched."""
 _NAMES: Final = re.compile(r"[A-Za-z0-9_|, ]*[A-Za-z0-9_][A-Za-z0-9_|, ]*")
 _MATCHED: Final = frozenset(HookEvent) - {HookEvent.PROMPT, HookEvent.STOP}
-"""Those of whose hooks the matcher counts: it is held against a tool, a subagent or a reason."""
+"""Events whose hooks use their matcher. It is matched against the name of a tool, a subagent or a trigger."""
 
 
 class HookKind(StrEnum):
@@ -38,28 +39,33 @@ class HookKind(StrEnum):
 
 
 WHAT: Final = {HookKind.COMMAND: "command", HookKind.HTTP: "url", HookKind.PYTHON: "name"}
-"""The field that says which one it is."""
+"""The field with the command, the URL or the name of a hook."""
 MAY_NAME_HOSTS: Final = frozenset({Layer.ORGANISATION, Layer.PROJECT})
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
+    """One configured hook of a layer."""
+
     event: HookEvent
     layer: Layer
     matcher: LinearRegex
     kind: HookKind
     what: str
-    """The command, the URL or the name."""
+    """The command, the URL or the name of the entry point."""
     seconds: float = SECONDS
     options: JsonObject = field(default_factory=dict)
-    """Of a Python hook."""
+    """Options for a Python hook."""
 
     def concerns(self, about: str) -> bool:
+        """Return whether the hook runs for this tool, subagent or trigger."""
         return self.event not in _MATCHED or self.matcher.search(about[:_MAX_NAME])
 
     @property
     def name(self) -> str:
-        """For people and models: what a URL has beside its path may be a secret."""
+        """The name shown to people and models. A URL is reduced to host and path, because its other parts may be
+        secret.
+        """
         name = self.what
         if self.kind is HookKind.HTTP:
             url = urlsplit(self.what)
@@ -68,14 +74,14 @@ class Hook:
 
 
 def hooks_of(layers: Sequence[tuple[Layer, Mapping[str, Json]]]) -> list[Hook]:
-    """From layers as they are stored, the highest first. Raises `InvalidRule`."""
+    """Parse the hooks of stored layers, the highest layer first. Raises `InvalidRule`."""
     found = []
     for layer, permissions in sorted(layers, key=lambda each: each[0]):
         hooks = permissions.get("hooks")
         if hooks is None:
             continue
         if not isinstance(hooks, dict) or hooks.keys() - {*HookEvent}:
-            raise InvalidRule(str(hooks), 1, f"hooks are of {', '.join(HookEvent)}")
+            raise InvalidRule(str(hooks), 1, f"hooks must be an object with these events: {', '.join(HookEvent)}")
         for event, groups in hooks.items():
             for group in groups if isinstance(groups, list) else []:
                 found += _group(HookEvent(event), layer, group)
@@ -85,7 +91,7 @@ def hooks_of(layers: Sequence[tuple[Layer, Mapping[str, Json]]]) -> list[Hook]:
 def _group(event: HookEvent, layer: Layer, group: Json) -> list[Hook]:
     hooks = group.get("hooks") if isinstance(group, dict) else None
     if not isinstance(group, dict) or not isinstance(hooks, list):
-        raise InvalidRule(str(group), 1, "this is no group of hooks")
+        raise InvalidRule(str(group), 1, "this is not a valid group of hooks")
     return [_hook(event, layer, matcher_of(str(group.get("matcher") or "")), hook) for hook in hooks]
 
 
@@ -93,9 +99,9 @@ def _hook(event: HookEvent, layer: Layer, matcher: LinearRegex, hook: Json) -> H
     kind = next((each for each in HookKind if isinstance(hook, dict) and hook.get("type") == each), None)
     what = hook.get(WHAT[kind]) if isinstance(hook, dict) and kind is not None else None
     if not isinstance(hook, dict) or kind is None or not isinstance(what, str):
-        raise InvalidRule(str(hook), 1, "this is no hook that can be run")
+        raise InvalidRule(str(hook), 1, "this is not a valid hook")
     if kind is HookKind.HTTP and layer not in MAY_NAME_HOSTS:
-        raise InvalidRule(str(hook), 1, "a hook by HTTP is the organisation's or a project's to name")
+        raise InvalidRule(str(hook), 1, "an HTTP hook may only be configured by the organisation or a project")
     seconds, options = hook.get("timeout"), hook.get("options")
     return Hook(
         event,
@@ -109,8 +115,8 @@ def _hook(event: HookEvent, layer: Layer, matcher: LinearRegex, hook: Json) -> H
 
 
 def matcher_of(text: str) -> LinearRegex:
-    """As Claude Code reads it: nothing and `*` are all, names alone are these names, and the rest is an expression that
-    may be found anywhere in a name. Raises `InvalidRule`.
+    """Compile a matcher as Claude Code does: an empty one and `*` match everything, a list of names matches exactly
+    these names, and anything else is a regular expression that may match anywhere in a name. Raises `InvalidRule`.
     """
     if len(text) > MAX_CHARACTERS:
         raise InvalidRule(f"{text[:_SHOWN]}…", MAX_CHARACTERS, f"a matcher has at most {MAX_CHARACTERS} characters")
@@ -122,6 +128,6 @@ def matcher_of(text: str) -> LinearRegex:
         return LinearRegex(text, _MAX_BYTES)
     except UnsupportedPattern as error:
         raise InvalidRule(
-            text, 1, f"this is no regular expression that can be used: {error}",
-            help_text="Matchers run on RE2: without backreferences, lookahead and lookbehind.",
+            text, 1, f"this is not a supported regular expression: {error}",
+            help_text="Matchers use RE2 syntax, which has no backreferences, lookahead or lookbehind.",
         ) from None  # fmt: skip

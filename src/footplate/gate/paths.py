@@ -1,7 +1,8 @@
-"""Path rules: gitignore's patterns at one of four anchors, as Claude Code has them.
+"""Matches paths against path rules: gitignore patterns with one of four anchors, as in Claude Code.
 
-`//x` is absolute, `~/x` in the home, `/x` in the working tree, `x` and `./x` below it. As there, `src/**` of an allow
-rule means the one at the top, and of a deny or ask rule a directory of that name at any depth.
+`//x` is absolute, `~/x` is in the home directory, `/x` is at the root of the working tree, and `x` and `./x` are below
+it. As in Claude Code, `src/**` in an allow rule matches only the directory at the root, and in a deny or ask rule a
+directory of that name at any depth.
 """
 
 import re
@@ -20,7 +21,7 @@ from footplate.gate.globs import may_meet
 from footplate.gate.places import Place, Target, under
 
 MAX_WILDCARDS: Final = 40
-"""Of one pattern."""
+"""Wildcards in one pattern."""
 _WILDCARDS: Final = "*?["
 _ONE_DIRECTORY: Final = re.compile(r"[^/*?\[]+/\*\*")
 PROTECTED: Final = (
@@ -30,20 +31,26 @@ PROTECTED: Final = (
     ".netrc", ".curlrc", ".wgetrc", ".vimrc", ".exrc", ".ripgreprc", ".pre-commit-config.yaml", "CLAUDE.md",
     "CLAUDE.local.md", ".cargo", "sitecustomize.py", "usercustomize.py",
 )  # fmt: skip
-"""What tools and shells obey: writing one is a way to run something later. A rule covers it only if it names it."""
+"""Files and directories that tools and shells execute or read as configuration. Writing one is a way to run a command
+later, so an allow rule covers it only if the rule names it.
+"""
 _PROTECTED: Final = frozenset(PROTECTED)
 _GROUP: Final = "(?P<ps_d>"
-"""Patterns have a group of one name in each, which only one of several may have."""
+"""pathspec puts a named group into each pattern. A name may occur only once, so it is removed before patterns are
+joined.
+"""
 _BYTES_AT_LEAST: Final = 32 * 1024
 _BYTES_PER_CHARACTER: Final = 128
-"""What RE2 may need for a pattern."""
+"""Memory limit of RE2 for one pattern: a minimum, and an amount for each character."""
 _JOINED_BYTES: Final = 2 * 1024 * 1024
 _JOINED_CHARACTERS: Final = 4000
-"""Of patterns that are looked for at once: more of them would take long to compile."""
+"""Characters of patterns that are joined into one expression. A longer expression would be slow to compile."""
 
 
 @dataclass(frozen=True)
 class PathPattern:
+    """The path pattern of one rule."""
+
     text: str
     outcome: Outcome
 
@@ -56,12 +63,12 @@ class PathPattern:
 
     @cached_property
     def wildcards(self) -> int:
-        """How much searching takes grows with them."""
+        """The number of wildcards. The cost of a search grows with it."""
         return sum(map(self.text.count, _WILDCARDS))
 
     @cached_property
     def _relative(self) -> str:
-        """The pattern below its anchor."""
+        """The gitignore pattern, relative to the anchor."""
         text = self.text[len(self.anchor) :]
         dotted = text.startswith("./") and not self.anchor
         text = text[2:] if dotted else text
@@ -81,7 +88,7 @@ class PathPattern:
 
     @property
     def expression(self) -> str | None:
-        """What `covers` looks for below its base, to be joined with others."""
+        """The regular expression that `covers` uses below the base directory, for joining with others."""
         return None if self._regex is None else self._regex.pattern
 
     @property
@@ -92,7 +99,7 @@ class PathPattern:
             return False
 
     def covers(self, path: str, place: Place) -> bool:
-        """An absolute, normal path."""
+        """Return whether the pattern matches an absolute, normalised path."""
         regex = self._regex
         below = _below(path, self.base(place))
         if regex is None or below is None:
@@ -103,19 +110,19 @@ class PathPattern:
         return self.outcome is not Outcome.ALLOW and regex.search(f"{below}/")
 
     def forbids(self, target: Target, place: Place) -> bool:
-        """For deny and ask: by either of its names."""
+        """Return whether a deny or ask rule matches the file by its path or by its resolved path."""
         if self.covers(target.path, place):
             return True
         return target.real not in {None, target.path} and self.covers(str(target.real), place)
 
     def permits(self, target: Target, place: Place) -> bool:
-        """For allow: by both of its names."""
+        """Return whether an allow rule matches the file by its path and by its resolved path."""
         if target.real is None or not self.covers(target.path, place):
             return False
         return target.real == target.path or self.covers(target.real, place)
 
     def may_cover(self, glob: str, place: Place) -> bool:
-        """Whether a file that an absolute glob stands for may be covered."""
+        """Return whether a file that an absolute glob matches may be covered."""
         base = self.base(place).rstrip("/")
         pattern = self._relative
         anchored = "/" in pattern.rstrip("/")
@@ -123,16 +130,18 @@ class PathPattern:
         return may_meet(glob, whole, place.budget) or may_meet(glob, f"{whole}/**", place.budget)
 
     def names(self, component: str) -> bool:
+        """Return whether the pattern contains this path component literally."""
         return component in self.text.split("/")
 
     def base(self, place: Place) -> str:
+        """Return the directory to which the pattern is relative."""
         if self.anchor == "//":
             return "/"
         return place.home if self.anchor == "~/" else place.root
 
 
 class Forbidden:
-    """All patterns that forbid, looked for at once: few of the files that are named meet any of them."""
+    """Searches for all deny and ask patterns at once. This is fast because most files match none of them."""
 
     def __init__(self, patterns: Iterable[PathPattern]) -> None:
         by_anchor: dict[str, list[PathPattern]] = {}
@@ -143,7 +152,7 @@ class Forbidden:
         ]
 
     def may_have(self, target: Target, place: Place) -> bool:
-        """Whether one of the patterns forbids it."""
+        """Return whether one of the patterns forbids the file."""
         paths = (target.path,) if target.real in {None, target.path} else (target.path, str(target.real))
         for one, regexes, wildcards in self._groups:
             base = one.base(place)
@@ -158,7 +167,7 @@ class Forbidden:
 
 
 def _join(patterns: Sequence[PathPattern]) -> Sequence[LinearRegex]:
-    """As one expression, or as several where one would be too large."""
+    """Join the patterns into one expression, or into several if one would be too large."""
     groups: list[list[str]] = []
     size = _JOINED_CHARACTERS
     for each in patterns:
@@ -179,5 +188,5 @@ def _below(path: str, base: str) -> str | None:
 
 
 def protected(path: str) -> str | None:
-    """The component of a path that makes it one of those."""
+    """Return the first component of a path that is in `PROTECTED`, or None."""
     return next((part for part in path.split("/") if part in _PROTECTED), None)

@@ -1,14 +1,18 @@
-"""Text with `*` in it, as rules for commands, parameters and tool names have it. Matched without backtracking."""
+"""Matches texts against patterns with `*`, as used in rules for commands, parameters and tool names, without
+backtracking.
+"""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class TextPattern:
-    """`*` stands for any text. A trailing ` *`, if it is the only one, also matches what stands before it alone."""
+    """A pattern in which `*` matches any text. If the only `*` is a trailing ` *`, the text before it matches alone as
+    well.
+    """
 
     pieces: tuple[str, ...]
-    """What stands between the stars, one more than there are stars."""
+    """The literal texts between the `*`: always one more than there are `*`."""
 
     @classmethod
     def of(cls, text: str) -> "TextPattern":
@@ -20,7 +24,7 @@ class TextPattern:
 
     @property
     def head(self) -> str:
-        """What is said literally before the first star."""
+        """The literal text before the first `*`."""
         return self.pieces[0]
 
     def matches(self, text: str) -> bool:

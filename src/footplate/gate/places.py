@@ -1,4 +1,8 @@
-"""Where a call works: its working tree, its directory, its home, and how links are followed. Paths are POSIX text."""
+"""The paths by which a call is evaluated: working tree, home directory and further directories, and how links are
+resolved.
+
+Paths are POSIX paths as text.
+"""
 
 import posixpath
 from dataclasses import dataclass, field, replace
@@ -7,16 +11,18 @@ from typing import Final, NamedTuple, Protocol
 from footplate.gate.evaluation_budget import EvaluationBudget
 
 _OF_WHO_LOOKS: Final = ("/proc", "/dev/fd")
-"""What these are depends on who looks."""
+"""The content of these directories depends on the process that reads them."""
 
 
 class Links(Protocol):
+    """Resolves symbolic links."""
+
     def real(self, path: str) -> str | None:
-        """Where an absolute path really leads, `..` and links followed in order; None: it cannot be told."""
+        """Resolve an absolute path, following `..` and links in order. Returns None if the result is not known."""
 
 
 class NoLinks:
-    """No file system at hand: a path is what it says."""
+    """Treats every path as if it contained no links, for callers without a file system."""
 
     def real(self, path: str) -> str | None:
         return normal(path)
@@ -24,31 +30,34 @@ class NoLinks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
+    """The paths by which a call is evaluated, and the budget for the evaluation."""
+
     root: str
-    """The working tree, absolute."""
+    """The absolute path of the working tree."""
     home: str = "/nonexistent"
     directories: tuple[str, ...] = ()
-    """Further directories that belong to the workspace, absolute."""
+    """Absolute paths of further directories that belong to the workspace."""
     links: Links = field(default_factory=NoLinks)
     budget: EvaluationBudget = field(default_factory=EvaluationBudget, compare=False, repr=False)
-    """What is left of the computation for one call."""
+    """The remaining computation for one call."""
 
     def with_new_budget(self) -> "Place":
         return replace(self, budget=EvaluationBudget())
 
     def holds(self, path: str) -> bool:
-        """Whether an absolute, normal path is in the workspace."""
+        """Return whether an absolute, normalised path is in the workspace."""
         return under(path, self.root) or any(under(path, each) for each in self.directories)
 
 
 class Target(NamedTuple):
-    """One file that is named: by its own path and by where that leads. A rule may speak of either."""
+    """A file that a call names: its path as given, and the path after resolving links. A rule may match either."""
 
     path: str
     real: str | None
 
 
 def target(place: Place, directory: str, name: str) -> Target:
+    """Resolve a file name relative to a directory."""
     if name == "~" or name.startswith("~/"):
         name = place.home + name[1:]
     elif name.startswith("~"):
@@ -61,7 +70,7 @@ def target(place: Place, directory: str, name: str) -> Target:
 
 
 def normal(path: str) -> str:
-    """POSIX leaves `//x` to implementations; Linux takes it for `/x`."""
+    """Normalise an absolute path. POSIX leaves the meaning of `//x` to implementations; on Linux it is `/x`."""
     if path[:1] == "/" and "/." not in path and "//" not in path:
         return path.rstrip("/") or "/"
     return "/" + posixpath.normpath("/" + path).lstrip("/")

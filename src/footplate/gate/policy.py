@@ -1,7 +1,7 @@
-"""All rules that are in force for a session, by layer: deny, then ask, then allow, whoever wrote them.
+"""All rules that apply to a session, in the order deny, ask, allow, regardless of the layer that defines them.
 
-So a lower layer's allow satisfies the default, which is to ask, and never an explicit ask or deny of a higher one; nor
-does a higher layer's allow open what a lower one closed.
+An allow rule of a lower layer therefore satisfies the default, which is to ask, but never overrides an explicit ask or
+deny of a higher layer. Nor does an allow rule of a higher layer override an ask or deny of a lower one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,20 +18,23 @@ from footplate.gate.rules import BASH, EDIT, READ, WEB_FETCH, Parameter, Rule, p
 FORBIDDING: Final = (Outcome.DENY, Outcome.ASK)
 ORDER: Final = (*FORBIDDING, Outcome.ALLOW)
 _AS: Final = {"Glob": READ, "Grep": READ, "Write": EDIT, "NotebookEdit": EDIT, "MultiEdit": EDIT}
-"""Whose path rules a tool obeys."""
+"""The tool whose path rules apply to another tool."""
 
 
 class Placed(NamedTuple):
-    """A rule and who wrote it."""
+    """A rule and the layer that defines it."""
 
     layer: Layer
     rule: Rule
 
     def says(self, reason: str) -> Decision:
+        """Return the decision that this rule makes."""
         return Decision(self.rule.outcome, reason, self.rule.text, self.layer)
 
 
 class Policy:
+    """The rules of all layers, indexed by outcome, tool and program."""
+
     def __init__(self, rules: Iterable[Placed] = ()) -> None:
         self.rules: Final = tuple(sorted(rules, key=lambda each: (ORDER.index(each.rule.outcome), each.layer)))
         self._bare: Final = self._by_outcome()
@@ -42,11 +45,11 @@ class Policy:
         self._programs: Final = {name for outcome in FORBIDDING for name in self._commands[outcome][0]}
         self._any_program: Final = any(self._commands[outcome][1] for outcome in FORBIDDING)
         self.restricts_commands: Final = self._restricts()
-        """Whether it matters what a command does, though every command is allowed."""
+        """Whether commands must be analysed although every command is allowed, because other rules restrict them."""
 
     @classmethod
     def of(cls, layers: Mapping[Layer, Mapping[Outcome, Sequence[str]]]) -> "Policy":
-        """From texts. Raises `InvalidRule`."""
+        """Parse the rules of all layers. Raises `InvalidRule`."""
         return cls(
             Placed(layer, parse_rule(text, outcome))
             for layer, lists in layers.items()
@@ -55,27 +58,27 @@ class Policy:
         )
 
     def whole(self, tool: str, outcome: Outcome) -> Placed | None:
-        """A rule of this outcome for every call of a tool, by Claude Code's name for it."""
+        """Return a rule of this outcome that applies to every call of a tool, named as in Claude Code."""
         if not self._bare[outcome]:
             return None
         return next((each for each in self._bare[outcome] if each.rule.tool.matches(tool)), None)
 
     def may_forbid_program(self, name: str) -> bool:
-        """Whether a rule that forbids may speak of it."""
+        """Return whether a deny or ask rule may match this program."""
         return self._any_program or name in self._programs
 
     def commands(self, outcome: Outcome, program: str) -> Iterator[tuple[Placed, TextPattern]]:
-        """Rules for commands that may speak of this program."""
+        """Return the command rules of this outcome that may match this program."""
         named, open_ended = self._commands[outcome]
         yield from named.get(program, ())
         yield from open_ended
 
     def count_commands(self, program: str) -> int:
-        """Rules for commands that may speak of this program."""
+        """Return the number of command rules that may match this program."""
         return sum(len(named.get(program, ())) + len(open_ended) for named, open_ended in self._commands.values())
 
     def path(self, tool: str, outcome: Outcome, target: Target, place: Place) -> Placed | None:
-        """A rule of this outcome that covers a file."""
+        """Return a rule of this outcome that covers a file."""
         for placed, pattern in self.paths(tool, outcome):
             if outcome is Outcome.ALLOW:
                 if pattern.permits(target, place):
@@ -88,7 +91,9 @@ class Policy:
         return self._paths.get((tool, outcome), ())
 
     def forbidding_paths(self, *, writes: bool) -> Sequence[tuple[Placed, PathPattern]]:
-        """Whoever may not read a file may not write it either."""
+        """Return the deny and ask rules for reading or writing files. A rule that forbids reading a file also forbids
+        writing it.
+        """
         return self._forbidding_paths[writes]
 
     @cached_property
@@ -108,7 +113,7 @@ class Policy:
         )
 
     def special(self, tool: str, outcome: Outcome) -> Iterator[tuple[Placed, TextPattern | Parameter]]:
-        """Rules for an agent by its name, or for a field of the input."""
+        """Return the rules for an agent's name or for a field of the input."""
         for each in self.rules:
             specifier = each.rule.specifier
             if each.rule.outcome is not outcome or not each.rule.tool.matches(tool):

@@ -1,4 +1,6 @@
-"""The reference's own words for permissions, `always_allow` and `always_ask`, as rules of the agent's layer."""
+"""Converts the permission policies of an agent's toolsets, `always_allow` and `always_ask`, into rules of the agent
+layer.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,7 +14,7 @@ _OUTCOMES: Final = {ALWAYS_ALLOW: Outcome.ALLOW, ALWAYS_ASK: Outcome.ASK}
 
 
 def rules_of(policies: Mapping[str, str]) -> tuple[Placed, ...]:
-    """From those of a turn's configuration. What nobody can judge is asked about."""
+    """Convert the policies of a turn's configuration. An unknown policy requires approval."""
     return tuple(
         Placed(Layer.AGENT, parse_rule(text, _OUTCOMES.get(policy, Outcome.ASK))) for text, policy in policies.items()
     )

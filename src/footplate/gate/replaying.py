@@ -1,7 +1,9 @@
-"""What rules would have said of a call that was made: pure, because the place that it was made in is gone.
+"""Evaluates proposed rules against past tool calls. It has no side effects, because the environment of a past call is
+gone.
 
-Where links led is not known any more. So a call is judged as if there were none, and once more as if nothing were
-known of them: where the two differ, it is said that it depends on them. Hooks are not asked again.
+The targets of links are no longer known. A call is therefore evaluated twice, once as if there were no links and once
+as if no link could be resolved. If the two results differ, the result is marked as depending on links. Hooks do not run
+again.
 """
 
 import posixpath
@@ -22,12 +24,14 @@ from footplate.gate.hooks import Hook
 from footplate.gate.places import NoLinks, Place
 
 _TREES: Final = "/workspaces/"
-"""What stands before the organisation and the session in the path of a session's tree."""
+"""The text before the organisation and the session in the path of a session's tree."""
 _NOWHERE: Final = "/workspace"
 _HOME: Final = "/nonexistent"
 
 
 class _Unknown:
+    """Resolves no path at all."""
+
     def real(self, path: str) -> str | None:
         del path
         return None
@@ -35,14 +39,16 @@ class _Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
+    """The decision that the proposed rules would make on one past call."""
+
     would: Decision
     depends_on_links: bool = False
     hook: str | None = None
-    """A hook that would be asked too, and whose word nobody knows."""
+    """A hook that would also run. Its decision is not known."""
 
 
 class Replay:
-    """Proposed rules in the place of a layer's, for calls of many sessions. Raises `InvalidRule`."""
+    """Evaluates calls of many sessions with the rules of one layer replaced by proposed ones. Raises `InvalidRule`."""
 
     def __init__(self, layer: Layer, permissions: JsonObject) -> None:
         self._layer = layer
@@ -51,12 +57,14 @@ class Replay:
         door.in_force([(layer, permissions)], resolve({}, {}, default_harness=""), None)
 
     def judge(self, organisation: str, call: StoredCall, rules: SessionRules) -> Replayed:
-        """Its input is known."""
+        """Evaluate one call, whose input must still be stored."""
         given = call.input or {}
         try:
             force = self._force(call.session_id, rules)
         except InvalidRule as error:
-            return Replayed(Decision(Outcome.DENY, f"A rule that is in force cannot be read. {error.message}"))
+            return Replayed(
+                Decision(Outcome.DENY, f"Every call is denied until an invalid rule is fixed. {error.message}")
+            )
         tool = call.name if call.server is None else mcp.model_name(call.server, call.name)
         root = _root(given, organisation, call.session_id)
         said = [
@@ -85,7 +93,7 @@ def _hook(hooks: Sequence[Hook], tool: str) -> str | None:
 
 
 def _root(given: JsonObject, organisation: str, session_id: str) -> str:
-    """The session's tree, as far as the call names it: its path has the session's id in it."""
+    """Return the session's tree if the call's input contains its path, which includes the session's id."""
     mark = f"{_TREES}{organisation}/{session_id}"
     for value in given.values():
         before, found, _ = value.partition(mark) if isinstance(value, str) else ("", "", "")

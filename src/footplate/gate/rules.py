@@ -1,4 +1,4 @@
-"""One permission rule, read from Claude Code's own notation: `Tool` or `Tool(specifier)`."""
+"""Parses a permission rule in Claude Code's syntax: `Tool` or `Tool(specifier)`."""
 
 import re
 from dataclasses import dataclass, field
@@ -24,14 +24,16 @@ _PARAMETERS: Final = {
     BASH: ("run_in_background", "timeout", "timeout_ms", "restart", "description", "dangerouslyDisableSandbox"),
     AGENT: ("model", "isolation", "subagent_type", "run_in_background", "mode", "name"),
 }
-"""Fields of a call's input that a deny or ask rule may speak of."""
+"""Fields of a call's input that a deny or ask rule may match."""
 _NAME: Final = re.compile(r"[A-Za-z_*][A-Za-z0-9_.*-]*")
 _HIDDEN: Final = re.compile(r"[^\x20-\x7e\u00a1-\u167f\u1681-\u1fff\u2030-\u2fff\u3001-\ufefe\uff00-\U0010ffff]")
-"""Control, zero-width and odd space characters: nobody sees them in a rule."""
+"""Control characters, zero-width characters and unusual spaces, which are invisible in a rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
+    """A specifier that matches one field of a call's input."""
+
     name: str
     value: TextPattern
 
@@ -41,50 +43,53 @@ Specifier: TypeAlias = TextPattern | PathPattern | DomainPattern | Parameter
 
 @dataclass(frozen=True, slots=True)
 class Rule:
+    """One parsed permission rule."""
+
     outcome: Outcome
     text: str
-    """As it was written."""
+    """The rule as it was written."""
     tool: TextPattern
     specifier: Specifier | None = field(default=None)
 
     @property
     def bare(self) -> bool:
-        """Of the whole tool."""
+        """Whether the rule applies to every call of the tool."""
         return self.specifier is None
 
 
 def parse_rule(text: str, outcome: Outcome) -> Rule:
+    """Raises `InvalidRule`."""
     _check(text)
     name = _NAME.match(text)
     if name is None:
-        raise InvalidRule(text, 1, "a tool's name is expected", help_text="Such as Bash(git log *) or Read(src/**).")
+        raise InvalidRule(text, 1, "a tool name is expected", help_text="Examples: Bash(git log *), Read(src/**).")
     tool, rest = name[0], text[name.end() :]
     if not rest:
         return Rule(outcome, text, _tool(tool, text, outcome))
     if rest[0] != "(":
-        raise InvalidRule(text, name.end() + 1, f"{rest[0]!r} stands where only '(' or the end may be")
+        raise InvalidRule(text, name.end() + 1, f"'(' or the end of the rule is expected, not {rest[0]!r}")
     if rest[-1] != ")":
-        raise InvalidRule(text, len(text) + 1, f"the ')' to the '(' at character {name.end() + 1} is missing")
+        raise InvalidRule(text, len(text) + 1, f"the ')' for the '(' at character {name.end() + 1} is missing")
     inside, at = rest[1:-1], name.end() + 2
     if not inside.strip():
-        raise InvalidRule(text, at, "nothing is said between the parentheses", help_text=f"For every call: {tool}")
+        raise InvalidRule(text, at, "the parentheses are empty", help_text=f"To match every call, write {tool}.")
     pattern = _tool(tool, text, outcome)
     if inside == "*":
         return Rule(outcome, text, pattern)
     if not pattern.exact:
-        raise InvalidRule(text, name.end() + 1, "a tool's name with * takes no specifier")
+        raise InvalidRule(text, name.end() + 1, "a tool name with * takes no specifier")
     return Rule(outcome, text, pattern, _specifier(tool, inside, at, text, outcome))
 
 
 def _check(text: str) -> None:
     if len(text) > LONGEST:
-        raise InvalidRule(text[:40] + "…", LONGEST + 1, f"it goes on: a rule has at most {LONGEST} characters")
+        raise InvalidRule(text[:40] + "…", LONGEST + 1, f"the rule is too long: the limit is {LONGEST} characters")
     if hidden := _HIDDEN.search(text):
-        raise InvalidRule(text, hidden.start() + 1, f"there is a character that nobody sees (U+{ord(hidden[0]):04X})")
+        raise InvalidRule(text, hidden.start() + 1, f"there is an invisible character (U+{ord(hidden[0]):04X})")
     if not text.strip():
-        raise InvalidRule(text, 1, "there is nothing")
+        raise InvalidRule(text, 1, "the rule is empty")
     if text != text.strip():
-        raise InvalidRule(text, 1 if text[0] == " " else len(text), "there is a space too much")
+        raise InvalidRule(text, 1 if text[0] == " " else len(text), "there is a leading or trailing space")
 
 
 def _tool(tool: str, text: str, outcome: Outcome) -> TextPattern:
@@ -92,16 +97,16 @@ def _tool(tool: str, text: str, outcome: Outcome) -> TextPattern:
         return TextPattern.of(AGENT)
     proper = next((known for known in _KNOWN if known.lower() == tool.lower() and known != tool), None)
     if proper is not None:
-        raise InvalidRule(text, 1, f"there is no tool {tool!r}", help_text=f"It is written {proper}.")
+        raise InvalidRule(text, 1, f"there is no tool {tool!r}", help_text=f"Did you mean {proper}?")
     if tool.startswith("mcp__") and not tool.removeprefix("mcp__"):
-        raise InvalidRule(text, len(tool) + 1, "the name of an MCP server is missing")
+        raise InvalidRule(text, len(tool) + 1, "the name of the MCP server is missing")
     if "*" not in tool:
         parts = tool.split("__")
         return TextPattern.of(tool) if tool[:5] != "mcp__" or len(parts) > 2 else TextPattern.of(f"{tool}__*")  # noqa: PLR2004
     if outcome is Outcome.ALLOW and not re.fullmatch(r"mcp__[^*]+?__.*", tool):
         raise InvalidRule(
-            text, tool.index("*") + 1, "an allow rule may have * only behind the name of an MCP server",
-            help_text="Such as mcp__github__get_*. Name each other tool by itself.",
+            text, tool.index("*") + 1, "an allow rule may contain * only after the name of an MCP server",
+            help_text="Example: mcp__github__get_*. List other tools one by one.",
         )  # fmt: skip
     return TextPattern.of(tool)
 
@@ -118,7 +123,9 @@ def _specifier(tool: str, inside: str, at: int, text: str, outcome: Outcome) -> 
         return _domain(inside, at, text)
     if canonical == AGENT:
         return TextPattern.of(inside)
-    raise InvalidRule(text, at - 1, f"rules for {tool} take no specifier", help_text=f"For every call: {tool}")
+    raise InvalidRule(
+        text, at - 1, f"rules for {tool} take no specifier", help_text=f"To match every call, write {tool}."
+    )
 
 
 def _parameter(tool: str, inside: str, at: int, text: str, outcome: Outcome) -> Parameter | None:
@@ -127,7 +134,7 @@ def _parameter(tool: str, inside: str, at: int, text: str, outcome: Outcome) -> 
     if not colon or not value or tool not in _PARAMETERS:
         return None
     if tool == BASH and name == "command":
-        raise InvalidRule(text, at, "a rule cannot speak of `command`", help_text=f"Write Bash({value}).")
+        raise InvalidRule(text, at, "a rule cannot match the field `command`", help_text=f"Write Bash({value}).")
     if name not in _PARAMETERS[tool] or outcome is Outcome.ALLOW:
         return None
     return Parameter(name, TextPattern.of(value))
@@ -143,30 +150,36 @@ def _path(tool: str, inside: str, at: int, text: str, outcome: Outcome) -> PathP
         raise InvalidRule(
             text,
             1,
-            f"{tool} with a path allows nothing",
-            help_text=f"Write {right}({inside}): it is for all such tools.",
+            f"an allow rule for {tool} cannot have a path",
+            help_text=f"Write {right}({inside}), which also applies to {tool}.",
         )
     if inside.startswith("!"):
         raise InvalidRule(
-            text, at, "exceptions with ! are not supported", help_text="Name what is forbidden more narrowly instead."
+            text,
+            at,
+            "exceptions with ! are not supported",
+            help_text="Use a narrower pattern for the forbidden paths instead.",
         )
     pattern = PathPattern(inside, outcome)
     if pattern.wildcards > MAX_WILDCARDS:
         raise InvalidRule(
-            text, at, f"it has {pattern.wildcards} of *, ? and [; a path has at most {MAX_WILDCARDS}",
-            help_text="Write several rules, or name a directory: src/** is all below it.",
+            text, at, f"the path has {pattern.wildcards} wildcards (*, ? and [); the limit is {MAX_WILDCARDS}",
+            help_text="Write several rules, or use a directory: src/** matches everything below src.",
         )  # fmt: skip
     if not pattern.usable:
-        raise InvalidRule(text, at, f"{inside!r} is no gitignore pattern")
+        raise InvalidRule(text, at, f"{inside!r} is not a valid gitignore pattern")
     return pattern
 
 
 def _domain(inside: str, at: int, text: str) -> DomainPattern:
     prefix, colon, name = inside.partition(":")
     if prefix != "domain" or not colon:
-        raise InvalidRule(text, at, "`domain:` is expected", help_text="Such as WebFetch(domain:docs.example.com).")
+        raise InvalidRule(text, at, "`domain:` is expected", help_text="Example: WebFetch(domain:docs.example.com).")
     if (wrong := DomainPattern.fault(name)) is not None:
         raise InvalidRule(
-            text, at + len("domain:") + wrong[0], wrong[1], help_text="A host name alone, or *.example.com."
+            text,
+            at + len("domain:") + wrong[0],
+            wrong[1],
+            help_text="Write a host name without a path, such as docs.example.com or *.example.com.",
         )
     return DomainPattern.of(name)

@@ -1,7 +1,8 @@
-"""A search shows what lies below a directory, also files that rules speak of: Claude Code leaves those out of it.
+"""Decides searches (`Glob`, `Grep`) in directories that contain files which rules forbid to read.
 
-Here the tools know of no rules. So a search that may show such a file is refused or asked about as a whole, as the
-rule says, with the advice to look elsewhere. Which files there are is known where the call would run.
+Claude Code omits such files from the results. Here the tools do not know the rules, so the rule applies to the whole
+search: it is denied or requires approval, with the advice to search elsewhere. The caller lists the files in the
+environment.
 """
 
 import posixpath
@@ -18,25 +19,27 @@ from footplate.gate.policy import Policy
 from footplate.gate.rules import READ
 
 _MAX_STEPS: Final = 1_000_000_000
-"""A search is judged beside other work, file by file."""
+"""Steps for one search. The limit is higher than for a call, because a search is evaluated file by file in a thread."""
 _GLOB: Final = "Glob"
 _SEARCHES: Final = (_GLOB, "Grep")
 _OPEN: Final = re.compile(r"[*?\[\]{}!\\]")
-"""What in a pattern stands for other text."""
+"""Wildcards and other special characters of a pattern."""
 _FORBIDDING: Final = (Outcome.DENY, Outcome.ASK)
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
+    """The files that a search may show."""
+
     below: Target
     suffix: str
-    """How the names end of what it may show."""
+    """The ending of the names of these files."""
 
 
 def search_of(
     policy: Policy, tool: str, given: Mapping[str, Json], place: Place, directory: str | None
 ) -> Search | None:
-    """None: it searches nothing, or no rule forbids to read any file."""
+    """Return the search that a call makes. None if the call is not a search, or no rule forbids reading files."""
     name = TOOL_NAMES.get(tool, tool)
     if name not in _SEARCHES or not any(policy.paths(READ, outcome) for outcome in _FORBIDDING):
         return None
@@ -48,7 +51,7 @@ def search_of(
 
 
 def judge(policy: Policy, search: Search, names: Iterable[str], place: Place) -> Decision | None:
-    """`names`: the files below. None: none of them is one that a rule forbids to read."""
+    """Decide a search. `names` are the files below its directory. Returns None if no rule forbids reading one."""
     below = search.below
     place = replace(place, budget=EvaluationBudget(_MAX_STEPS))
     shown = [name for name in names if name.endswith(search.suffix)]
@@ -68,8 +71,8 @@ def _judge_names(policy: Policy, below: Target, shown: Iterable[str], place: Pla
             path = posixpath.join(below.path, name)
             found = Target(path, posixpath.join(below.real or below.path, name))
             if (placed := policy.path(READ, outcome, found, place)) is not None:
-                # Which file it is would tell what the rule keeps from whoever asks.
+                # The reason does not name the file, because that would reveal what the rule hides.
                 return placed.says(
-                    f"It may show a file that {placed.rule.text} is for: search elsewhere, or more narrowly."
+                    f"It may show a file that {placed.rule.text} applies to. Search elsewhere or narrow the pattern."
                 )
     return None

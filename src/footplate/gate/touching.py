@@ -1,4 +1,4 @@
-"""Files that a command names, against the rules for paths."""
+"""Matches the files that a command names against the path rules."""
 
 import posixpath
 import re
@@ -17,7 +17,7 @@ from footplate.gate.shell.words import UNKNOWN, Word
 
 NOWHERE: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zero"})
 _PROGRAMS: Final = re.compile(r"/(?:(?:usr/)?(?:s?bin|lib)|usr/local/s?bin|lib64|opt)(?:/|\Z)")
-"""Where they are."""
+"""Directories of program files."""
 _GLOB: Final = re.compile(r"[*?\[]")
 _DOTS: Final = re.compile(r"\.[*?\[]")
 
@@ -25,23 +25,25 @@ _DOTS: Final = re.compile(r"\.[*?\[]")
 class _Meaning(NamedTuple):
     targets: list[Target] | None
     forbidden: list[Target]
-    """Those that some rule forbids."""
+    """The targets that a deny or ask rule matches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What the words of one command line mean, wherever it may run."""
+    """Resolves the words of one command line to files, in all directories in which it may run."""
 
     policy: Policy
     place: Place
     directories: tuple[str, ...] | None
-    """Where the command may be when it runs; None: it is not known."""
+    """The directories in which the command may run. None if they are not known."""
     values: tuple[Word, ...] = ()
-    """What its variables are set to."""
+    """The values that the command line assigns to variables."""
     _known: dict[Word, _Meaning] = field(default_factory=dict, init=False, compare=False)
 
     def targets(self, word: Word) -> list[Target] | None:
-        """None: it is not known which file this is. Of a glob, the directory that it searches."""
+        """Return the files that a word may refer to, or None if they are not known. For a glob, return the directory
+        that it searches.
+        """
         return self._meaning(word).targets
 
     def _meaning(self, word: Word) -> _Meaning:
@@ -66,7 +68,7 @@ class Files:
             if ".." in rest.split("/") or any(
                 _DOTS.match(part) and names_may_meet(part, "..") for part in word.text.split("/")
             ):
-                return None  # shells differ on whether `.?` means the directory above
+                return None  # shells disagree on whether `.?` matches the parent directory
             text = text.rpartition("/")[0] or ("/" if text.startswith("/") else ".")
         self.place.budget.spend(PER_SEARCH * len(self.directories or ("/",)))
         if self.directories is None:
@@ -74,11 +76,11 @@ class Files:
         return [target(self.place, directory, text) for directory in self.directories]
 
     def suspicious(self, word: Word) -> bool:
-        """Whether there is a rule that forbids it. Most files have none."""
+        """Return whether a deny or ask rule matches the file. For most files there is none."""
         return self.policy.restricts_files and bool(self._meant(word))
 
     def forbidden(self, outcome: Outcome, word: Word, *, writes: bool) -> Placed | None:
-        """A rule that surely covers a file, or all of a directory that a glob searches."""
+        """Return a rule that certainly covers the file, or the whole directory that a glob searches."""
         for each in self._meant(word):
             for tool in (READ, EDIT) if writes else (READ,):
                 if (placed := self.policy.path(tool, outcome, each, self.place)) is not None:
@@ -86,14 +88,16 @@ class Files:
         return None
 
     def _meant(self, word: Word) -> list[Target]:
-        """Files that some rule forbids. A variable may stand for whatever the same command line puts into one."""
+        """Return the forbidden files that a word may refer to. A variable may have any value that the same command line
+        assigns.
+        """
         found = self._meaning(word).forbidden
         if word.text != UNKNOWN:
             return found
         return [*found, *(each for value in self.values for each in self._meaning(value).forbidden)]
 
     def doubtful(self, word: Word, *, writes: bool) -> Placed | None:
-        """A rule that may cover a file: one that is not known, or one of several."""
+        """Return a deny or ask rule that may cover the file, if the file is not known or a glob may match several."""
         rules = self.policy.forbidding_paths(writes=writes)
         if not rules:
             return None
@@ -110,24 +114,24 @@ class Files:
         return None
 
     def inside(self, word: Word) -> bool:
-        """Surely in the workspace."""
+        """Return whether the file is certainly in the workspace."""
         targets = self.targets(word)
         return targets is not None and all(
             each.real is not None and self.place.holds(each.path) and self.place.holds(each.real) for each in targets
         )
 
     def readable(self, word: Word) -> bool:
-        """May be read without a rule for the program, or with one for the file."""
+        """Return whether the file may be read: it is in the workspace, or a rule allows reading it."""
         if self.inside(word) or word.text in NOWHERE:
             return True
         return self._permitted(READ, word) is not None
 
     def writable(self, word: Word) -> Placed | None:
-        """The rule by which it may be written."""
+        """Return the rule that allows writing the file."""
         return self._permitted(EDIT, word)
 
     def guarded(self, word: Word) -> str | None:
-        """What of a path makes it one that no general rule covers. A glob may mean such a path."""
+        """Return the protected component of a path, which a rule covers only by name. A glob may match such a path."""
         if word.globs and (part := _may_be_protected(word.text)) is not None:
             return part
         for each in self.targets(word) or ():
@@ -137,7 +141,7 @@ class Files:
         return None
 
     def programs(self, words: Sequence[Word]) -> Word | None:
-        """A word that names a program's own file."""
+        """Return the first word that names a file in a directory of programs."""
         for word in words:
             for each in self.targets(word) or ():
                 if _PROGRAMS.match(each.path) or _PROGRAMS.match(each.real or "/"):
@@ -165,7 +169,9 @@ class Files:
 
 
 def _may_be_protected(glob: str) -> str | None:
-    """A `*` alone means whatever there is, as a directory does; a name is looked for only where it is in part spelt."""
+    """Return a protected name that a glob may match. Only components with literal text before the wildcard are checked:
+    a `*` alone is treated like its directory.
+    """
     for step in glob.split("/"):
         found = _GLOB.search(step)
         if found is None or not found.start():

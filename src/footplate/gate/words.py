@@ -1,6 +1,8 @@
-"""What a hook said, in Claude Code's JSON, and what that means at each moment. Pure, and the same for all kinds.
+"""Parses the output of hooks, in Claude Code's JSON format, and interprets it for each event. All kinds of hooks share
+it.
 
-In one thing hooks are stricter here: before a call and before a prompt, one that comes to no word has said no.
+In one point hooks are stricter than in Claude Code: before a tool call and before a prompt, a hook that fails counts as
+a denial.
 """
 
 import json
@@ -24,42 +26,46 @@ _WORDS: Final = {
 }
 _MOST_SAID: Final = 2000
 _MOST_CONTEXT: Final = 10_000
-"""As of Claude Code's own."""
+"""The same limit as in Claude Code."""
 _ANSWER: Final = re.compile(r'"(?:permissionDecision|decision)"\s*:')
-"""An answer that stands among words for people: a no in it must not get lost."""
-TOO_MUCH: Final = "It printed more than an answer can be."
+"""Finds a decision inside text for people. Ignoring it could lose a denial."""
+TOO_MUCH: Final = "The hook's output is too large."
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
+    """The parsed output of one hook run."""
+
     answer: Mapping[str, Json] = field(default_factory=dict)
     text: str = ""
-    """What it printed, if that is no JSON."""
+    """The output, if it is not JSON."""
     refusal: str | None = None
-    """It said no by its exit code, and why."""
+    """The reason of a denial by exit code."""
     failure: str | None = None
-    """Why it came to no word."""
+    """Why the hook failed to produce a decision."""
 
 
 def read(printed: bytes) -> Word:
-    """Words for people are no answer, as in Claude Code. A hook may say anything: what comes out can be stored."""
+    """Parse the output of a hook. As in Claude Code, plain text is not a decision. The result contains only text that
+    can be stored, whatever the hook printed.
+    """
     if len(printed) > LONGEST_ANSWER:
         return Word(failure=TOO_MUCH)
     try:
         text = printed.decode().strip()
         if not text.startswith("{"):
             if _ANSWER.search(text):
-                return Word(failure="It printed something else around its answer.")
+                return Word(failure="The hook printed other text around its JSON output.")
             return Word(text=clean_text(text))
         return Word(answer=clean_object(json.loads(text, parse_constant=_refuse)))
     except (ValueError, RecursionError):
-        return Word(failure=f"What it printed is no answer: {printed[:20]!r}.")
+        return Word(failure=f"The hook's output is not valid: {printed[:20]!r}.")
 
 
 def read_json(printed: bytes) -> Word:
-    """Of one that is asked for nothing but JSON, or nothing."""
+    """Parse the output of a hook that must return JSON or nothing."""
     word = read(printed)
-    return Word(failure=f"What it answered is no JSON object: {word.text[:20]!r}.") if word.text else word
+    return Word(failure=f"The hook's output is not a JSON object: {word.text[:20]!r}.") if word.text else word
 
 
 def _refuse(constant: str) -> None:
@@ -67,7 +73,7 @@ def _refuse(constant: str) -> None:
 
 
 def decision(hook: Hook, word: Word) -> Decision | None:
-    """Before a call. None: it has no word on this one."""
+    """Interpret the output of a hook before a tool call. Returns None if the hook made no decision."""
     said, reason = _said(word)
     if said is None and _changes(word):
         said = "allow"
@@ -77,32 +83,35 @@ def decision(hook: Hook, word: Word) -> Decision | None:
         return None
     elif said in _WORDS:
         outcome = _WORDS[said]
-        reason = reason or f"It said {outcome.value}."
+        reason = reason or f"The hook decided {outcome.value}."
     else:
-        outcome, reason = Outcome.DENY, f"What it printed is no answer: {said[:40]!r}."
+        outcome, reason = Outcome.DENY, f"The hook returned an unknown decision: {said[:40]!r}."
     if outcome is not Outcome.DENY and _changes(word):
-        outcome, reason = Outcome.DENY, "It wants another input for the call, and hooks cannot change one here."
+        outcome, reason = (
+            Outcome.DENY,
+            "The hook returned another input for the call, but hooks cannot change the input here.",
+        )
     return Decision(outcome, reason[:_MOST_SAID], layer=hook.layer, hook=hook.name)
 
 
 def _changes(word: Word) -> bool:
-    """Its yes is to another call than the one that would be made."""
+    """Return whether the hook changes the input: its approval would then be for another call."""
     own = word.answer.get("hookSpecificOutput")
     return isinstance(own, dict) and own.get("updatedInput") is not None
 
 
 def heard(hook: Hook, word: Word) -> Heard:
-    """At any other moment."""
+    """Interpret the output of a hook for any event other than `PreToolUse`."""
     named = f"a hook of the {hook.layer.label} ({hook.name})"
     if word.failure is not None:
         failure = f"{named} failed: {word.failure[:_MOST_SAID]}"
         if hook.event in FAIL_CLOSED:
-            return Heard(f"{failure} Until it answers, nothing passes it.")
+            return Heard(f"{failure} Nothing is accepted until the hook works again.")
         return Heard(told=(f"{failure[0].upper()}{failure[1:]}",) if hook.event is HookEvent.AFTER_TOOL else ())
     said, reason = _said(word)
     block = None
     if said is not None and _WORDS.get(said, Outcome.DENY) is Outcome.DENY:
-        block = reason[:_MOST_SAID] or "It said no, and not why."
+        block = reason[:_MOST_SAID] or "The hook gave no reason."
     own = word.answer.get("hookSpecificOutput")
     context = own.get("additionalContext") if isinstance(own, dict) else None
     if context is None and hook.event is HookEvent.PROMPT:

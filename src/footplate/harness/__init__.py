@@ -1,1 +1,1 @@
-"""Harnesses: what decides the next action of a turn. Each is found by its entry point, ours and others' alike."""
+"""Harnesses, which decide the next action of a turn. Built-in and third-party harnesses are found by entry point."""

@@ -1,8 +1,8 @@
-"""Calls that wait for a person's word, and how far each of them is. Pure, and the same for every harness.
+"""Tracks tool calls that need a person's approval, for every harness. Does no I/O.
 
-An ask is an event, and a mark in the conversation in the same commit. The answer is an event that the api appends.
-Before a call that was allowed starts, a second mark says so: an attempt that finds that mark and no result does not
-make the call again, on whatever host it is.
+A request for approval is an event, plus a mark in the conversation in the same commit. The decision is an event that
+the API appends. Before an approved call starts, a second mark is written. An attempt that finds this mark but no result
+does not run the call again, on any host.
 """
 
 import json
@@ -17,12 +17,14 @@ from footplate.domain.json import Json, JsonObject, clean
 from footplate.domain.ports import Entry
 
 MARK: Final = "approval"
-SUPERSEDED: Final = "Denied: nobody allowed this call, and the user sent a new message instead. It had no effect."
-STOPPED: Final = "Not run: the user interrupted the turn while this call was waiting."
+SUPERSEDED: Final = "Denied: this call was not approved before the user sent a new message. It had no effect."
+STOPPED: Final = "Not run: the user interrupted the turn while this call was waiting for approval. It had no effect."
 
 
 def asked(turn_id: str, call_id: str, use: Event, *, directory: str | None = None) -> Entry:
-    """`directory`: where a command would have run, where that is not told by anything that outlives the process."""
+    """The mark of a call that requires approval. `directory`: the command's working directory, if nothing that outlives
+    the process records it.
+    """
     body: JsonObject = {
         "turn_id": turn_id,
         "call_id": call_id,
@@ -38,22 +40,22 @@ def started(turn_id: str, call_id: str, use: Event) -> Entry:
 
 
 def digest(given: Json) -> str:
-    """Of an input as the log has it. The call that is made must have the same as the one that a person was shown."""
+    """The digest of an input as it is logged. A call may run only with the input that the person was shown."""
     return audit.hashed(clean(given))
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What the marks of a conversation say."""
+    """The approval marks of a conversation."""
 
     asked: dict[str, Event] = field(default_factory=dict)
-    """By the call's id, the event that asks, as far as a result needs it."""
+    """The event that asks for approval, by call id. It has only the fields that a result needs."""
     started: set[str] = field(default_factory=set)
     """Ids of calls that may have taken effect."""
     digests: dict[str, str] = field(default_factory=dict)
-    """By the call's id, the digest of the input that people were shown."""
+    """The digest of the input that the person was shown, by call id."""
     directories: dict[str, str] = field(default_factory=dict)
-    """By the call's id, where it would have run, if that was told."""
+    """The command's working directory, by call id, if it was recorded."""
 
     def note(self, entry: Entry) -> None:
         call_id, body = str(entry.body.get("call_id")), entry.body
@@ -74,7 +76,7 @@ class Ledger:
 
 
 def answers(turn_events: Sequence[Event]) -> dict[str, Event]:
-    """What people said, by the event that asked."""
+    """The decisions, by the id of the event that asked for approval."""
     return {
         str(event.body.get("tool_use_id")): event for event in turn_events if event.type == ev.USER_TOOL_CONFIRMATION
     }
@@ -85,18 +87,18 @@ def allows(answer: Event) -> bool:
 
 
 def edited(answer: Event) -> JsonObject | None:
-    """What the call is to be made with, if a person changed it."""
+    """The input of the approved call, if the person changed it."""
     given = answer.body.get("updated_input")
     return given if isinstance(given, dict) else None
 
 
 def told_of_edit(given: JsonObject) -> Json:
-    """For the model, which sees its own input in the call, before the result."""
+    """Tells the model, before the result, that the call ran with another input than the one the model sent."""
     text = json.dumps(given, ensure_ascii=False)
-    return ev.text_block(f"A person allowed this call with another input, and it was made with that: {text}")
+    return ev.text_block(f"The user changed the input of this call before approving it. It ran with this input: {text}")
 
 
 def denial(answer: Event) -> str:
-    """For the model."""
+    """The tool result of a denied call, for the model."""
     said = answer.body.get("deny_message")
-    return f"A person denied this call{f': {said}' if said else '.'} It had no effect."
+    return f"The user denied this call. It had no effect.{f' Reason: {said}' if said else ''}"

@@ -1,4 +1,4 @@
-"""How a turn ends that did not fail. Pure, and the same for every harness."""
+"""Outcomes of a turn that ends without an exception, for every harness."""
 
 from collections.abc import Sequence
 
@@ -6,21 +6,21 @@ from footplate.domain.turns import Outcome, TurnStatus
 
 
 def answered(text: str, reason: str | None, *, refusal: str = "") -> Outcome:
-    """The model has nothing more to do, or refuses; a cut by its token limit is told with the result.
+    """The model finished or refused. A response cut by the token limit is reported with the result.
 
-    `reason`: why it stopped, in pydantic-ai's words.
+    `reason`: pydantic-ai's finish reason.
     """
     if reason == "content_filter" and not text:
         return Outcome(
             status=TurnStatus.FAILED,
             error_type="model_request_failed_error",
-            error_message=f"The model refused to answer{f': {refusal}' if refusal else '.'}",
+            error_message=f"The model refused to respond{f': {refusal}' if refusal else '.'}",
         )
     return Outcome(status=TurnStatus.COMPLETED, text=text, data={"finish_reason": reason} if reason else {})
 
 
 def awaiting(event_ids: Sequence[str]) -> Outcome:
-    """The client has to answer these."""
+    """The turn waits until the client responds to these events."""
     return Outcome(status=TurnStatus.AWAITING, pending=tuple(event_ids))
 
 
@@ -32,5 +32,5 @@ def limit_reached(limit: int) -> Outcome:
     return Outcome(
         status=TurnStatus.LIMIT_REACHED,
         error_type="tool_use_limit_reached_error",
-        error_message=f"The turn asked the model {limit} times, which is its limit.",
+        error_message=f"The turn reached its limit of {limit} model requests.",
     )

@@ -1,6 +1,6 @@
-"""What an input names by URL, fetched under the rules of `web_fetch`: where it may lead, how much, how long.
+"""Fetches the files that an input names by URL, with the address, size and time limits of `web_fetch`.
 
-Redirects are followed, each looked up once, checked, and connected to as it was checked (`native/web/download.py`).
+Redirects are followed. Each host is resolved once and checked, and the connection uses a checked address.
 """
 
 import ssl
@@ -23,13 +23,13 @@ class Fetcher:
         )
 
     async def fetch(self, url: str) -> Part:
-        """Whole, or not at all: half a document looks like a whole one."""
+        """Downloads the whole file or fails: a model cannot tell a truncated document from a complete one."""
         try:
             found = await self._downloads.page(url)
         except ToolFailure as error:
             raise _failed(url, str(error)) from error
         if found.status not in range(200, 300):
-            raise _failed(url, f"the server answered {found.status} {found.reason}")
+            raise _failed(url, f"the server responded with {found.status} {found.reason}")
         if found.cut:
             raise _failed(url, f"it is larger than {self._max_bytes} bytes")
         message = Message()
@@ -41,6 +41,6 @@ class Fetcher:
 
 def _failed(url: str, why: str) -> PartFailed:
     return PartFailed(
-        f"{url} could not be fetched for the input: {why.rstrip('.')}.",
-        help_text="Upload what is there as a file, or send the message again when it can be reached.",
+        f"The input's URL {url} could not be fetched: {why.rstrip('.')}.",
+        help_text="Upload the content as a file, or send the message again when the URL is reachable.",
     )

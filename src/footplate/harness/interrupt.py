@@ -1,4 +1,4 @@
-"""Work that a person may stop."""
+"""Runs work that a user may interrupt."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -8,11 +8,11 @@ T = TypeVar("T")
 
 
 class Interrupted(Exception):
-    """A person asked the turn to stop."""
+    """The user asked the turn to stop."""
 
 
 async def unless_interrupted(interrupt: asyncio.Event, work: Coroutine[None, None, T]) -> T:
-    """Finish the work, or stop it as soon as the interrupt is set. Work that is done counts as done."""
+    """Finishes the work, or cancels it when the interrupt is set. Work that completes anyway counts as done."""
     task = asyncio.ensure_future(work)
     stop = asyncio.ensure_future(interrupt.wait())
     try:
@@ -24,7 +24,7 @@ async def unless_interrupted(interrupt: asyncio.Event, work: Coroutine[None, Non
         return task.result()
     finally:
         stop.cancel()
-        # Reached with the task alive when the turn itself is cancelled: nothing may outlive it.
+        # The task is still running here if the turn itself was cancelled. Nothing may outlive the turn.
         if not task.done():
             await _cancel(task)
 

@@ -1,7 +1,7 @@
-"""Libraries that are loaded when they are first needed: one at a time, whichever thread needs them.
+"""Imports libraries when they are first needed, one at a time across all threads.
 
-Two threads that load parts of the same library in different orders would wait for each other. Python finds that out and
-breaks one of them off, and what it leaves behind stays broken for as long as the process lives.
+Two threads that import parts of the same library in different orders can deadlock. Python detects this and aborts one
+of the imports, which leaves the library half-imported until the process ends.
 """
 
 import asyncio
@@ -11,11 +11,11 @@ from types import ModuleType
 from typing import Final
 
 ALONE: Final = threading.RLock()
-"""Held while something is loaded."""
+"""Held during every lazy import."""
 
 
 async def module(name: str) -> ModuleType:
-    """In a thread: it may take a second, and other turns go on meanwhile."""
+    """Imports the module in a thread. This may take a second, and other turns must not wait for it."""
     return await asyncio.to_thread(_load, name)
 
 

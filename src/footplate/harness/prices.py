@@ -1,6 +1,6 @@
-"""What a request cost, from the price list inside the installed `genai-prices`. Never asks the network.
+"""Computes the cost of model requests from the price list in the installed `genai-prices` package.
 
-The list's own updater runs only where somebody starts it, and nobody here does.
+This makes no network request: the package's updater has to be started explicitly, and Footplate does not start it.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ _MICRO: Final = 1_000_000
 
 
 def cost_microusd(provider: str, model: str, usage: RequestUsage) -> int | None:
-    """None where the model's price is not known: unknown is not free."""
+    """None if the model's price is not known, because unknown is not free."""
     known = _find(provider, model)
     if known is None:
         return None
@@ -26,7 +26,7 @@ def cost_microusd(provider: str, model: str, usage: RequestUsage) -> int | None:
 
 
 def with_cost(usage: Usage, provider: str, model: str) -> Usage:
-    """The same with its price. The list counts what was cached among the input, a `Usage` beside it."""
+    """The usage with its cost. The price list counts cached tokens as input tokens; `Usage` counts them separately."""
     counted = RequestUsage(
         input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
         output_tokens=usage.output_tokens,

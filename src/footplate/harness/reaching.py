@@ -1,6 +1,7 @@
-"""Where a host name leads, held against what may be reached. For whatever a worker asks on an agent's behalf.
+"""Resolves a host name and checks its addresses against the policy, for requests that a worker makes for an agent.
 
-Between a check and a connection by name the name could change its address: who connects uses the addresses from here.
+Callers must connect to the addresses returned here. If they connected by name, the name could resolve to another
+address after the check.
 """
 
 import socket
@@ -14,21 +15,21 @@ _NAMES: Final = NameLookup(socket.getaddrinfo)
 
 
 class NoAddress(Exception):
-    """The name leads nowhere."""
+    """The host name cannot be resolved."""
 
 
 class Internal(Exception):
-    """One of the addresses that the name leads to may not be reached."""
+    """The policy forbids one of the host's addresses."""
 
 
 async def addresses(reach: Reach, host: str, port: int) -> list[Address]:
-    """All of them, and none if one is refused."""
+    """All addresses of the host. Raises `Internal` if the policy forbids one of them."""
     try:
         leads_to = await _NAMES.find(host, port)
     except (OSError, UnicodeError) as error:
         told = str(error).strip().rstrip(".") or type(error).__name__
-        raise NoAddress(f"The host name {host!r} leads to no address: {told}.") from error
+        raise NoAddress(f"The host name {host!r} cannot be resolved: {told}.") from error
     for address in leads_to:
         if not reach.permits(host, address):
-            raise Internal(f"{host} is at {address}, which is not an address of the public internet")
+            raise Internal(f"{host} resolves to {address}, which is not a public internet address")
     return leads_to

@@ -1,6 +1,6 @@
-"""Finds harnesses by name among the installed entry points (S1). Knows none of them by itself.
+"""Finds installed harnesses by name through their entry points.
 
-A harness is imported when it is first asked for, so that a worker does not pay at start for what no agent uses.
+A harness is imported at its first use, so that a worker's start-up does not load harnesses that no agent uses.
 """
 
 from functools import cache
@@ -26,13 +26,13 @@ def installed() -> tuple[str, ...]:
 
 
 def programs() -> tuple[str, ...]:
-    """Directories that environments show, read-only, because a harness runs a program of its own inside."""
+    """Directories with the harnesses' own programs. Every environment mounts them read-only."""
     return tuple(path for point in entry_points(group=PROGRAMS) for path in point.load()())
 
 
 @cache
 def transcripts(name: str) -> Transcripts | None:
-    """What reads and writes the transcripts of a harness's program, if it has one. Loaded when first asked for."""
+    """The harness's importer and exporter of transcripts, if it has one. It is loaded at its first use."""
     for point in entry_points(group=TRANSCRIPTS, name=name):
         found: Transcripts = point.load()()
         return found
@@ -40,14 +40,14 @@ def transcripts(name: str) -> Transcripts | None:
 
 
 def with_programs() -> frozenset[str]:
-    """Harnesses whose own program runs inside: it is worth starting before somebody waits for it."""
+    """Harnesses that run a program of their own in the environment. Starting it early saves the user time."""
     return frozenset(point.name for point in entry_points(group=PROGRAMS))
 
 
 def check(name: str) -> None:
-    """Refuse a name that no installed package provides."""
+    """Raises `InvalidRequest` if no installed package provides the harness."""
     if name not in installed():
-        raise InvalidRequest(f"There is no harness {name!r}.", field="harness", help_text=_choices())
+        raise InvalidRequest(f"The harness {name!r} does not exist.", field="harness", help_text=_choices())
 
 
 class Harnesses:
@@ -70,7 +70,7 @@ class Harnesses:
             except Exception as error:
                 raise Permanent(
                     f"The harness {name!r} ({point.value}) cannot be loaded: {error}",
-                    help_text="Install what it needs on every worker.",
+                    help_text="Install its dependencies on every worker.",
                 ) from error
             harness: Harness = factory(self._services)
         log.info("harness loaded", action="harness.loaded", harness=name, factory=point.value)
@@ -80,9 +80,9 @@ class Harnesses:
 def _find(name: str) -> EntryPoint:
     for point in entry_points(group=GROUP, name=name):
         return point
-    raise Permanent(f"There is no harness {name!r} on this worker.", help_text=_choices())
+    raise Permanent(f"The harness {name!r} is not installed on this worker.", help_text=_choices())
 
 
 def _choices() -> str:
     names = ", ".join(installed()) or "none"
-    return f"Installed: {names}. A package adds one by an entry point in the group {GROUP!r}."
+    return f"Installed harnesses: {names}. A package adds one with an entry point in the group {GROUP!r}."

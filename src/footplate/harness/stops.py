@@ -1,6 +1,7 @@
-"""The end of a turn, of which hooks hear before it is one: they may say what is left to do. For every harness.
+"""Runs the `Stop` hooks at the end of a turn, for every harness. A hook may block the end and say what is left to do.
 
-What they say joins the conversation as a message would. An attempt that follows a lost one may ask them again.
+The hook's feedback joins the conversation like a user's message. If an attempt is lost, the next one may run the hooks
+again.
 """
 
 from typing import Final
@@ -12,17 +13,17 @@ from footplate.domain.ports import SteerMessage, TurnContext
 from footplate.harness.interrupt import Interrupted, unless_interrupted
 
 MOST: Final = 5
-"""How often an attempt at a turn goes on because a hook says so."""
+"""How often `Stop` hooks may prolong one attempt at a turn."""
 
 
 class Stops:
     def __init__(self, turn: TurnContext) -> None:
         self._turn = turn
         self.said: set[str] = set()
-        """Ids of what they said, which is nobody's message."""
+        """Ids of the hooks' feedback messages. No user event has these ids."""
 
     async def held_up(self, text: str) -> SteerMessage | None:
-        """`text`: the model's last word. None: the turn may end."""
+        """Runs the hooks and returns their feedback, or None if the turn may end. `text`: the model's last response."""
         turn = self._turn
         if len(self.said) >= MOST or turn.interrupt.is_set():
             return None

@@ -1,1 +1,3 @@
-"""What a turn reaches through us alone: models, with credentials that it never sees, and the hosts that it may."""
+"""Proxies between a turn and the network: the model proxy, which adds credentials that the turn never sees, and the
+allow-list proxy for other hosts.
+"""

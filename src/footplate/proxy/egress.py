@@ -1,8 +1,8 @@
-"""The allow-list proxy of one turn: the one way out of a sandbox whose network is a list of hosts.
+"""The allow-list proxy of a turn: the only way out of a sandbox that may reach a list of hosts.
 
-It takes CONNECT, and requests for whole `http://` addresses. A name is first held against the list, then looked up
-here, once; the addresses found are held against what may be reached at all, and the connection is made to one of them
-as it was checked. A redirect is the client's to follow: it comes back here as another request.
+It accepts CONNECT, and requests with complete `http://` URLs. It checks the host name against the list, resolves it
+once, checks the addresses against the address policy, and connects to one of the checked addresses. Redirects are left
+to the client: they arrive here as new requests.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ async def look_up(host: str, port: int) -> Sequence[Address]:
 
 
 class AllowListProxy(Egress):
-    """Of one worker; each turn has a door of its own."""
+    """The proxy of one worker. Each turn has its own listener."""
 
     def __init__(self, reach: Reach, resolve: Resolve = look_up) -> None:
         self._reach = reach
@@ -80,7 +80,7 @@ class _Door(EgressDoor):
         task.add_done_callback(self._serving.discard)
 
     async def _serve(self, client: Client) -> None:
-        # Whatever goes wrong is the end of this connection and of nothing else.
+        # An error ends this connection only.
         with contextlib.suppress(OSError, h11.ProtocolError, TimeoutError, BrokenOff):
             try:
                 async with asyncio.timeout(_HEAD_SECONDS):
@@ -106,30 +106,30 @@ class _Door(EgressDoor):
     async def _addresses(self, target: Target) -> Sequence[Address]:
         host, port = target.host, target.port
         if not self._network.permits(host, port):
-            self._tell(target, "not on the list")
+            self._tell(target, "not in the list")
             raise Refused(
                 403,
-                f"{target} is not on the list of hosts that this environment may reach. Whoever runs it can add it to "
-                "the environment's allowed_hosts or to FOOTPLATE_SANDBOX_ALLOWED_HOSTS (80 and 443 unless a port is "
-                "named).",
+                f"{target} is not in this environment's list of allowed hosts. The operator can add it to the "
+                "environment's allowed_hosts or to FOOTPLATE_SANDBOX_ALLOWED_HOSTS (ports 80 and 443 unless a port is "
+                "given).",
             )
         async with self._lookups:
             try:
                 addresses = await self._resolve(host, port)
             except (OSError, UnicodeError) as error:
-                raise Refused(502, f"The host name {host!r} leads to no address.") from error
+                raise Refused(502, f"The host name {host!r} cannot be resolved.") from error
         for address in addresses:
             if not self._reach.permits(host, address):
-                self._tell(target, f"leads to {address}")
+                self._tell(target, f"resolves to {address}")
                 raise Refused(
                     403,
-                    f"{host} is at {address}, which is not an address of the public internet. The operator of this "
+                    f"{host} has the address {address}, which is not a public internet address. The operator of this "
                     "server can allow it with FOOTPLATE_WEB_ALLOW.",
                 )
         return addresses
 
     def _tell(self, target: Target, why: str) -> None:
-        """Once for each, and not of any number: an agent must not be able to fill the log."""
+        """Logs each target once, up to a limit, so that an agent cannot fill the log."""
         key = (target.host, target.port)
         if key not in self._told and len(self._told) < _MOST_LOGGED:
             self._told.add(key)
@@ -137,9 +137,9 @@ class _Door(EgressDoor):
 
 
 async def _connect(target: Target, addresses: Sequence[Address]) -> tuple[StreamReader, StreamWriter]:
-    """One after the other, as any client does."""
+    """Connects to the first address that responds."""
     for address in addresses:
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(_CONNECT_SECONDS):
                 return await asyncio.open_connection(str(address), target.port)
-    raise Refused(502, f"{target} does not answer.")
+    raise Refused(502, f"{target} does not respond.")

@@ -1,7 +1,8 @@
-"""One model request from a turn to its provider and back: an ASGI application.
+"""Forwards one model request from a turn to its provider and streams the response back. An ASGI application.
 
-Each piece of an answer is passed on as it comes. Whoever ends first ends the other side: a client that leaves, a turn
-that is over or lost, a provider that breaks off. An answer that the provider cut is cut here too, never completed.
+Each chunk of a response is forwarded as it arrives. When one side ends, the other is closed: a client that disconnects,
+a turn that ended or lost its lease, a provider that aborts. A truncated response stays truncated and is never completed
+here.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 GRANT: Final = "grant"
-"""In the state of a connection that belongs to one turn: then no other turn's token is good on it."""
+"""Key in the state of a connection that belongs to one turn. The tokens of other turns are rejected on it."""
 _MOST_DRAINED: Final = 64 << 20
 _DRAIN_SECONDS: Final = 5.0
 
@@ -71,7 +72,7 @@ class Forwarder:
                 await answer.whole(received.status, received.headers, received.error)
                 return
             await answer.start(received.status, received.headers)
-            # The head has been sent: when the provider breaks off, all that is left is to break off here as well.
+            # The headers have been sent, so an aborted response can only be aborted here as well.
             with contextlib.suppress(ConnectionError):
                 async for piece in received.pieces():
                     await answer.write(piece)
@@ -81,7 +82,7 @@ class Forwarder:
 
 
 class _Gone(Exception):
-    """The client left while its request was still being read."""
+    """The client disconnected while its request was still being read."""
 
 
 class _Inbox:
@@ -91,20 +92,22 @@ class _Inbox:
         self._read = asyncio.Event()
 
     def body(self) -> AsyncIterator[bytes] | None:
-        """Passed on as it comes: nobody here keeps a large one."""
+        """Returns the body as a stream. It is forwarded in chunks, so a large one is never held in memory."""
         if self._has_body:
             return self._pieces()
         self._read.set()
         return None
 
     async def gone(self) -> None:
-        """Returns when the client has left; only after the body is there a point in asking."""
+        """Waits until the client disconnects. This can be detected only after the body was read."""
         await self._read.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
     async def drain(self) -> None:
-        """Hear a client out before it is refused: one that is still speaking when we close never gets to listen."""
+        """Reads the rest of the request before it is refused. A client that is still sending when the connection closes
+        would not read the response.
+        """
         if not self._has_body or self._read.is_set():
             return
         left = _MOST_DRAINED
@@ -147,5 +150,5 @@ class _Answer:
         await self._send({"type": "http.response.body", "body": body})
 
     async def refuse(self, refused: Refused) -> None:
-        # Closed, because a body that nobody read may still be on its way.
+        # Close the connection, because an unread body may still be arriving.
         await self.whole(refused.status, [*refused.headers, (b"connection", b"close")], refused.body)

@@ -28,7 +28,7 @@ class Refused(Exception):
 
     @property
     def body(self) -> bytes:
-        """As the provider's own SDK reads it."""
+        """The error in the format that the provider's SDK expects."""
         return wire.error(self.provider, self.status, self.message)
 
     @property
@@ -37,10 +37,10 @@ class Refused(Exception):
 
 
 class ProviderResponse:
-    """A provider's response, without what is not to be passed on."""
+    """A provider's response, without headers and credentials that must not be forwarded."""
 
     def __init__(self, provider: str, response: httpx2.Response, headers: Headers, error: bytes | None = None) -> None:
-        """`error`: the whole body of an error; any other body is still to be read."""
+        """`error`: the complete body of an error response. Any other body is still to be read."""
         self.status = response.status_code
         self.headers = headers
         self.error = error
@@ -48,7 +48,7 @@ class ProviderResponse:
         self._response = response
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Raises `ConnectionError` when the provider breaks off."""
+        """Yields the body in chunks. Raises `ConnectionError` if the provider aborts the response."""
         if self.error is not None:
             yield self.error
             return
@@ -72,7 +72,9 @@ class ProviderGateway:
     def admit(
         self, method: str, path: bytes, query: bytes, headers: Headers, *, bound_to: Grant | None = None
     ) -> tuple[Grant, Ask]:
-        """Raises `Refused`. `headers` are lower-case. `bound_to`: the only grant that this connection accepts."""
+        """Checks a request. Raises `Refused`. `headers` are lower-case. `bound_to`: the only grant that this connection
+        accepts.
+        """
         if has_two_lengths(headers):
             raise Refused(400, _TWO_LENGTHS)
         provider, rest = wire.split(path)
@@ -86,11 +88,11 @@ class ProviderGateway:
             log.warning("model request refused", action="proxy.refused", method=method, provider=provider)
             raise Refused(404, _NO_ROUTE, provider)
         if provider not in self._upstream.providers:
-            raise Refused(404, f"This worker has no key for the provider {provider!r}.", provider)
+            raise Refused(404, f"This worker has no API key for the provider {provider!r}.", provider)
         return grant, Ask(provider, method, rest, query, headers, token_in)
 
     async def send(self, ask: Ask, body: AsyncIterator[bytes] | bytes | None) -> ProviderResponse:
-        """The caller closes the response. Raises `Refused` when the provider cannot be reached."""
+        """Sends the request. The caller closes the response. Raises `Refused` if the provider cannot be reached."""
         try:
             response = await self._upstream.ask(ask, body)
         except httpx2.TimeoutException as error:
@@ -110,7 +112,7 @@ class ProviderGateway:
         headers = [(name, blotter.clean(value)) for name, value in wire.answered_on(response.headers.raw)]
         status = response.status_code
         if status > _HIGHEST_STATUS:
-            raise Refused(502, f"The model's provider answered with the status {status}.", ask.provider)
+            raise Refused(502, f"The model provider responded with the invalid status {status}.", ask.provider)
         if status < _ERRORS:
             return ProviderResponse(ask.provider, response, headers)
         body = blotter.clean(await _read(response))
@@ -124,15 +126,15 @@ def turn_ended_refusal(provider: str) -> Refused:
     return Refused(503, message, provider)
 
 
-_NOT_OF_A_TURN: Final = "This token does not belong to a running turn, or is used outside of the turn's own socket."
+_NOT_OF_A_TURN: Final = "This token does not belong to a running turn, or is used outside the turn's own socket."
 _TWO_LENGTHS: Final = "The request has more than one Content-Length or Transfer-Encoding. Send exactly one of them."
 _NO_ROUTE: Final = "The model proxy does not support this method and path. It forwards model requests only."
 
 
 def _unreachable(ask: Ask, error: Exception, status: int) -> Refused:
-    # The error's own text may hold the address, and that a password.
+    # The error's text may contain the URL, which may contain a password.
     log.warning("provider not reached", action="proxy.unreachable", provider=ask.provider, error=type(error).__name__)
-    message = f"The model's provider could not be reached, or did not respond ({type(error).__name__})."
+    message = f"The model provider could not be reached, or did not respond ({type(error).__name__})."
     return Refused(status, message, ask.provider)
 
 

@@ -1,4 +1,4 @@
-"""Who may ask models: a token for each turn, known while the turn lives and holds its lease, and to nobody after."""
+"""Access tokens for models: each turn has one, valid while the turn runs and holds its lease."""
 
 import asyncio
 import hmac
@@ -10,18 +10,20 @@ PREFIX: Final = "fpt"
 
 
 def clock() -> float:
-    """The clock of leases: it goes on while the machine sleeps or the process is stopped."""
+    """Returns the time on the clock that leases use. It keeps running while the machine sleeps or the process is
+    suspended.
+    """
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Grant:
-    """Made by `Grants.issue`."""
+    """Permission of one turn to send model requests. Created by `Grants.issue`."""
 
     def __init__(self, name: str, deadline: float) -> None:
         self.name = name
         self.token = f"{PREFIX}-{name}-{secrets.token_urlsafe(32)}"
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Whoever works for this turn stops when it is done."""
+        """Completes when the turn ends. All work for the turn then stops."""
         self._deadline = deadline
 
     def renew(self, deadline: float) -> None:
@@ -39,7 +41,7 @@ class Grant:
         return not self.ended.done() and clock() < self._deadline
 
     def is_named_by(self, token: str) -> bool:
-        """Takes as long for a wrong one as for the right one."""
+        """Compares the token in constant time."""
         return hmac.compare_digest(token.encode(), self.token.encode())
 
 
@@ -57,9 +59,9 @@ class Grants:
         grant.end()
 
     def find(self, token: str) -> Grant | None:
-        """Of a turn that lives; whether its lease holds is `good`.
+        """Returns the grant of a running turn. `good` tells whether its lease is valid.
 
-        Looked up by the name in the token, which is no secret; the rest is compared in constant time.
+        The lookup uses the name in the token, which is not secret. The rest is compared in constant time.
         """
         _, _, name = token.partition("-")
         grant = self._living.get(name.partition("-")[0])

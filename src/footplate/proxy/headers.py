@@ -1,4 +1,4 @@
-"""Headers that belong to one connection and are not passed on to the next. Pure."""
+"""Filters hop-by-hop headers, which belong to one connection and are not forwarded. Pure functions."""
 
 from collections.abc import Iterable
 from typing import Final, TypeAlias
@@ -11,15 +11,15 @@ HOP_BY_HOP: Final = frozenset(
 
 
 def without(headers: Iterable[tuple[bytes, bytes]], left_out: frozenset[bytes] = HOP_BY_HOP) -> Headers:
-    """Those that the connection itself names are hop-by-hop as well."""
+    """Removes these headers, and those that the Connection header names, which are hop-by-hop as well."""
     lower = [(name.lower(), value) for name, value in headers]
     named = {part.strip().lower() for name, value in lower if name == b"connection" for part in value.split(b",")}
     return [(name, value) for name, value in lower if name not in left_out and name not in named]
 
 
 def has_two_lengths(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a request says more than once how long it is: the next server could take another part of it for the end,
-    and what follows for a request of its own.
+    """Whether a request declares its length more than once. The next server could then find a different end, and treat
+    the rest as a separate request (request smuggling).
     """
     lower = [(name.lower(), value) for name, value in headers]
     lengths = [value for name, value in lower if name == b"content-length"]

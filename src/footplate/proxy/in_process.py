@@ -1,4 +1,4 @@
-"""Serves model requests from the worker's own process, with the same checks and cancellation as over a connection."""
+"""Serves model requests from within the worker process, with the same checks and cancellation as over a connection."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -58,7 +58,7 @@ class _Refusal:
         yield self._body
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
 
 @asynccontextmanager

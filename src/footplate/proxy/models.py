@@ -1,11 +1,10 @@
-"""The model proxy of one worker: it holds the providers' credentials, and turns ask models through it.
+"""The model proxy of one worker: holds the providers' credentials and forwards the turns' model requests.
 
-    harness in the worker ── in process ─┐
-    program beside it ──────── loopback ─┼─ token checked ── credential put in ── provider
-    process in a sandbox ──── its own ───┘
-                              socket
+    harness in the worker ──── in process ─┐
+    program on the host ──────── loopback ─┼─ token checked ── credential added ── provider
+    process in a sandbox ── turn's socket ─┘
 
-All get the same token. On a turn's own socket no other turn's token is good.
+All use the turn's token. A turn's socket accepts only that turn's token.
 """
 
 import asyncio
@@ -27,21 +26,21 @@ from footplate.proxy.upstream import Upstream
 
 _MOST_OF_A_TURN: Final = 64
 _MOST: Final = 4096
-_NO_TOKEN: Final = "each-turn-brings-its-own"  # noqa: S105 - what stands where a key would
+_NO_TOKEN: Final = "each-turn-brings-its-own"  # noqa: S105 - a placeholder for a key
 
 
 class ModelProxy(ModelAccess):
-    """Entered in the worker's event loop, which serves it."""
+    """An async context manager. It is served by the worker's event loop."""
 
     def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
-        """With the real credentials, by provider."""
+        """`endpoints`: the real credentials, by provider."""
         self._grants = Grants()
         self._upstream = Upstream(endpoints)
         gateway = ProviderGateway(self._grants, self._upstream)
         self.in_process = InProcessModelProxy(gateway)
         """For harnesses that run in this process."""
         self._app = Forwarder(gateway)
-        # Every user of the machine, and a web page in a browser on it, reaches loopback.
+        # Every user of the machine can connect to loopback, and so can a web page in a browser on it.
         self._served = Served(GuardedApp(self._app, RequestGuard()), {}, _MOST)
         self._url = ""
 
@@ -59,7 +58,7 @@ class ModelProxy(ModelAccess):
 
     @property
     def endpoints(self) -> Mapping[str, Endpoint]:
-        """For clients that are made once: the addresses are good for all turns, the key for none."""
+        """Endpoints for clients that are created once. The URLs are valid for all turns, the key for none."""
         return self.endpoints_for(_NO_TOKEN)
 
     def grant(self, *, deadline: float) -> ModelGrant:

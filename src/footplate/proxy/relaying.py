@@ -1,6 +1,6 @@
-"""One connection of a client that uses us as an HTTP proxy: its request read, its bytes carried. h11 does the parsing.
+"""One client connection of the HTTP proxy: parses its request with h11 and relays the data.
 
-A client has one request; then the connection is closed. So nothing that follows can ride on what was checked before.
+A connection serves one request and is then closed, so no later request can bypass the checks.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class Refused(Exception):
 
 
 class BrokenOff(Exception):
-    """The other end stopped in the middle of what it had to say, or before it began."""
+    """The other side closed the connection in the middle of a message, or before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +44,28 @@ class Target:
     @property
     def authority(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == 80 and self.path else f"{host}:{self.port}"  # noqa: PLR2004 - HTTP's own
+        return host if self.port == 80 and self.path else f"{host}:{self.port}"  # noqa: PLR2004 - HTTP port
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
 
 
 def parse(method: str, target: str) -> Target:
-    """Raises `Refused` for what names no host, or two."""
+    """Parses the request target. Raises `Refused` if it does not name exactly one host."""
     tunnel = method == "CONNECT"
     try:
         parts = urlsplit(f"//{target}" if tunnel else target)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise Refused(400, f"{target!r} is no address.") from None
+        raise Refused(400, f"{target!r} is not a valid address.") from None
     if not host or parts.username is not None or parts.password is not None or "%" in host:
-        raise Refused(400, f"{target!r} is no address. This is a proxy: name a host, and no user or password.")
+        raise Refused(400, f"{target!r} is not a valid address. Send a host without a user name or password.")
     if tunnel:
         if port is None or parts.path or parts.query:
-            raise Refused(400, "CONNECT takes a host and a port, and nothing else.")
+            raise Refused(400, "CONNECT requires a host and a port, and nothing else.")
         return Target(host, port)
     if parts.scheme != "http":
-        raise Refused(400, "This is a proxy: it takes whole http:// addresses, and CONNECT for everything else.")
+        raise Refused(400, "This proxy accepts complete http:// URLs, and CONNECT for everything else.")
     query = f"?{parts.query}" if parts.query else ""
     return Target(host, 80 if port is None else port, (parts.path or "/") + query)
 
@@ -99,7 +99,7 @@ class Client:
         await self._writer.drain()
 
     async def relay(self, target: Target, reader: StreamReader, writer: StreamWriter) -> None:
-        """One request there, its answer back."""
+        """Forwards one request and returns its response."""
         assert self._request is not None
         there = h11.Connection(h11.CLIENT)
         if self._http.they_are_waiting_for_100_continue:
@@ -147,7 +147,7 @@ class Client:
         self._writer.close()
 
     async def upload(self, writer: StreamWriter) -> None:
-        """Of a tunnel: first what came along with its request."""
+        """Copies the client's side of a tunnel, starting with data that arrived with its request."""
         writer.write(self._http.trailing_data[0])
         await _copy(self._reader, writer)
 
@@ -159,14 +159,14 @@ class Client:
 
 
 async def tunnel(client: Client, reader: StreamReader, writer: StreamWriter) -> None:
-    """Until both sides have said all, or one of them is gone."""
+    """Relays data until both sides are finished or one disconnects."""
     async with asyncio.TaskGroup() as both:
         both.create_task(client.upload(writer))
         both.create_task(client.download(reader))
 
 
 async def _copy(reader: StreamReader, writer: StreamWriter) -> None:
-    """A side that broke off is closed, which the other way of the tunnel hears of."""
+    """Copies data. A broken connection is closed, which ends the other direction too."""
     try:
         while piece := await reader.read(_PIECE):
             writer.write(piece)
@@ -177,7 +177,7 @@ async def _copy(reader: StreamReader, writer: StreamWriter) -> None:
 
 
 async def _events(http: h11.Connection, reader: StreamReader) -> AsyncIterator[h11.Event]:
-    """Of one message, its end included."""
+    """Yields the events of one message, including its end."""
     while True:
         event = await _next(http, reader)
         if isinstance(event, h11.ConnectionClosed):

@@ -1,7 +1,8 @@
-"""Sockets that the proxy is served on: uvicorn's protocol without its server, because they come and go with turns.
+"""Serves an ASGI application on sockets that are opened and closed with turns. Uses uvicorn's protocol without its
+server.
 
-A sandbox is at the other end of some of them. So the size of a head is bounded (h11 sees to that, and httptools would
-not), and so are its time and the number of connections: they are descriptors of the worker, which all its turns need.
+A sandbox is at the other end of some sockets. So the size of a request's head is limited (by h11; httptools would not),
+and so are its time and the number of connections, because they use file descriptors that all turns of the worker share.
 """
 
 import asyncio
@@ -19,13 +20,13 @@ from uvicorn.server import ServerState
 
 LOOPBACK: Final = "127.0.0.1"
 _KEEP_ALIVE: Final = 120
-"""Longer than any client's own: a connection must not close just as a client reuses it."""
+"""Seconds. Longer than any client's own limit, so that a connection is not closed just as a client reuses it."""
 _HEAD_SECONDS: Final = 30.0
 _BACKLOG: Final = 128
 
 
 class _Quiet(H11Protocol):
-    """What a client does wrong, and an answer that is cut on purpose, is no news for the worker's log."""
+    """Does not log client errors and responses that are cut on purpose."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -47,7 +48,9 @@ class _Quiet(H11Protocol):
         self._watch_head()
 
     def _watch_head(self) -> None:
-        """Close a connection whose next request does not become complete. uvicorn watches one that is silent."""
+        """Closes a connection whose next request head is not completed in time. uvicorn handles connections that are
+        silent.
+        """
         waits = self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None
         if not waits and self._head_timer is not None:
             self._head_timer.cancel()
@@ -62,7 +65,7 @@ class _TooMany(asyncio.Protocol):
 
 
 class Served:
-    """An application on one socket, from `serve` to `close`."""
+    """Serves an application on one socket, from `serve` to `close`."""
 
     def __init__(self, app: Callable[..., Any], state: Mapping[str, object], most: int) -> None:
         self._config = uvicorn.Config(
@@ -88,7 +91,7 @@ class Served:
         self._server = await make(self._protocol, sock=listener, backlog=_BACKLOG)
 
     def close(self) -> None:
-        """At once: who is connected is cut off."""
+        """Closes immediately and cuts all connections."""
         if self._server is not None:
             self._server.close()
         for connection in list(self._connections.connections):
@@ -102,15 +105,15 @@ class Served:
 
 def on_loopback() -> socket.socket:
     listener = socket.create_server((LOOPBACK, 0))
-    # Connections inherit it. asyncio sets it itself, but not where a socket does not name its protocol, as here.
+    # Connections inherit the option. asyncio sets it only on sockets that name their protocol, which this one does not.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
 def at_path(path: Path) -> socket.socket:
-    """Anybody who can reach it may connect: who can is decided by the directory that it is in.
+    """Creates a listening socket at a path. Any user who can access its directory may connect.
 
-    Bound by way of its directory's descriptor, because a socket's path may have no more than 107 bytes.
+    It is bound through the directory's descriptor, because a socket path is limited to 107 bytes.
     """
     listener = socket.socket(socket.AF_UNIX)
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""The outgoing side: the only place where a provider's credential is put into a request."""
+"""Sends requests to model providers. The only module that puts a provider's credential into a request."""
 
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -20,7 +20,7 @@ _QUERY: Final = re.compile(rb"[!-~]*")
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request that was let through, as it came."""
+    """A request that passed the checks, as it was received."""
 
     provider: str
     method: str
@@ -28,7 +28,7 @@ class Ask:
     query: bytes
     headers: Headers
     token_in: bytes
-    """The header that its token came in."""
+    """The header that contained the token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _Provider:
 
 class Upstream:
     def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
-        """With the real credentials. A provider whose wire format is not known cannot be asked through the proxy."""
+        """`endpoints`: with the real credentials. Providers with an unknown wire format are ignored."""
         self._providers = {
             name: _Provider(
                 (endpoint.base_url or wire.WIRES[name].default_url).rstrip("/"),
@@ -50,7 +50,7 @@ class Upstream:
             for name, endpoint in endpoints.items()
             if name in wire.WIRES
         }
-        # Nothing is followed, kept or taken from this process's environment: not a redirect, a cookie or a proxy.
+        # No redirect is followed, no cookie is stored, and no proxy is taken from the environment.
         self._client = httpx2.AsyncClient(
             timeout=_TIMEOUT,
             limits=_LIMITS,
@@ -67,11 +67,11 @@ class Upstream:
         return self._providers[provider].blotter
 
     async def ask(self, ask: Ask, body: AsyncIterator[bytes] | bytes | None) -> httpx2.Response:
-        """The answer's head; its body is still to be read, and to be closed. Raises what httpx2 raises."""
+        """Sends a request and returns the response. The caller reads and closes its body. Raises httpx2's errors."""
         provider = self._providers[ask.provider]
         query = f"?{ask.query.decode('ascii')}" if ask.query and _QUERY.fullmatch(ask.query) else ""
         headers = [*wire.asked_on(ask.headers), wire.credential(ask.token_in, provider.api_key)]
-        # By itself the client would say what it is and what it can unpack; both are for the one behind to say.
+        # Built by hand, because the client would add its own User-Agent and Accept-Encoding. The caller decides both.
         request = httpx2.Request(ask.method, f"{provider.url}{ask.path}{query}", headers=headers, content=body)
         return await self._client.send(request, stream=True)
 

@@ -1,7 +1,8 @@
-"""The providers' wire formats, as far as the proxy knows them: which requests, which headers, how an error looks. Pure.
+"""The providers' wire formats, as far as the proxy needs them: allowed requests, headers and error bodies. Pure
+functions.
 
-What is not named here does not pass. Among it is all that outlives a request at the provider (files, batches, stored
-answers): it would belong to the account, and with that to every session.
+Anything that is not listed here is refused. That includes everything that persists at the provider (files, batches,
+stored responses), because it would belong to the account and so be shared by all sessions.
 """
 
 import json
@@ -26,7 +27,7 @@ _MODEL: Final = r"[A-Za-z0-9][A-Za-z0-9._:-]*"
 class Wire:
     default_url: str
     routes: Sequence[tuple[str, re.Pattern[str]]]
-    """Method and path behind the provider's base URL."""
+    """Method and path relative to the provider's base URL."""
 
     def takes(self, method: str, path: str) -> bool:
         return any(method == known and pattern.fullmatch(path) for known, pattern in self.routes)
@@ -49,13 +50,15 @@ WIRES: Final = {
 
 
 def split(raw_path: bytes) -> tuple[str, str]:
-    """The provider's name and the path behind it, as they were sent: nothing that is escaped in them is undone."""
+    """Returns the provider's name and the remaining path as they were sent, without decoding escapes."""
     first, slash, rest = raw_path.decode("ascii", errors="replace").removeprefix("/").partition("/")
     return first, slash + rest
 
 
 def given_token(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, str]:
-    """The header that brings it, and the token. Two of them are none: who sends two means to confuse somebody."""
+    """Returns the header that contains the token, and the token. A request with two tokens counts as one without a
+    token.
+    """
     found = [(name, value) for name, value in headers if name in {b"authorization", b"x-api-key"}]
     if len(found) != 1:
         return b"", ""
@@ -68,7 +71,7 @@ def given_token(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, str]:
 
 
 def credential(name: bytes, api_key: str) -> tuple[bytes, bytes]:
-    """The real one, in the header that brought the token: so each client's own way of saying it is kept."""
+    """Returns the real credential, in the same header as the token, so that each client's format is preserved."""
     return name, (f"Bearer {api_key}" if name == b"authorization" else api_key).encode()
 
 
@@ -84,7 +87,7 @@ _KINDS: Final = {401: "authentication_error", 404: "not_found_error", 405: "not_
 
 
 def error(provider: str, status: int, message: str) -> bytes:
-    """A body that the provider's own SDK can read."""
+    """Returns an error body that the provider's SDK can parse."""
     said = {"type": _KINDS.get(status, "api_error"), "message": message}
     if provider == "openai":
         return json.dumps({"error": {**said, "code": None, "param": None}}).encode()
@@ -92,10 +95,10 @@ def error(provider: str, status: int, message: str) -> bytes:
 
 
 class Blotter:
-    """Takes a credential out of what a provider says about it: some repeat it in their errors."""
+    """Removes a credential from a provider's response, because some providers repeat it in their errors."""
 
     _SHORTEST: Final = 16
-    """A shorter one is no secret, and a common word would be torn out of texts."""
+    """A shorter value is not a secret, and removing a common word would damage texts."""
 
     def __init__(self, api_key: str) -> None:
         escaped = json.dumps(api_key)[1:-1]

@@ -1,4 +1,4 @@
-"""The real parts without containers: PostgreSQL, Redis and Temporal as child processes on this machine."""
+"""Runs PostgreSQL, Redis and Temporal as child processes on this machine, without containers."""
 
 from footplate.stack.launcher import Stack, StackSettings
 from footplate.stack.part import Part, PartFailed

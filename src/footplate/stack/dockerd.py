@@ -1,6 +1,7 @@
-"""A private docker engine, for tests and proofs: its own data, socket and containerd, no bridge and no firewall rules.
+"""Runs a private Docker engine for tests and benchmarks, with its own data directory, socket and containerd.
 
-Needs root and Debian's docker.io, or dockerd, containerd and runc from elsewhere.
+It creates no bridge and no firewall rules. It needs root, and Debian's docker.io or another installation of dockerd,
+containerd and runc.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ _PING: Final = b"GET /_ping HTTP/1.0\r\n\r\n"
 
 
 def missing() -> str:
-    """Why this machine cannot run one; empty if nothing is known to be in the way."""
+    """Returns why this machine cannot run a private engine, or an empty string if no obstacle is known."""
     if os.geteuid() != 0:
         return "a private dockerd needs root"
     programs = [name for name in ("dockerd", "containerd", "runc") if shutil.which(name, path=_PATH) is None]
@@ -37,11 +38,11 @@ class Dockerd(Part):
     def program(self) -> Path:
         found = shutil.which("dockerd", path=_PATH)
         if found is None:
-            raise PartFailed("There is no dockerd on this machine.", help_text="apt install docker.io")
+            raise PartFailed("dockerd is not installed on this machine.", help_text="Run `apt install docker.io`.")
         return Path(found)
 
     def arguments(self) -> Sequence[str]:
-        # A machine may have a containerd that dockerd would find and share: then by a name of its own.
+        # dockerd may find and share a containerd that already runs on the machine, so it gets its own namespace in it.
         namespace = hashlib.sha256(str(self.directory).encode()).hexdigest()[:12]
         return (
             f"--host={self.address}",
@@ -56,7 +57,9 @@ class Dockerd(Part):
         )
 
     async def prepare(self) -> None:
-        """After a SIGKILL it would wait for the containerd that it had, if that process id is anybody's by now."""
+        """Removes stale pid files. Otherwise, if an unrelated process has the old pid after a SIGKILL, dockerd would
+        wait for it as if it were its containerd.
+        """
         await super().prepare()
         for stale in ("pid", "exec/containerd/containerd.pid"):
             (self.directory / stale).unlink(missing_ok=True)
@@ -82,7 +85,7 @@ class Dockerd(Part):
         await asyncio.to_thread(self._unmount)
 
     async def remove(self) -> None:
-        """Stop it, and leave nothing on disk."""
+        """Stops the engine and deletes its directory."""
         await self.stop()
         await asyncio.to_thread(shutil.rmtree, self.directory, ignore_errors=True)
 
@@ -91,7 +94,7 @@ class Dockerd(Part):
         return self.directory / "docker.sock"
 
     def _unmount(self) -> None:
-        """What is left of containers that were killed with it."""
+        """Unmounts the file systems of containers that were killed together with the engine."""
         mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
         below = [point for point in mounted if Path(point).is_relative_to(self.directory)]
         for point in sorted(below, key=len, reverse=True):

@@ -1,4 +1,4 @@
-"""The stack: PostgreSQL, Redis and Temporal together, each started here or reached at a given address."""
+"""Starts and stops PostgreSQL, Redis and Temporal together. For each, the address of a running server can be given."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackSettings:
-    """Where the parts are, secrets included."""
+    """The addresses of the services, including secrets."""
 
     database_url: str
     redis_url: str
     temporal_address: str
 
     def environment(self) -> dict[str, str]:
-        """The same as variables for a process of ours."""
+        """Returns the addresses as environment variables for a Footplate process."""
         return {
             "FOOTPLATE_DATABASE_URL": self.database_url,
             "FOOTPLATE_REDIS_URL": self.redis_url,
@@ -34,10 +34,10 @@ class StackSettings:
 
 
 class Stack:
-    """`async with Stack(directory) as stack:` and all of it runs; `stack.settings` says where.
+    """Runs all services inside `async with Stack(directory) as stack:`; `stack.settings` has their addresses.
 
-    A part whose address is given is not started. Start it on the thread that lives as long as the parts shall: the
-    kernel ends them with the thread that started them.
+    A service whose address is given is not started. Start the stack on a thread that lives as long as the services
+    should, because the kernel ends them with the thread that started them.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Stack:
 
     @property
     def parts(self) -> Sequence[Part]:
-        """Those that are started here."""
+        """The services that this stack starts."""
         return [part for part in (self.postgres, self.redis, self.temporal) if part is not None]
 
     @property
@@ -83,7 +83,7 @@ class Stack:
         )
 
     async def start(self) -> None:
-        """Start all at once. If one fails, or the caller gives up, none is left running."""
+        """Starts all services concurrently. If one fails, or the caller is cancelled, all are stopped again."""
         self._lock.acquire()
         try:
             async with asyncio.TaskGroup() as group:
@@ -97,7 +97,7 @@ class Stack:
             raise
 
     async def stop(self) -> None:
-        # The engine first: it has nothing to lose, and stops asking the others for work.
+        # Temporal first: stopping it loses nothing, and it then sends no more work to the others.
         try:
             for part in reversed(self.parts):
                 await part.stop()

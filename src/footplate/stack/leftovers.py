@@ -1,8 +1,8 @@
-"""Processes that an earlier launcher left behind, found by what they are: this program, in this directory.
+"""Finds and ends processes that an earlier launcher left running, by their program and working directory.
 
-A pid file would name a pid that may be somebody else's by now. Every server works in a data directory of its own, and
-whoever runs the same program there can only be an earlier start of it. The launcher's lock on the directory
-(`launcher.py`) guarantees that no other launcher is alive that could own them.
+A pid file is not reliable, because another process may have the pid by now. Every server works in its own data
+directory, so a process that runs the same program there can only be an earlier start of it. The launcher's lock on the
+directory (`launcher.py`) guarantees that no other live launcher owns it.
 """
 
 import asyncio
@@ -17,13 +17,15 @@ _POLL: Final = 0.05
 
 
 def find(program: Path, directory: Path) -> list[int]:
-    """The pids of processes that run `program` with `directory` as their working directory."""
+    """Returns the pids of processes that run `program` with `directory` as their working directory."""
     wanted = (program.resolve().name, str(directory.resolve()))
     return [pid for pid in _pids() if _identity(pid) == wanted]
 
 
 async def end(program: Path, directory: Path, *, polite: signal.Signals, patience: float) -> list[int]:
-    """End them, politely first, and wait until they are gone. Returns whom it found."""
+    """Ends these processes and waits until they are gone: first with `stop_signal`, then with SIGKILL. Returns
+    the pids that were found.
+    """
     found = find(program, directory)
     _signal(found, polite)
 
@@ -33,15 +35,15 @@ async def end(program: Path, directory: Path, *, polite: signal.Signals, patienc
     if found and not await wait_until(gone, patience):
         _signal(find(program, directory), signal.SIGKILL)
         if not await wait_until(gone, patience):
-            raise TimeoutError(f"{program.name} in {directory} does not end.")
+            raise TimeoutError(f"{program.name} in {directory} did not end after SIGKILL.")
     return found
 
 
 async def wait_until(condition: Callable[[], Awaitable[bool]], patience: float) -> bool:
-    """Whether `condition` came true in time."""
+    """Polls until `condition` is true, for at most `max_seconds`. Returns whether it became true."""
     try:
         async with asyncio.timeout(patience):
-            while not await condition():  # noqa: ASYNC110 - other processes set no event of ours
+            while not await condition():  # noqa: ASYNC110 - another process cannot set an event here
                 await asyncio.sleep(_POLL)
     except TimeoutError:
         return False
@@ -55,11 +57,11 @@ def _pids() -> list[int]:
 def _identity(pid: int) -> tuple[str, str] | None:
     proc = Path("/proc") / str(pid)
     try:
-        # The kernel adds the suffix when the file was replaced, by an upgrade for one.
+        # The kernel adds the suffix when the file was replaced, for example by an upgrade.
         program = str((proc / "exe").readlink()).removesuffix(" (deleted)")
         return Path(program).name, str((proc / "cwd").readlink())
     except OSError:
-        return None  # It has ended, or belongs to somebody else.
+        return None  # It has ended, or belongs to another user.
 
 
 def _signal(pids: list[int], number: signal.Signals) -> None:

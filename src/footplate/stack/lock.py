@@ -1,4 +1,4 @@
-"""One launcher per data directory. The kernel drops the lock with its holder, however that one ends."""
+"""Allows one launcher per data directory. The kernel releases the lock when its holder ends, however it ends."""
 
 import fcntl
 import os
@@ -21,8 +21,8 @@ class DirectoryLock:
             holder = os.read(file, 32).decode().strip() or "unknown"
             os.close(file)
             raise Conflict(
-                f"Another launcher (process {holder}) uses {self._path.parent}.",
-                help_text="Stop that one first, or choose another directory with --data-dir.",
+                f"Another launcher (process {holder}) is using {self._path.parent}.",
+                help_text="Stop that launcher first, or choose another directory with --data-dir.",
             ) from None
         os.ftruncate(file, 0)
         os.write(file, f"{os.getpid()}\n".encode())

@@ -1,4 +1,4 @@
-"""A network namespace for a server that has no authentication: whether this machine permits one, and how to use it."""
+"""Isolates a server that has no authentication in a network namespace, if this machine permits it."""
 
 import hashlib
 import os
@@ -15,12 +15,12 @@ from footplate.domain.errors import Unavailable
 
 _MAIN: Final = Path(__file__).with_name("namespace_main.py")
 _PATH_LIMIT: Final = 107
-"""Bytes that the kernel accepts as the path of a unix socket."""
+"""Maximum length in bytes of a unix socket's path."""
 
 
 @cache
 def namespace_obstacle() -> str:
-    """Why this machine cannot isolate a server; empty if it can. Found out by trying, once in a process."""
+    """Returns why this machine cannot isolate a server, or an empty string if it can. Tries it once per process."""
     try:
         tried = subprocess.run([sys.executable, "-I", str(_MAIN)], capture_output=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -36,7 +36,7 @@ def isolated_command(argv: Sequence[str], *, socket: Path, port: int) -> list[st
 
 
 def socket_path(directory: Path, name: str) -> Path:
-    """In `directory`, or where that path is too long for a socket, in a directory of ours among the temporary ones."""
+    """Returns a path in `directory`, or in a private temporary directory if that path is too long for a socket."""
     path = directory / name
     if len(os.fsencode(path)) <= _PATH_LIMIT:
         return path
@@ -45,12 +45,12 @@ def socket_path(directory: Path, name: str) -> Path:
 
 
 def make_private(directory: Path) -> None:
-    """Raises `Unavailable` where another user could be behind `directory`."""
+    """Creates `directory` for this user only. Raises `Unavailable` if it could be controlled by another user."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise Unavailable(
-            f"{directory} belongs to another user, or is no directory.",
+            f"{directory} belongs to another user, or is not a directory.",
             help_text="Remove it, or choose another directory with --data-dir.",
         )
     if stat.S_IMODE(found.st_mode) & 0o077:

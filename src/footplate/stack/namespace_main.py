@@ -1,13 +1,13 @@
-"""Runs a server in a network namespace of its own, reached through one unix socket that only its owner can open.
+"""Runs a server in its own network namespace, reachable through one unix socket that only its owner can open.
 
     python namespace_main.py PARENT SOCKET PORT COMMAND…
 
-Started by path in an isolated interpreter, so it imports nothing of ours. It enters the namespace, brings loopback up,
-starts the command there and joins each connection of SOCKET with 127.0.0.1:PORT. A connection starts with an HTTP
-`CONNECT`, because that is how Temporal's client speaks to a unix socket; whatever it names, it gets this one server.
-It ends with the command's exit code, and the kernel ends the command with it.
+It is started by path in an isolated interpreter, so it imports no other Footplate module. It enters the namespace,
+brings loopback up, starts the command there and forwards each connection on SOCKET to 127.0.0.1:PORT. A connection
+starts with an HTTP `CONNECT`, because Temporal's client uses a unix socket that way; the requested target is ignored.
+This process ends with the command's exit code, and the kernel ends the command with this process.
 
-`python namespace_main.py` alone only enters a namespace: exit code 0 means that this machine permits it.
+Without arguments, it only enters a namespace: exit code 0 means that this machine permits it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> None:
         return
     parent, path, port, command = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:]
     enter_namespace()
-    # A new user namespace may clear the request that the launcher made for us.
+    # Entering a user namespace may clear the death signal that the launcher set.
     end_with_parent(parent, signal.SIGTERM)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         code = runner.run(serve(path, port, command))
@@ -52,12 +52,14 @@ def main() -> None:
 
 
 def enter_namespace() -> None:
-    """Root needs no user namespace, unless it lacks the capability, as in many containers."""
+    """Enters a network namespace. Only a process without the capability, as root in many containers, needs a user
+    namespace too.
+    """
     if _libc.unshare(_CLONE_NEWNET) != 0:
         uid, gid = os.geteuid(), os.getegid()
         if _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
             reason = os.strerror(ctypes.get_errno())
-            sys.exit(f"A network namespace cannot be made: {reason}.")
+            sys.exit(f"Cannot create a network namespace: {reason}.")
         for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
             with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123 - pathlib takes time to import
                 file.write(text)
@@ -105,13 +107,13 @@ def private_listener(path: str) -> socket.socket:
 
 
 class Joined(asyncio.Protocol):
-    """One half of a joined connection: what it receives, the other half sends, no faster than that one can."""
+    """One half of a forwarded connection: sends its data to the other half, and pauses when that one is slower."""
 
     transport: asyncio.Transport
     other: Joined | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)  # uvloop's own class
+        self.transport = cast("asyncio.Transport", transport)  # uvloop has its own class
 
     def data_received(self, data: bytes) -> None:
         assert self.other is not None
@@ -136,7 +138,7 @@ class Joined(asyncio.Protocol):
 
 
 class Client(Joined):
-    """The half that a client opened: first it says `CONNECT`, then it is joined with the server."""
+    """The client's half: after its `CONNECT` request it is joined with the server's half."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -171,7 +173,7 @@ class Client(Joined):
 
 
 class Server(Joined):
-    """The half that leads to the server. The server may speak first, so they are joined as soon as it is connected."""
+    """The server's half. The server may send first, so both halves are joined as soon as it is connected."""
 
     def __init__(self, client: Client, rest: bytes) -> None:
         self.other = client

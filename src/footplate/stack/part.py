@@ -1,6 +1,6 @@
-"""A part: one program that runs as our child, with a directory, a log file and an address of its own.
+"""The base class of a service: one program that runs as a child process, with its own directory, log file and address.
 
-Its life is start, stop (politely), kill (SIGKILL) and restart; its address and data stay the same through all of them.
+A service can be started, stopped, killed (SIGKILL) and restarted. Its address and data stay the same throughout.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ _TAIL: Final = 2000
 
 
 class PartFailed(Unavailable):
-    """A part did not start, or ended by itself."""
+    """A service did not start, or ended unexpectedly."""
 
     code = "part_failed"
 
 
 class ChildProcess(Protocol):
-    """What a part needs of `asyncio.subprocess.Process`."""
+    """The methods of `asyncio.subprocess.Process` that a service uses."""
 
     @property
     def pid(self) -> int: ...
@@ -45,12 +45,12 @@ class ChildProcess(Protocol):
 
 class Part(ABC):
     title: str
-    """What people call it."""
+    """The name shown to people."""
     stop_signal: signal.Signals = signal.SIGTERM
     death_signal: signal.Signals = signal.SIGTERM
-    """What the kernel sends it when the launcher dies."""
+    """The signal that the kernel sends to the service when the launcher dies."""
     owns_directory: bool = True
-    """Whether the same program in its directory can only be an earlier start of it, and is ended with it."""
+    """Whether any process of the same program in its directory is an earlier start of it, to be ended with it."""
     start_patience: float = 60.0
     stop_patience: float = 20.0
 
@@ -62,7 +62,7 @@ class Part(ABC):
     @property
     @abstractmethod
     def address(self) -> str:
-        """Where it is reached, without secrets."""
+        """The service's address, without secrets."""
 
     @property
     @abstractmethod
@@ -73,18 +73,18 @@ class Part(ABC):
 
     @abstractmethod
     async def ready(self) -> bool:
-        """Whether it answers by now. Never raises for a server that is still starting."""
+        """Returns whether the service responds. Does not raise while the server is still starting."""
 
     async def prepare(self) -> None:
-        """Make its directory ready, before each start."""
+        """Prepares the service's directory. Called before each start."""
         _make_private(self.directory)
 
     def environment(self) -> Mapping[str, str]:
-        """All of it: nothing of the launcher's own environment reaches a part."""
+        """Returns the complete environment. Services inherit nothing from the launcher's environment."""
         return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.directory), "LANG": "C.UTF-8", "TZ": "UTC"}
 
     def working_directory(self) -> Path:
-        """Where it works: the mark by which an earlier start of it is recognised."""
+        """Returns the working directory, which also identifies processes of an earlier start."""
         return self.directory
 
     def command(self) -> list[str]:
@@ -99,7 +99,7 @@ class Part(ABC):
         return self._process is not None and self._process.returncode is None
 
     async def start(self) -> None:
-        """Start it and wait until it answers. What an earlier launcher left behind is ended first."""
+        """Ends processes that an earlier launcher left running, starts the service and waits until it responds."""
         if self.running:
             return
         await self._end_leftovers()
@@ -112,7 +112,7 @@ class Part(ABC):
             raise
 
     async def stop(self) -> None:
-        """Ask it to end, and insist when it does not."""
+        """Sends the stop signal, and SIGKILL if the service has not ended after `stop_timeout` seconds."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -121,12 +121,12 @@ class Part(ABC):
             async with asyncio.timeout(self.stop_patience):
                 await process.wait()
         except TimeoutError:
-            log.warning("part does not end, killing it", action="stack.insist", part=self.title)
+            log.warning("service did not stop in time, killing it", action="stack.insist", part=self.title)
             _send(process, signal.SIGKILL)
             await process.wait()
 
     async def kill(self) -> None:
-        """SIGKILL, as a crash would; its own children go with it."""
+        """Kills the service with SIGKILL, like a crash, together with its child processes."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -140,12 +140,12 @@ class Part(ABC):
         await self.start()
 
     def send(self, number: signal.Signals) -> None:
-        """Send it any signal, SIGSTOP and SIGCONT among them."""
+        """Sends any signal to the service, including SIGSTOP and SIGCONT."""
         if self._process is not None:
             _send(self._process, number)
 
     async def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Waits until the service has ended and returns its exit code."""
         assert self._process is not None
         return await self._process.wait()
 
@@ -158,7 +158,7 @@ class Part(ABC):
     async def _spawn(self) -> ChildProcess:
         output = open_log(self.log)
         try:
-            # A session of its own: Ctrl-C in the launcher's terminal is the launcher's to handle.
+            # In its own session, so that Ctrl-C in the launcher's terminal reaches only the launcher.
             return await asyncio.create_subprocess_exec(
                 *self.command(),
                 cwd=self.working_directory(),
@@ -178,14 +178,14 @@ class Part(ABC):
         in_time = await leftovers.wait_until(answers_or_ended, self.start_patience)
         if not self.running:
             code = self._process.returncode if self._process is not None else None
-            raise self.failure(f"ended while it was starting (exit code {code})")
+            raise self.failure(f"ended during startup (exit code {code})")
         if not in_time:
-            raise self.failure(f"did not answer within {self.start_patience:.0f} s")
+            raise self.failure(f"did not respond within {self.start_patience:.0f} s")
 
     async def _end_leftovers(self) -> None:
         found = await self._end_others(self.stop_signal) if self.owns_directory else []
         if found:
-            log.warning("ended what an earlier start left behind", action="stack.leftover", part=self.title, pids=found)
+            log.warning("ended processes of an earlier start", action="stack.leftover", part=self.title, pids=found)
 
     async def _end_others(self, polite: signal.Signals) -> list[int]:
         return await leftovers.end(self.program, self.working_directory(), polite=polite, patience=self.stop_patience)
@@ -196,7 +196,7 @@ class Part(ABC):
         said = self.log.read_bytes()
         tail = said[-_TAIL:]
         if len(said) > _TAIL:
-            tail = tail.partition(b"\n")[2] or tail  # whole lines
+            tail = tail.partition(b"\n")[2] or tail  # drop the partial first line
         return tail.decode(errors="replace")
 
 

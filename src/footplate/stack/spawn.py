@@ -1,13 +1,13 @@
-"""How a child is started so that it never outlives its launcher, and PostgreSQL so that it is not root.
+"""Builds the command line of a child process that never outlives its launcher, and that runs PostgreSQL without root.
 
 `setpriv` asks the kernel to signal the child when the *thread* that started it ends, so children are started on the
-event loop's own thread. Between fork and that request the launcher may already have died: a shell compares its
-parent with the one it was started by before it becomes the program.
+event loop's thread. The launcher may die between the fork and that request, so a shell first checks that its parent is
+still the launcher, and then executes the program.
 
-PostgreSQL refuses to run as root. As root it is given another user, and the one capability that lets this user reach
-the programs and the data below directories that only root may enter (`/root`, a private temporary directory). That
-leaves the permissions of every directory as they are, and needs no user namespace. `no_setuid_fixup` makes the
-capability count for access(2) as well, by which PostgreSQL looks for its own program.
+PostgreSQL refuses to run as root. If the launcher is root, PostgreSQL runs as another user, with the one capability
+that lets this user reach programs and data below directories that only root may enter (`/root`, a private temporary
+directory). No directory's permissions change, and no user namespace is needed. `no_setuid_fixup` makes the capability
+apply to access(2) as well, which PostgreSQL uses to find its own executable.
 """
 
 import os
@@ -25,7 +25,7 @@ _SAME_PARENT: Final = '[ "$PPID" = "$0" ] || exit 125; exec "$@"'
 def bound_to_launcher(
     argv: Sequence[str], *, death_signal: signal.Signals, user: pwd.struct_passwd | None = None
 ) -> list[str]:
-    """The command line that runs `argv` and ends it with `death_signal` when this process dies."""
+    """Returns the command line that runs `argv` and ends it with `death_signal` when this process dies."""
     setpriv = shutil.which("setpriv") or "/usr/bin/setpriv"
     name = death_signal.name.removeprefix("SIG")
     as_user = [] if user is None else _become(user)
@@ -33,7 +33,7 @@ def bound_to_launcher(
 
 
 def unprivileged_user() -> pwd.struct_passwd | None:
-    """Whom a server that refuses root runs as; None when this process is not root."""
+    """Returns the user for a server that refuses to run as root, or None if this process is not root."""
     if os.geteuid() != 0:
         return None
     for name in _USERS:
@@ -41,11 +41,11 @@ def unprivileged_user() -> pwd.struct_passwd | None:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise RuntimeError(f"This machine has none of the users {', '.join(_USERS)}.")
+    raise RuntimeError(f"PostgreSQL cannot run as root, and this machine has none of the users {', '.join(_USERS)}.")
 
 
 def give(path: Path, user: pwd.struct_passwd | None) -> None:
-    """Make `user` the owner of `path` and all below, if it is not yet."""
+    """Makes `user` the owner of `path` and everything below it, unless it already is."""
     if user is None or path.stat().st_uid == user.pw_uid:
         return
     for folder, _, files in os.walk(path):

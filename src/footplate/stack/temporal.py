@@ -1,8 +1,8 @@
-"""Temporal's own development server, with its state in a file, so that it survives being killed.
+"""Runs Temporal's development server with its state in a file, so that the state survives a kill.
 
-It has no authentication, and an HTTP port that cannot be switched off. So it runs in a network namespace of its own and
-is reached through a unix socket that only this user can open (ADR 0009). Where the machine permits no namespace it
-listens on loopback, and `exposure` says why.
+The server has no authentication, and an HTTP port that cannot be disabled. It therefore runs in its own network
+namespace, behind a unix socket that only this user can open (ADR 0009). If the machine permits no namespace, the server
+listens on loopback, and `exposure` gives the reason.
 """
 
 import json
@@ -21,10 +21,10 @@ from footplate.stack.ports import LOOPBACK, free_port
 from footplate.stack.temporal_connection import UNIX, connect_temporal
 
 _DYNAMIC_CONFIG: Final[Mapping[str, Json]] = {
-    # Turns of one busy organisation do not hold up another's.
+    # Keeps the turns of one busy organisation from delaying those of others.
     "matching.enableFairness": True,
 }
-# A write-ahead log is as durable as SQLite's usual journal and takes a quarter off the server's work.
+# A write-ahead log is as durable as SQLite's default journal and reduces the server's work by a quarter.
 _PRAGMAS: Final = ("--sqlite-pragma", "journal_mode=WAL")
 
 
@@ -50,7 +50,7 @@ class Temporal(Part):
 
     @property
     def exposure(self) -> str:
-        """Why other users of this machine can reach it; empty if they cannot."""
+        """Why other users of this machine can reach the server; empty if they cannot."""
         return namespace_obstacle()
 
     @property

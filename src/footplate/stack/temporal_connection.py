@@ -1,4 +1,4 @@
-"""Connects a client to Temporal, at host:port or, as `unix:/path`, at the socket of a server that we started."""
+"""Connects a client to Temporal, at `host:port` or at the unix socket (`unix:/path`) of a server of the stack."""
 
 import logging
 from functools import cache
@@ -9,7 +9,7 @@ from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, Tele
 
 UNIX: Final = "unix:"
 _ANY_TARGET: Final = "temporal:7233"
-"""What a client asks the socket to be connected with; there is only one server behind it."""
+"""The target that a client names in its CONNECT request. The socket ignores it: there is only one server behind it."""
 
 
 async def connect_temporal(address: str, **options: Any) -> Client:
@@ -21,9 +21,9 @@ async def connect_temporal(address: str, **options: Any) -> Client:
 
 @cache
 def _runtime() -> Runtime:
-    """The client's own, once per process. Its lines are logged as ours are, and not written to the terminal."""
+    """The client's runtime, created once per process. It sends log lines to Python's logging, not to the terminal."""
     forwarding = LogForwardingConfig(logger=logging.getLogger("temporal"), append_target_to_name=False)
     filters = TelemetryFilter(core_level="WARN", other_level="ERROR")
-    # The bridge warns at each connection through a socket that it does no load balancing.
+    # The bridge would warn at each connection through a socket that it does no load balancing.
     shown = f"{filters.formatted()},temporal_sdk_bridge=ERROR"
     return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=shown, forwarding=forwarding)))

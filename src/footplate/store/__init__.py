@@ -1,1 +1,4 @@
-"""PostgreSQL and the object store: the log, the queue, conversations, agents, keys. The only truth."""
+"""PostgreSQL and the object store: the session log, the queue, conversations, agents and API keys.
+
+This is the single source of truth. All other state can be rebuilt from it.
+"""

@@ -1,4 +1,4 @@
-"""A worker's append: one statement, fenced by the epoch of its claim."""
+"""Appends a worker's events and entries to the log in one statement, fenced by the epoch of its claim."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ _NO_USAGE = Usage()
 class Batch:
     events: Sequence[Event]
     refs: Sequence[int] = ()
-    """For second positions: the first one's seq, event by event."""
+    """For events that were in the log before (queued inputs): the position of the first occurrence, per event."""
     entries: Sequence[Entry] = ()
     usage: Usage = _NO_USAGE
     files: Sequence[TreeSnapshot] = ()
-    """What changed of them; they are in the object store already."""
+    """Snapshots of the changed files. They are already in the object store."""
 
 
 async def append(connection: Connection, objects: Objects, claim: Claim, batch: Batch) -> Sequence[Position]:
@@ -66,18 +66,18 @@ async def append(connection: Connection, objects: Objects, claim: Claim, batch: 
         _decisions(batch.events),
     )
     if row is None:
-        raise Fenced(f"Another worker holds session {claim.session_id}.")
+        raise Fenced(f"Another worker has claimed session {claim.session_id}.")
     return committed(claim, batch.events, row)
 
 
 def committed(claim: Claim, new_events: Sequence[Event], row: Row) -> Sequence[Position]:
-    """The positions of events that a statement has appended; `row` has the last one's."""
+    """Returns the positions of events that a statement appended. `row` has the position of the last one."""
     first = row["seq"] - len(new_events) + 1
     now = row["created_at"]
     return [Position(first + n, event, now, now, claim.turn_id) for n, event in enumerate(new_events)]
 
 
 def _decisions(new_events: Sequence[Event]) -> str:
-    """What the gate said of the calls among them, for the audit trail."""
+    """Returns the gate's decisions on the calls among the events, as JSON for the audit trail."""
     names = ("id", "event", "outcome", "tool", "layer", "input_hash", "content", "content_hash")
     return orjson.dumps([{name: getattr(one, name) for name in names} for one in audit.decisions(new_events)]).decode()

@@ -1,4 +1,4 @@
-"""People's words on calls: whether they may be given, where they are noted, and the end of those that nobody gives."""
+"""Stores edited inputs that need a second person's approval, and decides approvals that have expired."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -42,7 +42,7 @@ def approval(row: Row) -> Approval:
 
 @asynccontextmanager
 async def store_edits(database: Database, principal: Principal) -> AsyncIterator[None]:
-    """Edits of inputs that are refused because two people have to agree: they wait for another person from then on."""
+    """Stores the edits of a request that is refused because two people must agree. They wait for another person."""
     try:
         yield
     except InputEdited as error:
@@ -51,7 +51,7 @@ async def store_edits(database: Database, principal: Principal) -> AsyncIterator
 
 
 async def _write_edits(database: Database, principal: Principal, refused: InputEdited) -> None:
-    """In a transaction of their own: that of the request was rolled back."""
+    """Writes the edits in a separate transaction, because the request's transaction was rolled back."""
     async with database.transaction() as connection:
         for edit in refused.edits:
             await connection.execute(
@@ -64,8 +64,9 @@ async def _write_edits(database: Database, principal: Principal, refused: InputE
 
 
 class ExpiredAsks:
-    """A chore of the sweep: what nobody answered in time is answered as the organisation said. The answer is an event
-    like any other, so that whoever comes at the same moment is either first or too late.
+    """Background job that decides expired approvals with the outcome that the organisation configured.
+
+    The decision is an ordinary event, so a person who decides at the same time is either first or too late.
     """
 
     def __init__(self, database: Database, objects: Objects) -> None:
@@ -76,15 +77,15 @@ class ExpiredAsks:
         for row in await self._database.fetch("due_asks", _AT_ONCE):
             try:
                 await self._answer(row)
-            except FootplateError as error:  # answered meanwhile, or its session is gone; the others need not wait
+            except FootplateError as error:  # decided meanwhile, or the session is deleted: continue with the others
                 log.info("not expired", action="approval.not_expired", ask=row["event_id"], reason=error.message)
 
     async def _answer(self, row: Row) -> None:
         who = Principal(row["organisation"], CLOCK, CLOCK, frozenset())
         body: JsonObject = {"tool_use_id": row["event_id"], "result": row["outcome"]}
         if row["outcome"] == "deny":
-            body["deny_message"] = f"nobody answered until {row['expires_at']:%Y-%m-%d %H:%M:%S %Z}."
+            body["deny_message"] = f"no decision was made before {row['expires_at']:%Y-%m-%d %H:%M:%S %Z}."
         word = Input(type=events.USER_TOOL_CONFIRMATION, body=body)
         async with self._database.transaction() as connection:
             await append_inputs(connection, self._objects, who, row["session_id"], [word])
-        log.info("expired", action="approval.expired", session=row["session_id"], ask=row["event_id"])
+        log.info("approval expired", action="approval.expired", session=row["session_id"], ask=row["event_id"])

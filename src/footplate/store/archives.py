@@ -1,6 +1,7 @@
-"""Reads archives: a page or a whole conversation, block by block, so that no session has to fit into memory.
+"""Reads session archives block by block, so that a session never has to fit into memory.
 
-An archive may be replaced by a longer one while it is read. Its object is then gone, which is `Moved`: ask again.
+An archive may be replaced by a longer one while it is read. Its object is then missing, and the reader raises `Moved`:
+look up the archive again and retry.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from footplate.store.records import Row
 
 
 class Moved(Exception):
-    """The object is not there; the row may name another by now."""
+    """The archive's object is missing. The archive's row may name a newer object by now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class Archives:
             return read_index(packed, archive.sha256)
 
     async def packed(self, archive: Archive, block: Block) -> bytes:
-        """A block as it is in the object, checked."""
+        """Returns a block's compressed bytes after checking their checksum."""
         packed = await self._read(archive, block.at, block.at + block.size)
         with _intact(archive):
             if digest(packed).hex() != block.sha256:
@@ -58,7 +59,7 @@ class Archives:
     async def lines(
         self, archive: Archive, kind: Kind, *, after: int = -1, before: int | None = None, descending: bool = False
     ) -> AsyncIterator[Line]:
-        """Lines of one kind whose place is beyond `after` and below `before`, both excluded, in either order."""
+        """Yields the lines of one kind between the positions `after` and `before`, both exclusive, in either order."""
         blocks = [
             block
             for block in await self.blocks(archive)
@@ -90,7 +91,7 @@ class _intact:  # noqa: N801 - reads as a statement where it is used
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if isinstance(error, Damaged):
             raise Permanent(
-                f"The archive of session {self._archive.session_id!r} is damaged: what was read has another checksum.",
+                f"The archive of session {self._archive.session_id!r} is damaged: its checksum does not match.",
                 help_text=f"Restore the object {self._archive.object_key!r} from a backup of the object store.",
             ) from error
 
@@ -98,7 +99,7 @@ class _intact:  # noqa: N801 - reads as a statement where it is used
 def lost(archive: Archive) -> Permanent:
     return Permanent(
         f"The archive of session {archive.session_id!r} is not in the object store.",
-        help_text=f"Check FOOTPLATE_OBJECTS_URL (api and workers need the same one), or restore the object "
+        help_text=f"Check FOOTPLATE_OBJECTS_URL (it must be the same for API and workers), or restore the object "
         f"{archive.object_key!r} from a backup.",
     )
 

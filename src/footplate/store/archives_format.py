@@ -1,8 +1,9 @@
-"""What an archive looks like, as pure functions: blocks of JSON lines, and an index at the end that finds them.
+"""Encodes and decodes the archive format: blocks of JSON lines, followed by an index of the blocks. Does no I/O.
 
-Each block is a gzip member of its own, so that a page is read without unpacking what is before it, an archive's blocks
-go into the next one as they are, and the whole object is still one gzip file that `zcat` prints. The first member has
-one line that says what it is. Lines of events have a `seq`, lines of entries an `idx`, and the last line is the index.
+Each block is a separate gzip member. A page can therefore be read without unpacking earlier blocks, the blocks of an
+archive can be copied unchanged into its successor, and the whole object is one gzip file that `zcat` prints. The first
+member has one line that describes the archive. Event lines have a `seq`, entry lines an `idx`, and the last line is
+the index.
 """
 
 import gzip
@@ -15,21 +16,21 @@ import orjson
 
 VERSION: Final = 1
 BLOCK_BYTES: Final = 256 * 1024
-"""How long the lines of a block are in all, before they are packed; a single line may be longer."""
+"""Maximum size of a block's lines before compression. A single line may be longer."""
 
 Kind = Literal["events", "entries"]
 Line = dict[str, Any]
 
 
 class Damaged(Exception):
-    """The bytes are not those that were written."""
+    """The bytes differ from those that were written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     kind: Kind
     first: int
-    """The `seq` or `idx` of the first line; lines have no gaps."""
+    """The `seq` or `idx` of the first line. Lines are numbered without gaps."""
     last: int
     at: int
     size: int
@@ -37,7 +38,7 @@ class Block:
 
 
 class Layout:
-    """Lays pieces one behind the other and remembers where they are."""
+    """Encodes the parts of an archive in order and records the offset of each block."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -67,11 +68,11 @@ class Layout:
 
 
 def split(lines: Sequence[str]) -> Iterator[list[bytes]]:
-    """Lines in groups that each fill a block."""
+    """Groups lines into blocks of at most `BLOCK_BYTES`."""
     group: list[bytes] = []
     size = 0
     for line in lines:
-        encoded = line.replace("\n", " ").encode()  # between values only: inside a text JSON has no bare one
+        encoded = line.replace("\n", " ").encode()  # in JSON, newlines inside strings are escaped
         if group and size + len(encoded) > BLOCK_BYTES:
             yield group
             group, size = [], 0

@@ -1,9 +1,9 @@
-"""Reads that fall through to a session's archive: older positions from the object, later ones from their rows.
+"""Reads the events of an archived session: older positions from the archive, later ones from database rows.
 
-The boundary is the archive's last position, never which rows happen to be left: a row below it may still be there
-while it is pruned, and is not looked at. The order of looking matters, because a session may be archived, or archived
-again, in between: whoever reads rows *after* looking for the archive has to look again. Only readers of archived
-sessions come here.
+The boundary is the archive's last position, not the rows that still exist: while an archive is pruned, rows below the
+boundary may remain, and they are ignored. The order of reads matters, because a session may be archived, or archived
+again, in between: code that reads rows *after* it looked up the archive must look it up again. Sessions without an
+archive do not use this module.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,7 +33,7 @@ class ArchivedReads:
     async def positions(
         self, organisation: str, session_id: str, after_seq: int, limit: int, *, last_seq: int | None = None
     ) -> list[Position]:
-        """`last_seq`, here and below: for a fork, what comes after it has not happened."""
+        """Reads positions in order. `last_seq`, here and below: the last position that belongs to a fork's history."""
 
         async def read(archive: Archive) -> list[Position]:
             found: list[Position] = []
@@ -58,7 +58,7 @@ class ArchivedReads:
         *,
         last_seq: int | None = None,
     ) -> list[Position]:
-        """`rows` reads what matches the page after a position, so many at most."""
+        """Reads a page, oldest first. `rows(after_seq, limit)` reads the matching database rows."""
         after_seq = page.after_seq or 0
 
         async def read(archive: Archive) -> list[Position]:
@@ -77,7 +77,7 @@ class ArchivedReads:
     async def descending(
         self, session_id: str, page: EventPage, rows: Rows, *, last_seq: int | None = None
     ) -> list[Position]:
-        """`rows` is the page as the rows alone have it, read before."""
+        """Reads a page, newest first. `rows` is the page from database rows alone, which the caller has read before."""
 
         async def read(archive: Archive) -> list[Position]:
             found = [records.position(row) for row in rows if row["seq"] > archive.last_seq]
@@ -101,7 +101,7 @@ class ArchivedReads:
 
 
 async def through(archives: Archives, session_id: str, read: Callable[[Archive], Awaitable[T]]) -> T:
-    """Read through the session's archive; anew, if that was replaced meanwhile."""
+    """Calls `read` with the session's archive, again if the archive was replaced meanwhile."""
     archive: Archive | None = None
 
     async def attempt() -> T:
@@ -123,7 +123,7 @@ def _beyond(last_seq: int | None) -> int | None:
 
 
 def _matches(line: Line, page: EventPage, last_seq: int | None) -> bool:
-    """As the `where` of `events_ascending`."""
+    """Applies the same conditions as the `where` clause of the query `events_ascending`."""
     if line["ref_seq"] is not None or (page.types and line["type"] not in page.types):
         return False
     if not threads.shown(line["type"], line["body"], page.thread_id):

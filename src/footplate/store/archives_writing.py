@@ -1,7 +1,7 @@
-"""Writes a session's archive: what an earlier one has, as it is, and what was added since, read row by row.
+"""Writes a session's archive: copies the blocks of the previous archive unchanged and adds the rows written since.
 
-Rows of the log are never changed, so they are read in pages without holding a snapshot. What is written is read back
-and checked before anybody may rely on it.
+Log rows never change, so they are read in pages without a database snapshot. The written object is read back and
+verified before it is used.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ _PAGE: Final = 500
 
 
 class Incomplete(Exception):
-    """A row that should be there is not: the session was deleted, or somebody else's hand was in the tables."""
+    """A row is missing: the session was deleted, or the tables were changed from outside Footplate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What of a session goes into the archive."""
+    """The part of a session that goes into its archive."""
 
     organisation: str
     session_id: str
     last_seq: int
     entries: int
     inherited_seq: int = 0
-    """Of a fork: what is not its own, and not in its archive."""
+    """For a fork: the last inherited position. Inherited rows belong to other sessions and are not archived with it."""
     inherited_entries: int = 0
 
 
@@ -46,7 +46,7 @@ class ArchiveWriter:
         self._objects = objects
 
     async def write(self, connection: Connection, extent: Extent, old: Archive | None) -> Archive:
-        """A new object, under a key that nothing else ever has."""
+        """Writes a new object under a unique key and verifies it."""
         key = f"{folder(extent.organisation, extent.session_id)}/{ids.new_id('arch')}.jsonl.gz"
         layout = Layout()
         index = b""

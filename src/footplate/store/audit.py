@@ -1,7 +1,7 @@
-"""The audit trail: entries come with the transaction that they tell of, and are sealed in batches a moment later.
+"""The audit trail: each entry is written in the transaction that it describes, and sealed in a batch seconds later.
 
-The race: an entry with a lower number may be committed after one with a higher. So a batch is what was not sealed when
-it was made, in order, and not a range of numbers.
+An entry with a lower number may be committed after one with a higher number. A batch is therefore not a range of
+numbers, but all entries that were unsealed when the batch was made, in order.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ _AT_ONCE: Final = 5000
 _BATCHES_AT_ONCE: Final = 1000
 _MOST_FAULTS: Final = 1000
 _VERIFYING: Final = OrganisationSlots(2, each=1)
-"""Reading a whole trail is expensive: a process does it for so many callers at once, and the others wait."""
+"""Limits concurrent verifications per process, because reading a whole trail is expensive. Other callers wait."""
 _SEALED_WITHIN: Final = timedelta(minutes=1)
-"""An entry that is older and not sealed is a fault: the sweep seals every few seconds."""
+"""An older entry that is not sealed is a fault, because the sweep seals every few seconds."""
 
 
 def entry(row: Row) -> AuditEntry:
@@ -67,7 +67,7 @@ async def add(
 
 
 class AuditChanges(AuditUnit):
-    """The part of a unit that adds entries of its own."""
+    """The methods of a unit of work that add audit entries."""
 
     _connection: Connection
 
@@ -76,7 +76,7 @@ class AuditChanges(AuditUnit):
 
 
 class HookTrail:
-    """What hooks did. A worker that has lost the turn meanwhile says so all the same: they ran."""
+    """Records hook runs. It is not fenced: a worker that has lost its turn still records the hooks that it ran."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -88,7 +88,7 @@ class HookTrail:
 
 
 class Sealing:
-    """A chore of the sweep."""
+    """Background job that seals new entries in batches, each chained to the previous batch by its hash."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -97,8 +97,8 @@ class Sealing:
         for row in await self._database.fetch("audit_unsealed", _ORGANISATIONS):
             try:
                 await self._seal(row["organisation"])
-            except Temporary as error:  # the next sweep tries again; other organisations do not wait for that
-                log.warning("not sealed", action="audit.not_sealed", reason=error.message)
+            except Temporary as error:  # the next sweep retries; continue with the other organisations
+                log.warning("audit entries not sealed", action="audit.not_sealed", reason=error.message)
 
     async def _seal(self, organisation: str) -> None:
         async with self._database.transaction() as connection:
@@ -114,9 +114,10 @@ class Sealing:
 
 
 async def verify(database: Database, organisation: str, head: str | None = None) -> Verified:
-    """Read the whole trail, some batches at a time, and make every hash again, off the event loop.
+    """Reads the whole trail batch by batch and recomputes every hash in a thread.
 
-    `head`: one that somebody saved outside. If it is in no batch, the end of the trail was cut off or rewritten.
+    `head` is a hash that was saved outside of Footplate. If no batch has it, the end of the trail was removed or
+    rewritten.
     """
     chain = _Chain(organisation, head)
     async with _VERIFYING.held(organisation):
@@ -128,20 +129,20 @@ async def verify(database: Database, organisation: str, head: str | None = None)
     assert strays is not None
     faults = chain.faults
     if strays["lost"]:
-        faults.append(f"{strays['lost']} entries are of batches that are missing")
+        faults.append(f"{strays['lost']} entries belong to batches that are missing")
     if not chain.has_head:
         faults.append(f"no batch has the saved head {head}: the end of the trail was removed or rewritten since")
     if strays["overdue"]:
         faults.append(
             f"{strays['overdue']} entries are not sealed, the oldest since {strays['oldest'].isoformat()}. "
-            "Sealing takes seconds, so no worker is running, or the sweep was stopped; until they are sealed, a change "
-            "of them would not be found"
+            "Sealing takes seconds, so no worker is running or the sweep was stopped; changes to unsealed entries "
+            "cannot be detected"
         )
     return Verified(chain.entries, chain.expected - 1, strays["unsealed"], chain.previous, faults)
 
 
 class _Chain:
-    """The batches of one organisation, checked one after the other."""
+    """Checks the chain of one organisation's batches in order."""
 
     def __init__(self, organisation: str, head: str | None) -> None:
         self._organisation = organisation
@@ -159,11 +160,11 @@ class _Chain:
         if batch["number"] != self.expected:
             self.faults.append(f"batch {self.expected} is missing")
         elif batch["previous"] != self.previous:
-            self.faults.append(f"{name} does not go on from the batch before")
+            self.faults.append(f"{name} does not continue from the previous batch")
         if len(found) != batch["entries"]:
-            self.faults.append(f"{name} had {batch['entries']} entries when it was sealed, and has {len(found)}")
+            self.faults.append(f"{name} had {batch['entries']} entries when it was sealed, but has {len(found)} now")
         elif audit.seal(batch["previous"], [one.record(self._organisation) for one in found]) != batch["hash"]:
-            self.faults.append(f"{name}: an entry was changed, or they are in another order")
+            self.faults.append(f"{name}: an entry was changed, or the order of entries was changed")
         self.faults += [f"{name}: the content of {one.id} was changed" for one in found if not one.is_whole]
         del self.faults[_MOST_FAULTS:]
         self.has_head |= batch["hash"] == self._head

@@ -1,8 +1,8 @@
-"""Taking a turn: under the head's lock the epoch rises, and it is decided what there is to do.
+"""Claims a session's next turn for a worker: raises the epoch under the head's lock and decides what to do.
 
-A session's turn that was running is resumed (its worker is lost); a parked one goes on when all it waits for has
-come, or gives way to a new message; otherwise the next step of the queue becomes a turn. That last case is nearly every
-claim, so it has statements of its own, without a transaction around them (`claim_step` says why that is safe).
+A running turn, whose worker was lost, is resumed. A parked turn resumes when everything it waits for has arrived, or is
+superseded by a new message. Otherwise the next queued step becomes a turn. This last case is nearly every claim, so it
+uses its own statements without a transaction (the query `claim_step` explains why that is safe).
 """
 
 from collections.abc import Sequence
@@ -45,14 +45,14 @@ class Claims:
             alive = old not in {None, worker} and await connection.fetchval(SQL["lease_lives"], old)
             trees = trees_of([project.id for project in found.config.projects])
             files = await files_at(connection, session_id, trees)
-        # Not while a connection is held: reading what a fork carries takes another.
+        # After the connection is released, because reading a fork's carried messages takes another connection.
         content = [*await self._carried(found), *found.content]
         return replace(found, content=content, old_holder_lives=bool(alive), files=files)
 
     async def _claim_step(
         self, connection: Connection, organisation: str, session_id: str, worker: str
     ) -> Claim | Nothing | None:
-        """The next step of an idle session. None: `_claim_any` has to look, in a transaction."""
+        """Claims the next step of an idle session. Returns None if `_claim_any` must decide, in a transaction."""
         row = await connection.fetchrow(SQL["claim_step"], session_id, organisation, worker)
         if row is None:
             return None
@@ -62,7 +62,7 @@ class Claims:
             return claim
         async with connection.transaction():
             if await connection.fetchval(SQL["lock_epoch"], session_id, row["epoch"]) is None:
-                # Another worker claimed the session while this one was paused. It must not lose the turn to us.
+                # Another worker claimed the session while this one was paused. It must keep the turn.
                 raise Unavailable(
                     f"Another worker claimed session {session_id} at the same time; the claim is retried."
                 )
@@ -144,10 +144,11 @@ class Claims:
         *,
         seen: int | None = None,
     ) -> Claim | None:
-        """None if the session has changed since position `seen`: not while the caller holds the head's lock.
+        """Starts the turn. Returns None if the session has changed since position `seen`, which cannot happen while the
+        caller holds the head's lock.
 
-        All that may fail comes before the turn begins. The caller reads the content first: beginning or ending
-        a turn locks a row of `usage_by_day` that other sessions may wait for.
+        All steps that may fail come before the turn starts. The caller reads the content first, because starting or
+        ending a turn locks a row of `usage_by_day` that other sessions may wait for.
         """
         on = await of_session(connection, organisation, step["project_ids"], step["bases"])
         config = replace(self._config(step, step["overrides"]), projects=on)
@@ -230,7 +231,7 @@ class Claims:
         return replace(claim, positions=positions)
 
     async def _still_waiting(self, connection: Connection, head: Row, turn: Row, remaining: list[str]) -> Nothing:
-        """Some of what the turn waits for has come: say what remains."""
+        """Records which calls the turn still waits for after some of their results have arrived."""
         if remaining == turn["result"].get("pending"):
             return Nothing()
         result = {**turn["result"], "pending": remaining}
@@ -253,7 +254,7 @@ class Claims:
 async def _still_carried(
     connection: Connection, session_id: str, turn_id: str, fork: JsonObject | None
 ) -> Sequence[int]:
-    """What a fork brought along unheard goes to the first turn that tells the model anything."""
+    """Returns the positions of a fork's carried messages, unless an earlier turn of it passed them to the model."""
     if fork is None or not fork["carried"]:
         return ()
     if await connection.fetchval(SQL["entries_of_others"], session_id, turn_id):
@@ -262,7 +263,7 @@ async def _still_carried(
 
 
 def _claim_of(head: Row, turn: Row) -> Claim:
-    """On a turn as it is stored, without its input."""
+    """Returns a claim on a stored turn, without its input."""
     return Claim(
         organisation=turn["organisation"],
         session_id=turn["session_id"],
@@ -282,7 +283,7 @@ def _claim_of(head: Row, turn: Row) -> Claim:
 
 
 async def unanswered(connection: Connection, session_id: str, first_seq: int, calls: Sequence[str]) -> list[str]:
-    """Those of a turn's calls that nobody has answered yet."""
+    """Returns the calls of a turn that have no result or decision yet."""
     if not calls:
         return []
     answered = {row["id"] for row in await connection.fetch(SQL["answered_calls"], session_id, first_seq)}
@@ -290,7 +291,7 @@ async def unanswered(connection: Connection, session_id: str, first_seq: int, ca
 
 
 async def _supersede(connection: Connection, head: Row, turn: Row) -> None:
-    """A new message came instead of the answers: the waiting turn ends, its open calls fail in the next (K9)."""
+    """Ends a waiting turn because a new message arrived instead of results. Its open calls fail in the next turn."""
     result = {**turn["result"], "superseded": True}
     await connection.fetchval(
         SQL["end_turn"], turn["session_id"], head["epoch"], turn["id"], TurnStatus.COMPLETED, result, True, False

@@ -1,17 +1,18 @@
-"""Collects what the object store has and nobody needs: each folder is held against the log, one after the other.
+"""Garbage collection of the object store: compares each folder with the log and removes objects that are not needed.
 
-What makes it safe beside everything else, and to be killed anywhere:
-- an upload is not in the log yet, or never will be. Nothing goes that was written of late;
-- a turn may find what an earlier one left, and refer to it without writing it again. So packs of a session go while its
-  head is locked and no turn of it is under way, judged by what the log says under that lock; the next claim waits, and
-  finds them gone;
-- a session may begin with a base that nobody needed a moment ago. So a base goes under a lock that the decision takes;
-- a file's bytes have a row or a note in the log from before they were written until they go: what has neither is asked
-  for by nobody, and never will be;
-- what was removed by half is removed by the next round: nothing in the log leads to the other half.
+It is safe to run next to all other work and to be killed at any point:
+- An upload may not be in the log yet. Recently written objects are therefore never removed.
+- A turn may find objects of an earlier turn and refer to them without writing them again. A session's packs are
+  therefore removed only while its head is locked and no turn is in progress, based on the log under that lock. The next
+  claim waits for the lock and finds them gone.
+- A session may start from a base that was unused a moment ago. A base is therefore removed under the lock that the
+  choice of a base also takes.
+- A file's bytes have a row or a deletion record in the log from before they are written until they are removed. Bytes
+  with neither are unused and stay unused.
+- A removal that was interrupted is completed by the next run, because nothing in the log refers to the rest.
 
-A store is of one cell, whose name it keeps: who is pointed to another's database finds none of its sessions there, and
-removes nothing.
+An object store belongs to one cell (one deployment) and stores its name. A collector that is connected to another
+cell's database finds none of its sessions there, and removes nothing.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ from footplate.store.snapshots import snapshot_of
 log = structlog.get_logger(__name__)
 
 CELL: Final = "cell"
-"""The object that names the cell that a store belongs to."""
+"""The object with the name of the cell that the store belongs to."""
 PROJECTS: Final = "projects"
 _AT_ONCE: Final = 16
 _ASKED_AT_ONCE: Final = 1000
@@ -52,16 +53,17 @@ class OtherCell(Permanent):
 
 class Collector:
     def __init__(self, database: Database, objects: Objects, grace: timedelta) -> None:
-        """`grace`: how long ago a thing was written at least that may go."""
+        """`grace`: the minimum age of an object that may be removed."""
         self._database = database
         self._objects = objects
         self._archives = Archives(database, objects)
         self._grace = grace
 
     async def verdicts(self, *, remove: bool) -> AsyncIterator[Verdict]:
-        """On every object of the store, a folder at a time; with `remove`, those that go are gone when they are told.
+        """Yields a verdict on every object of the store, folder by folder. With `remove`, an object that is not needed
+        has been removed when its verdict is yielded.
 
-        Raises `OtherCell` if the store is not known to be this cell's.
+        Raises `OtherCell` if the store does not belong to this cell.
         """
         organisations = await self._objects.folders()
         await self._check_cell(organisations, note=remove)
@@ -90,7 +92,7 @@ class Collector:
         if not remove or not _going(verdicts):
             return verdicts
         async with self._database.transaction() as connection:
-            # Not while an archive of it is written, or its deletion is finished.
+            # Skipped while the session's archive is being written or its deletion is being finished.
             if not await connection.fetchval(SQL["lock_archiving"], session_id):
                 return [verdict for verdict in verdicts if not verdict.why.goes]
             await connection.execute(SQL["lock_head_only"], session_id)
@@ -133,7 +135,7 @@ class Collector:
         told = await _told(connection, session_id)
         verdicts = of_session(told, folder, stored, before=before)
         if all(verdict.why is not Why.UNNAMED for verdict in verdicts):
-            return verdicts  # as for most, what the log names need not be looked for in all that it says
+            return verdicts  # the usual case: no need to search the whole log for object keys
         named = await self._named(connection, folder, session_id)
         return of_session(replace(told, named=named), folder, stored, before=before)
 
@@ -173,7 +175,7 @@ class Collector:
             noted = b"".join([piece async for piece in self._objects.pieces(CELL)])
         except FileNotFoundError:
             if not await self._may_be_ours(organisations):
-                raise _other_cell("The log knows none of the sessions that the object store has.") from None
+                raise _other_cell("None of the sessions in the object store are in the database.") from None
             if note:
                 await self._objects.create(CELL, cell)
             return
@@ -181,7 +183,7 @@ class Collector:
             raise _other_cell("The object store belongs to another cell.")
 
     async def _may_be_ours(self, organisations: Sequence[str]) -> bool:
-        """Of a store that says nothing: there is no session in it, or the log knows one of them."""
+        """Returns whether a store without a cell name may be this cell's: it has no session, or one from the log."""
         any_session = False
         for organisation in organisations:
             found = [name for name in await self._objects.folders(organisation) if name.startswith(f"{ids.SESSION}_")]
@@ -216,6 +218,6 @@ def _going(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 def _other_cell(what: str) -> OtherCell:
     return OtherCell(
-        f"{what} Nothing is removed.",
-        help_text="Do FOOTPLATE_DATABASE_URL and FOOTPLATE_OBJECTS_URL, or FOOTPLATE_DATA_DIR, belong together?",
+        f"{what} Nothing was removed.",
+        help_text="Check that FOOTPLATE_DATABASE_URL and FOOTPLATE_OBJECTS_URL (or FOOTPLATE_DATA_DIR) match.",
     )

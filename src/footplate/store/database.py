@@ -1,4 +1,4 @@
-"""The connection pool, the named queries, and the one place where a driver's error becomes one of ours."""
+"""The connection pool, the named SQL queries, and the translation of database driver errors to Footplate's errors."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ _LOST: Final = (
     asyncpg.CrashShutdownError,
     asyncpg.TooManyConnectionsError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # a connection that broke in the middle of an answer
+    asyncpg.InternalClientError,  # the connection broke in the middle of a response
 )
 _NOT_LET_IN: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 _PARAMETER: Final = re.compile(r"\$(\d+)")
@@ -39,7 +39,7 @@ _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
 def load_queries() -> dict[str, str]:
-    """All statements of `store/sql/*.sql` by their `-- name:` line; a name that stands twice is a mistake."""
+    """Loads the statements of `store/sql/*.sql` by their `-- name:` lines. Raises ValueError for a duplicate name."""
     queries: dict[str, str] = {}
     for file in files("footplate.store").joinpath("sql").iterdir():
         if not file.name.endswith(".sql"):
@@ -47,7 +47,7 @@ def load_queries() -> dict[str, str]:
         _, *parts = _NAME.split(file.read_text())
         for name, text in zip(parts[::2], parts[1::2], strict=True):
             if name in queries:
-                raise ValueError(f"The query {name} stands twice.")
+                raise ValueError(f"The query {name} is defined twice.")
             queries[name] = text.strip()
     return queries
 
@@ -57,18 +57,18 @@ SQL: Final = load_queries()
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """A database that does not answer is `Unavailable`, whatever the driver calls it."""
+    """Raises `Unavailable` for every driver error that means that the database does not respond."""
     try:
         yield
     except _LOST as error:
         raise Unavailable(
-            f"The database does not answer ({type(error).__name__}).",
+            f"The database does not respond ({type(error).__name__}).",
             retry_after=1,
-            help_text="Try again in a moment; `footplate doctor` says whether PostgreSQL is reachable.",
+            help_text="Try again in a moment. Run `footplate doctor` to check whether PostgreSQL is reachable.",
         ) from error
     except asyncpg.DeadlockDetectedError as error:
         raise Unavailable(
-            "The database rolled this change back because it deadlocked with another one.",
+            "The database rolled this change back because it deadlocked with another change.",
             retry_after=1,
             help_text="Send the request again.",
         ) from error
@@ -76,19 +76,21 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def _opening(dsn: str) -> Iterator[None]:
-    """For who starts a process. It names the database, which `translated` must not: its text goes to clients too."""
+    """Translates connection errors at process start. The message names the database; `translated` must not do that,
+    because its messages also go to clients.
+    """
     try:
         yield
     except (*_LOST, *_NOT_LET_IN) as error:
         raise Unavailable(
-            f"The database at {place_of(dsn)} cannot be opened: {str(error).rstrip('.') or type(error).__name__}.",
-            help_text="Start it, or set FOOTPLATE_DATABASE_URL to the one that you mean; `footplate dev` brings one "
-            "along, and `footplate doctor` looks at every part.",
+            f"Cannot open the database at {place_of(dsn)}: {str(error).rstrip('.') or type(error).__name__}.",
+            help_text="Start the database or correct FOOTPLATE_DATABASE_URL. `footplate dev` starts its own database; "
+            "`footplate doctor` checks every service.",
         ) from error
 
 
 def place_of(dsn: str) -> str:
-    """Host, port and name: what comes after the last @, as a password may hold characters that should be escaped."""
+    """Returns host, port and database name: the text after the last @, as a password may contain an unescaped @."""
     behind = dsn.rpartition("@")[2] if "@" in dsn else dsn.partition("//")[2]
     return behind.partition("?")[0]
 
@@ -99,14 +101,15 @@ class Database:
         self._patience = patience
         size = pool.get_max_size()
         self.changes = OrganisationSlots(size, each=size * 3 // 4)
-        """Connections for changes that are made for organisations. Some are left to others, however long one takes."""
+        """Limits the connections that one organisation's changes may use, so that some remain for the others."""
 
     @classmethod
     async def open(cls, dsn: str, *, size: int, patience: float = 5.0, plans: Plans = "auto") -> "Database":
-        """`patience`: how long a caller waits for a database that is being restarted.
+        """Opens the pool. `patience`: how many seconds a caller waits for a database that is being restarted.
 
-        `plans` is for one who only ever asks for rows by their session: a plan made once then does for all, while by
-        itself the server plans such a statement anew each time, over every partition, at twice the cost of running it.
+        `plans="force_generic_plan"` is for a caller that always selects rows by session: one cached plan then serves
+        all calls. By default the server plans such a statement anew each time, over every partition, at twice the cost
+        of running it.
         """
         with _opening(dsn):
             pool = await asyncpg.create_pool(
@@ -118,7 +121,7 @@ class Database:
                 server_settings={"plan_cache_mode": plans},
                 command_timeout=60,
                 timeout=10,
-                # There are only so many. A timer for each would hold on to the turn that first used it.
+                # The set of statements is fixed. A timer per statement would keep the turn that first ran it in memory.
                 max_cached_statement_lifetime=0,
             )
         return cls(pool, patience=patience)
@@ -127,8 +130,8 @@ class Database:
         await self._pool.close()
 
     async def plan_statements(self, queries: Sequence[str]) -> None:
-        """Plans these on the idle connections, so that the first turn does not wait: planning for a partitioned table
-        takes many times as long as running. They run with all parameters null, which matches and changes no row.
+        """Plans these statements on the idle connections in advance, so that the first turn does not wait: planning for
+        a partitioned table takes many times as long as running. They run with null parameters, which match no row.
         """
         async with AsyncExitStack() as exits:
             for _ in range(self._pool.get_idle_size()):
@@ -157,7 +160,7 @@ class Database:
         return await self._patient(lambda connection: connection.fetchrow(SQL[query], *args))
 
     async def _patient(self, call: Callable[[Connection], Awaitable[T]]) -> T:
-        """Only for reads and for statements that may safely run twice."""
+        """Runs `call` with retries. Only for reads and for statements that may safely run twice."""
 
         async def attempt() -> T:
             async with self.connection() as connection:
@@ -166,7 +169,7 @@ class Database:
         return await patiently(attempt, on=(Unavailable,), seconds=self._patience, wait_max=0.5)
 
     async def _acquire(self) -> Connection:
-        """A connection that was idle while the database restarted is dead: try another before giving up."""
+        """Acquires a connection. Retries, because connections that were idle during a database restart are dead."""
         return await patiently(self._pool.acquire, on=_LOST, seconds=self._patience, wait_max=0.5)
 
 
@@ -177,7 +180,9 @@ async def patiently(
     seconds: float,
     wait_max: float,
 ) -> T:
-    """Until it works or the time is up. The first try stands apart: to prepare a retry costs as much as a query."""
+    """Retries `call` until it succeeds or the time is up. The first attempt runs outside of the retry loop, because
+    setting up the loop costs as much as a query.
+    """
     with suppress(*on):
         return await call()
     async for attempt in stamina.retry_context(
@@ -185,12 +190,12 @@ async def patiently(
     ):
         with attempt:
             return await call()
-    raise AssertionError  # the loop above returns or raises
+    raise AssertionError  # unreachable: the loop returns or raises
 
 
 class _PooledConnection(_BaseConnection):
     def get_reset_query(self) -> str:
-        """Nothing of ours outlives its transaction, so there is nothing to ask of the server at each release."""
+        """Returns no query: Footplate leaves no state on a connection, so a release needs no round trip."""
         return ""
 
 

@@ -1,15 +1,15 @@
-"""Deletes a session's rows, in the transaction of whoever asked for it; what living forks need of them stays.
+"""Deletes a session's rows in the caller's transaction, except the rows that existing forks need.
 
-Those rows are the forks' own beginning by now, and can be reached through them alone. They go with the last fork that
-needs them. The race: two deletions that concern the same rows, each of which sees the other's session and leaves the
-rows to it. So they wait for each other, by a lock on each owner.
+The remaining rows are the start of the forks' history and can be reached only through the forks. They are deleted with
+the last fork that needs them. Two concurrent deletions that share rows could each leave the rows to the other one, so
+they lock each owner and wait for each other.
 """
 
 from footplate.store.database import SQL, Connection
 
 
 async def delete_session(connection: Connection, organisation: str, session_id: str) -> bool:
-    """The caller holds the head's lock. Says whether something of it is still needed."""
+    """Deletes the session; the caller holds the head's lock. Returns whether forks still need some of its rows."""
     await connection.fetch(SQL["lock_owners"], session_id)
     await connection.execute(SQL["lock_usage"], session_id)
     await connection.execute(SQL["delete_session"], session_id)

@@ -1,4 +1,4 @@
-"""Which snapshots a difference of a session's files is between: a question to the log, answered without any file."""
+"""Finds the two snapshots that a diff of a session's files compares. Reads only the log, no files."""
 
 from collections.abc import Mapping, Sequence
 
@@ -63,7 +63,7 @@ class DiffReads:
 async def _of_turn(
     connection: Connection, principal: Principal, session_id: str, trees: Sequence[str], turn_id: str
 ) -> tuple[Kept, Kept]:
-    """From what it found to what it left, or to what it has done so far."""
+    """Returns the snapshots before and after a turn; for a running turn, the newest one so far."""
     turn = await connection.fetchrow(SQL["turn"], session_id, principal.organisation, turn_id)
     if turn is None:
         raise NotFound("turn", turn_id)
@@ -74,7 +74,7 @@ async def _of_turn(
 
 
 def _names(head: Row, project_id: str | None) -> dict[str, str]:
-    """Of the session's trees, or of one, as people know them."""
+    """Returns the display names of the session's trees, or of the one tree of `project_id`."""
     names = {tree: str(head["bases"].get(tree, {}).get("name") or tree) for tree in trees_of(head["project_ids"])}
     if project_id is None:
         return names

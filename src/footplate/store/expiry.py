@@ -1,7 +1,7 @@
-"""Sessions that nobody has touched for long: which those are, and their deletion, where the operator wants it.
+"""Deletes sessions that have been inactive for a configured time.
 
-Such a session waits for nothing: no turn of it runs, is parked or due, no step is queued, nobody is asked anything, and
-no living fork begins in it. It is deleted as on request, and what it leaves elsewhere goes by the same note.
+An expired session has no turn that runs, is parked or is due, no queued step, no pending approval and no existing fork.
+It is deleted in the same way as on request, and the same deletion record removes its data outside of the database.
 """
 
 from collections.abc import AsyncIterator
@@ -21,12 +21,12 @@ _HEADS: Final = 2000
 
 class Expiry:
     def __init__(self, database: Database, older_than: timedelta | None) -> None:
-        """`older_than`: how long a session is left alone before it is deleted; None: none ever is."""
+        """`older_than`: how long a session must be inactive before it is deleted; None disables expiry."""
         self._database = database
         self._older_than = older_than
 
     async def run(self) -> None:
-        """The next sessions in turn, as retention walks."""
+        """Checks the next batch of sessions and deletes the expired ones. Later runs continue after this batch."""
         if self._older_than is None:
             return
         place = await self._database.fetchrow("expiry_place")
@@ -36,7 +36,7 @@ class Expiry:
             await self._delete(row["organisation"], row["session_id"])
 
     async def due(self) -> AsyncIterator[Row]:
-        """All that would be deleted now."""
+        """Yields all sessions that are expired now."""
         heads = await self._heads("") if self._older_than is not None else []
         while heads:
             for row in await self._database.fetch("expired", heads, self._older_than):
@@ -52,4 +52,4 @@ class Expiry:
             if not await connection.fetch(SQL["expired"], [session_id], self._older_than):
                 return
             await delete_session(connection, organisation, session_id)
-        log.info("expired, and deleted", action="expiry.deleted", session=session_id)
+        log.info("expired session deleted", action="expiry.deleted", session=session_id)

@@ -1,7 +1,8 @@
-"""Files in the database and in the object store; the order of writes is what makes them whole or gone.
+"""Stores files: a row in the database and the bytes in the object store. The order of writes prevents orphaned bytes.
 
-Upload: a note that the bytes have to go, then the bytes, each part under a name that nothing else has, then in one
-transaction the row, and the note away. Deletion: in one transaction the row away, and a note. A chore follows notes.
+An upload first writes a deletion record, then the bytes, each part under a unique key. One transaction then inserts the
+row and removes the deletion record. A deletion removes the row and adds a deletion record in one transaction. A
+background job removes the bytes of all due deletion records.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -30,7 +31,7 @@ def stored_file(row: Row) -> StoredFile:
 
 
 class FileChanges(FileUnit):
-    """The part of a `Unit` that has to do with them."""
+    """The methods of a unit of work that change files."""
 
     _connection: Connection
 
@@ -45,8 +46,8 @@ class FileChanges(FileUnit):
         expires_in: int | None,
     ) -> StoredFile:
         noted = await self._connection.fetchval(SQL["take_note_away"], file_id, principal.organisation)
-        if noted is None:  # its hour is over, and its bytes are gone or about to be
-            raise Unavailable("The upload took too long.", help_text="Upload the file again.")
+        if noted is None:  # the deletion record is due: the bytes are removed, or about to be
+            raise Unavailable("The upload took longer than an hour.", help_text="Upload the file again.")
         row = await self._connection.fetchrow(
             SQL["insert_file"], file_id, principal.organisation, filename, mime_type, size_bytes, expires_in
         )
@@ -64,14 +65,16 @@ class FileChanges(FileUnit):
         if row is None:
             raise NotFound("session", session_id)
         if row["archived_at"] is not None:
-            raise InvalidRequest(f"Session {session_id!r} is archived.", help_text="It has no next turn.")
+            raise InvalidRequest(
+                f"Session {session_id!r} is archived and cannot be changed.", help_text="Create a new session."
+            )
         new = change(row["resources"])
         await self._connection.execute(SQL["update_resources"], session_id, [*new])
         return new
 
 
 class FileObjects:
-    """The bytes."""
+    """Reads and writes the bytes of files in the object store."""
 
     def __init__(self, database: Database, objects: Objects) -> None:
         self._database = database
@@ -93,7 +96,7 @@ class FileObjects:
 
     async def _create(self, organisation: str, file_id: str, number: int, content: bytes) -> None:
         if not await self._objects.create(_key(organisation, file_id, number), content):
-            raise Permanent(f"Part {number} of the new file {file_id!r} is in the object store already.")
+            raise Permanent(f"Part {number} of the new file {file_id!r} already exists in the object store.")
 
     async def pieces(self, file: StoredFile) -> AsyncIterator[bytes]:
         for number in range(max(1, -(-file.size_bytes // PART))):
@@ -104,7 +107,7 @@ class FileObjects:
                 raise NotFound("file", file.id) from None
 
     async def read(self, organisation: str, file_id: str) -> tuple[StoredFile, bytes]:
-        """Whole; for a turn, whose organisation the file has to be of."""
+        """Reads a whole file. The file must belong to `organisation`, the organisation of the turn."""
         file = await self.find(organisation, file_id)
         return file, b"".join([piece async for piece in self.pieces(file)])
 
@@ -116,7 +119,7 @@ class FileObjects:
 
 
 class FileRemovals:
-    """A chore: what has expired is deleted, and the bytes of what is deleted go."""
+    """Background job that deletes expired files and removes the bytes of deleted ones."""
 
     def __init__(self, database: Database, objects: Objects) -> None:
         self._database = database
@@ -128,8 +131,8 @@ class FileRemovals:
             try:
                 await self._objects.delete_under(prefix_of(row["organisation"], row["file_id"]))
                 await self._database.fetch("removed", row["file_id"])
-            except (Unavailable, OSError) as error:  # the next sweep tries again; the others need not wait for it
-                log.warning("bytes not removed yet", action="file.late", file=row["file_id"], reason=repr(error))
+            except (Unavailable, OSError) as error:  # the next sweep retries; continue with the others
+                log.warning("file bytes not removed yet", action="file.late", file=row["file_id"], reason=repr(error))
 
 
 def _key(organisation: str, file_id: str, number: int) -> str:

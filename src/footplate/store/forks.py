@@ -1,9 +1,9 @@
-"""Finds the place at which a session is forked. Reads a few rows at that place, however long the session is.
+"""Finds the position at which a session is forked. Reads only a few rows there, however long the session is.
 
-What the fork begins with is the log up to an event and the conversation as it was when that event was in the log. One
-thing is in the first and not in the second: a message that a turn has taken up and not yet told the model. The fork
-carries it, and tells it together with its own first message. Messages that only wait in the parent's queue stay
-there.
+A fork starts with the log up to an event, and with the conversation as it was when that event was logged. The log may
+already contain a message that a turn has started to process but that is not in the conversation yet. The fork carries
+such a message and passes it to the model together with its own first message. Messages that are only queued in the
+parent stay there.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -23,14 +23,14 @@ from footplate.store.lineage import Row, Stretch, backwards, stretch
 from footplate.store.records import Row as Record
 
 _LEFT_OUT: Final = {"from": "the files as they began"}
-"""What the absence of a point means, by what its fields are called, where that is not the newest event."""
+"""The meaning of an omitted point, by its field prefix, where that is not the newest event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     session_id: str
     stretches: Sequence[Stretch] = ()
-    """What the fork begins with; the last one ends at the event."""
+    """The log segments that the fork starts with. The last one ends at the event."""
     event_id: str | None = None
     carried: Sequence[int] = ()
 
@@ -44,7 +44,7 @@ class Place:
 
     @property
     def record(self) -> JsonObject:
-        """As it is stored with the fork."""
+        """The JSON object that is stored with the fork."""
         return {
             "session_id": self.session_id,
             "event_id": self.event_id,
@@ -56,7 +56,7 @@ class Place:
 async def find_position(
     connection: Connection, archives: Archives, head: Record, point: ForkPoint, *, field: str
 ) -> int:
-    """Of an event of a session, also of one that it begins with. `field`: what its fields are called, in front."""
+    """Returns the position of an event, inherited events included. `field`: the prefix of the request's field names."""
     rows = await connection.fetch(SQL["stretches"], head["id"])
     return await _position(connection, archives, _whole(rows, head), point, field)
 
@@ -66,7 +66,7 @@ def _whole(rows: Sequence[Record], head: Record) -> list[Stretch]:
 
 
 async def find_place(connection: Connection, archives: Archives, head: Record, point: ForkPoint) -> Place:
-    """`head`: of the parent, which cannot be deleted meanwhile."""
+    """Finds where the fork starts. `head` is the parent's, locked against deletion."""
     session_id = head["id"]
     whole = _whole(await connection.fetch(SQL["stretches"], session_id), head)
     seq = await _position(connection, archives, whole, point, "at")
@@ -88,7 +88,9 @@ async def insert_fork(
     wanted: Session,
     environment_id: str | None,
 ) -> Record | None:
-    """The fork and all that it points at. None when there is no such environment. `wanted` says what it is like."""
+    """Inserts the fork and its references to the parent's rows. `wanted` has its attributes. Returns None if the
+    environment does not exist.
+    """
     return await connection.fetchrow(
         SQL["insert_fork"],
         fork_id,
@@ -120,7 +122,7 @@ async def _position(
             raise InvalidRequest(
                 f"{name}_position: the log of session {whole[-1].owner!r} ends at position {last}",
                 field=f"{name}_position",
-                help_text=f"Leave it out for {_LEFT_OUT.get(name, 'the newest event')}.",
+                help_text=f"Use a lower position, or omit it for {_LEFT_OUT.get(name, 'the newest event')}.",
             )
         return seq
     for part in reversed(whole):
@@ -132,7 +134,7 @@ async def _position(
     raise InvalidRequest(
         f"{name}_event_id: session {whole[-1].owner!r} has no event {point.event_id!r}",
         field=f"{name}_event_id",
-        help_text="List the session's events for their ids (`footplate logs --json`), or leave it out for "
+        help_text="List the session's event ids with `footplate logs --json`, or omit the field for "
         f"{_LEFT_OUT.get(name, 'the newest event')}.",
     )
 
@@ -150,7 +152,7 @@ async def _archived_event(connection: Connection, archives: Archives, part: Stre
 
 
 async def _entries(connection: Connection, archives: Archives, owner: str, at: Row) -> int:
-    """How long the conversation was at an event. Logs of an older version do not say; then the time tells."""
+    """Returns the conversation's length at an event. Logs of older versions lack it; there, timestamps decide."""
     known = at.get("entries")
     if known is not None:
         return int(known)
@@ -167,7 +169,9 @@ async def _entries(connection: Connection, archives: Archives, owner: str, at: R
 async def _unheard(
     connection: Connection, archives: Archives, begins: Sequence[Stretch], entries: int
 ) -> AsyncIterator[Row]:
-    """Messages that were taken up since the conversation last grew, newest first. A turn that ended tells no more."""
+    """Yields the messages that a turn started to process after the conversation last grew, newest first. Stops at the
+    end of a turn, because an ended turn adds nothing more to the conversation.
+    """
     for part in reversed(begins):
         async for row in backwards(connection, archives, part.owner, part.last_seq or 0):
             known = row.get("entries")

@@ -1,4 +1,4 @@
-"""Stores a transcript that came from outside as the beginning of a session, some lines at a time."""
+"""Stores an imported transcript as the start of a session, in batches of lines."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _BYTES_AT_ONCE: Final = 4 << 20
 
 
 async def known(connection: Connection, principal: Principal, digest: bytes) -> str | None:
-    """The session that there is of it already. Waits for another import of the same."""
+    """Returns the session of an earlier import of the same transcript. Waits for a concurrent import of it."""
     await connection.execute(SQL["lock_answer"], int.from_bytes(digest[:8], "big", signed=True))
     found = await connection.fetchval(SQL["imported"], principal.organisation, digest)
     return None if found is None else str(found)
@@ -31,7 +31,7 @@ async def store(
     digest: bytes,
     pieces: Iterator[Piece],
 ) -> None:
-    """Into a session that is new and has nothing yet."""
+    """Stores the transcript in a new, empty session."""
     seq = index = 0
     while some := await asyncio.to_thread(_next_pieces, pieces):
         batch = await _Batch.of(objects, principal, session_id, some, index)
@@ -51,7 +51,7 @@ async def store(
 
 
 def _next_pieces(pieces: Iterator[Piece]) -> list[Piece]:
-    """As many as one statement takes, and never more at once than a process can hold. Parsed off the event loop."""
+    """Returns the next pieces for one statement, limited by count and size. Runs in a thread, as it parses them."""
     found: list[Piece] = []
     size = 0
     for piece in islice(pieces, _AT_ONCE):
@@ -64,7 +64,7 @@ def _next_pieces(pieces: Iterator[Piece]) -> list[Piece]:
 
 
 class _Batch:
-    """Columns, as the statement takes them."""
+    """The columns of one `import_rows` statement."""
 
     def __init__(self) -> None:
         self.entries: tuple[list[object], ...] = ([], [], [])

@@ -1,7 +1,7 @@
-"""The api's side of the log: an input is validated against the session's state and appended, under the head's lock.
+"""The API's side of the log: validates inputs against the session's state and appends them, under the head's lock.
 
-One transaction: events, their steps and the wake flag. A retried request is one event, because the caller's unit
-remembers its answer in the same transaction.
+One transaction writes the events, their steps and the wake flag. A retried request creates no second event, because the
+caller's unit of work stores its response in the same transaction.
 """
 
 from collections.abc import Sequence
@@ -28,21 +28,21 @@ _ANSWERS: Final = {
     events.USER_CUSTOM_TOOL_RESULT: ("custom_tool_use_id", "custom tool call"),
     events.USER_TOOL_CONFIRMATION: ("tool_use_id", "tool call"),
 }
-"""How each names its call, and what that is."""
+"""For each event type: the field with the call's id, and the noun for the call in messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Awaited:
-    """The answer that a call waits for."""
+    """The event that a call waits for."""
 
     type: str
     thread_id: str | None
-    """The subagent's, whose call it is."""
+    """The thread of the subagent that made the call."""
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What one input does to the session."""
+    """The effects of one input on the session."""
 
     event: Event
     source: Input
@@ -60,7 +60,7 @@ async def append_inputs(
         raise NotFound("session", session_id)
     if head["archived_at"] is not None:
         raise InvalidRequest(
-            f"Session {session_id!r} is archived and takes no more events.", help_text="Create a new session."
+            f"Session {session_id!r} is archived and accepts no more events.", help_text="Create a new session."
         )
     pending = await _pending(connection, head, inputs)
     given = await _given(connection, objects, session_id, inputs)
@@ -78,8 +78,8 @@ async def append_inputs(
 
 
 async def _pending(connection: Connection, head: Row, inputs: Sequence[Input]) -> dict[str, _Awaited]:
-    """Calls that wait for an answer, with that, also of a turn that still runs: who sees a call in the log
-    may answer it.
+    """Returns the pending calls by id. Includes those of a turn that still runs, because a client may respond to a call
+    as soon as it is in the log.
     """
     if head["turn_id"] is None or all(item.type not in _ANSWERS for item in inputs):
         return {}
@@ -90,7 +90,7 @@ async def _pending(connection: Connection, head: Row, inputs: Sequence[Input]) -
 async def _given(
     connection: Connection, objects: Objects, session_id: str, inputs: Sequence[Input]
 ) -> dict[str, Position]:
-    """What people have said before about the calls that they speak of now."""
+    """Returns the earlier decisions on the calls that these inputs decide, by call id."""
     calls = [str(item.body["tool_use_id"]) for item in inputs if item.type == events.USER_TOOL_CONFIRMATION]
     rows = await connection.fetch(SQL["confirmations"], session_id, calls) if calls else []
     given = {row["body"]["tool_use_id"]: position(row) for row in rows}
@@ -103,7 +103,7 @@ async def _given(
 
 
 async def _check(connection: Connection, principal: Principal, head: Row, words: Sequence[Event]) -> None:
-    """May this one answer?"""
+    """Raises `Forbidden` if the principal may not make these decisions."""
     if principal.id == CLOCK:
         return
     row = await connection.fetchrow(SQL["policy"], principal.organisation)
@@ -122,7 +122,9 @@ async def _check(connection: Connection, principal: Principal, head: Row, words:
 async def _check_edits(
     connection: Connection, principal: Principal, session_id: str, policy: ApprovalPolicy, edits: Sequence[Edit]
 ) -> None:
-    """An edited input makes its author the asker. Raises `InputEdited` for one that nobody else has written."""
+    """Checks edited inputs: the author of an edit cannot approve it. Raises `InputEdited` for edits that no other
+    person has proposed.
+    """
     rows = await connection.fetch(SQL["edits"], session_id, [edit.event_id for edit in edits])
     waiting = {row["event_id"]: row for row in rows}
     policy.check_role(principal)
@@ -147,7 +149,7 @@ def _edits(words: Sequence[Event]) -> list[Edit]:
             continue
         if len(_text(given)) > LARGEST_EDIT:
             raise InvalidRequest(
-                f"updated_input: has more than {LARGEST_EDIT} characters, and another person has to approve it",
+                f"updated_input: must not exceed {LARGEST_EDIT} characters, because another person has to approve it",
                 field="updated_input",
                 help_text="Deny the call and send a message that says what to do instead.",
             )
@@ -156,7 +158,7 @@ def _edits(words: Sequence[Event]) -> list[Edit]:
 
 
 async def _note(connection: Connection, principal: Principal, session_id: str, words: Sequence[Event]) -> None:
-    """Beside the log: that these calls wait no more, and what was allowed for the whole session."""
+    """Closes the pending approvals, adds the decisions to the audit trail, and stores new session rules."""
     for word in words:
         use_id, result, rule = (word.body.get(name) for name in ("tool_use_id", "result", "session_rule"))
         await connection.execute(SQL["answer_ask"], session_id, use_id, result, principal.id)
@@ -167,16 +169,16 @@ async def _note(connection: Connection, principal: Principal, session_id: str, w
 
 
 def _again(item: Input, given: dict[str, Position]) -> Position | None:
-    """The same word said once more is the one that was said; another one comes too late."""
+    """Returns the earlier decision if this input repeats it. Raises `Conflict` if it differs."""
     if item.type != events.USER_TOOL_CONFIRMATION or (found := given.get(str(item.body["tool_use_id"]))) is None:
         return None
     if {**found.event.body, threads.THREAD_ID: None} == {**item.body, threads.THREAD_ID: None}:
         return found
     why = found.event.body.get("deny_message")
     raise Conflict(
-        f"The call {item.body['tool_use_id']!r} was answered before: {found.event.body['result']}"
+        f"The call {item.body['tool_use_id']!r} was already decided: {found.event.body['result']}"
         f"{f' ({why})' if why else '.'}",
-        help_text="The first answer counts. Send a message to say what should happen now.",
+        help_text="The first decision counts. Send a message to say what should happen now.",
     )
 
 
@@ -186,7 +188,7 @@ def _plan(head: Row, item: Input, number: int, pending: dict[str, _Awaited]) -> 
     if item.type == events.USER_MESSAGE:
         if busy and item.when_busy is WhenBusy.REJECT:
             raise Conflict(
-                f"Session {head['session_id']!r} is busy, and the message asked to be rejected then.",
+                f"Session {head['session_id']!r} is busy, and the message was sent with when_busy reject.",
                 help_text="Wait for session.status_idle, or send it with when_busy queue, steer or interrupt.",
             )
         control = busy and item.when_busy in {WhenBusy.STEER, WhenBusy.INTERRUPT}
@@ -199,9 +201,9 @@ def _plan(head: Row, item: Input, number: int, pending: dict[str, _Awaited]) -> 
         awaited = pending.pop(use_id, None)
         if awaited is None or awaited.type != item.type:
             raise InvalidRequest(
-                f"No {noun} {use_id!r} waits for this.",
+                f"No pending {noun} has the id {use_id!r}.",
                 field=f"events.{number}.{name}",
-                help_text="Use an id of stop_reason.event_ids in the last session.status_idle, and answer it once.",
+                help_text="Use an id from stop_reason.event_ids in the last session.status_idle, once for each call.",
             )
         return _Plan(threads.inside(event, awaited.thread_id), item, processed=True, wake=True)
     raise InvalidRequest(f"Events of type {item.type!r} are not supported.", field=f"events.{number}.type")
@@ -243,7 +245,7 @@ async def _write(
 
 
 async def append_notice(connection: Connection, principal: Principal, session_id: str, event: Event) -> Accepted:
-    """An event that the api itself puts into the log, such as `session.updated`. The caller holds the head's lock."""
+    """Appends an event that the API itself creates, such as `session.updated`. The caller holds the head's lock."""
     rows = await connection.fetch(
         SQL["append_input"],
         session_id,

@@ -1,4 +1,4 @@
-"""API keys: only their hash is kept. A secret is long and random, so a plain SHA-256 is enough."""
+"""Creates and authenticates API keys. Only hashes are stored; secrets are long and random, so SHA-256 is enough."""
 
 import hashlib
 import secrets
@@ -19,7 +19,7 @@ _MOST: Final = 10_000
 class Keys:
     def __init__(self, database: Database) -> None:
         self._database = database
-        # A revoked key works for at most so many seconds longer: the price of not asking at each request.
+        # A cache: a revoked key may work for up to `_REMEMBERED` more seconds, but most requests need no query.
         self._known: dict[bytes, tuple[float, Principal]] = {}
 
     async def authenticate(self, secret: str) -> Principal:
@@ -31,8 +31,9 @@ class Keys:
         if row is None:
             self._known.pop(digest, None)
             raise Unauthenticated(
-                "The API key is not known.",
-                help_text="Send a key made by `footplate api-keys create` as `Authorization: Bearer …` or `x-api-key`.",
+                "The API key is not valid.",
+                help_text="Create a key with `footplate api-keys create`, and send it as `Authorization: Bearer …` or "
+                "`x-api-key`.",
             )
         directory_of(row["organisation"])
         principal = Principal(row["organisation"], row["id"], row["name"], frozenset(row["roles"]))
@@ -42,7 +43,7 @@ class Keys:
         return principal
 
     async def create(self, organisation: str, name: str, roles: list[str]) -> str:
-        """Returns the secret; it cannot be read again."""
+        """Creates a key and returns its secret, which cannot be read again."""
         secret = _PREFIX + secrets.token_urlsafe(32)
         await self.register(organisation, name, roles, secret)
         return secret

@@ -1,4 +1,4 @@
-"""Workers' leases and the sweep's look at what was missed."""
+"""Stores workers' leases, and finds the sessions that the sweep must wake."""
 
 from collections.abc import Sequence
 
@@ -11,13 +11,13 @@ class Leases:
         self._database = database
 
     async def renew(self, worker: str, host: str, seconds: float, session_ids: Sequence[str]) -> Sequence[HeadState]:
-        """Not retried here: the caller counts the lease from before the one statement that succeeded."""
+        """Renews the worker's lease. Not retried here: the lease counts from before the statement that succeeded."""
         async with self._database.connection() as connection:
             rows = await connection.fetch(SQL["renew_lease"], worker, host, seconds, list(session_ids), timeout=seconds)
         return [HeadState(row["session_id"], row["epoch"], row["control_seq"]) for row in rows]
 
     async def lapsed(self, worker: str) -> bool:
-        """Has it run out? One that is not known has not."""
+        """Returns whether the worker's lease has expired. An unknown worker's lease has not."""
         rows = await self._database.fetch("lapsed_lease", worker)
         return any(row["lapsed"] for row in rows)
 

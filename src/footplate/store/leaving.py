@@ -1,4 +1,4 @@
-"""What of a session may leave, and as what it left before: questions to the log, answered without any file."""
+"""Finds the work that a session can deliver (merge, push or bundle) and records deliveries. Reads no files."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -27,14 +27,15 @@ class Departures:
             project_id = _chosen(head, asked.project_id)
             if asked.writes and head["status"] != "idle":
                 raise Conflict(
-                    f"Session {session_id} is in the middle of a turn, and so are its files.",
-                    help_text="Wait until it is idle, or interrupt it: what it did is kept.",
+                    f"Session {session_id} is running a turn, so its files may still change.",
+                    help_text="Wait until the session is idle, or interrupt it. Its work so far is kept.",
                 )
             files = await files_at(connection, session_id, [project_id])
             kept = files.kept.get(project_id)
             if kept is None:
                 raise NothingToLeave(
-                    f"Session {session_id} has changed nothing.", help_text="There is nothing to take."
+                    f"Session {session_id} has not changed any files.",
+                    help_text="Try again after a turn that changes files.",
                 )
             project = await _project(connection, principal, head, project_id)
             steps = await _steps(connection, head, project_id, kept, asked.message)
@@ -55,8 +56,8 @@ class Departures:
 
     @asynccontextmanager
     async def leaving(self, departure: Departure) -> AsyncGenerator[Departure, None]:
-        """The log has that the files leave before they do, and still has it if this process dies meanwhile. If they are
-        refused they have not left, and the next time may have another message.
+        """Records the delivery in the log before the work is delivered, so that it is known if this process dies. If
+        the delivery is refused, the record is removed, and the next one may use another commit message.
         """
         known, first = await self._depart(departure)
         try:
@@ -66,7 +67,7 @@ class Departures:
                 now = known.steps[-1]
                 await self._database.fetch("stay", known.session_id, known.project.id, now.seq, now.message)
             raise
-        await self._depart(known)  # somebody else may have been refused at the same time
+        await self._depart(known)  # a concurrent, refused delivery may have removed the record
 
     async def _depart(self, departure: Departure) -> tuple[Departure, bool]:
         *before, now = departure.steps
@@ -101,20 +102,20 @@ async def _project(connection: Connection, principal: Principal, head: Row, proj
     if not rows:
         raise NotFound("project", project_id)
     given = projects.given(rows[0], Base.load(head["bases"].get(project_id)))
-    return replace(given, name=rows[0]["name"])  # as people call it now
+    return replace(given, name=rows[0]["name"])  # the current name, not the one at the session's start
 
 
 def _chosen(head: Row, project_id: str | None) -> str:
     ids: list[str] = head["project_ids"]
     if not ids:
         raise NothingToLeave(
-            f"Session {head['id']} works on no project, so there is no branch for its files.",
-            help_text="`footplate diff` has them as a patch, and `footplate apply` writes them into a checkout.",
+            f"Session {head['id']} has no project, so there is no branch for its files.",
+            help_text="Use `footplate diff` to get a patch, or `footplate apply` to write the files into a checkout.",
         )
     if project_id is None and len(ids) > 1:
         raise InvalidRequest(
-            f"project_id: session {head['id']} works on {len(ids)} projects",
+            f"project_id: required, because session {head['id']} has {len(ids)} projects",
             field="project_id",
-            help_text=f"Name one of {', '.join(ids)}.",
+            help_text=f"Choose one of {', '.join(ids)}.",
         )
     return ids[0] if project_id is None else projects.worked_on(head, project_id)

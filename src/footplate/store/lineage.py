@@ -1,11 +1,12 @@
-"""A fork reads what it begins with in rows of others: which rows, and their positions, entries and bodies.
+"""Reads the history of a fork: its positions, entries and bodies, across the rows of the sessions it descends from.
 
-Nothing is copied, so a fork costs the same whatever its parent holds. Positions and entries of the whole are numbered
-through: a stretch is an owner's rows up to a place, the next one goes on from there, and the session's own rows come
-last. An owner's own rows begin where its own stretches end, so a stretch needs no lower bound.
+A fork copies nothing, so it costs the same whatever its parent's size. Positions and entries are numbered continuously
+over the whole history. A segment is the rows of one session (its owner) up to a position; the next segment continues
+from there, and the fork's own rows come last. An owner's own rows start where its own segments end, so a segment needs
+no lower bound.
 
-An owner may have been archived before it was forked, and one that is deleted gives up its archive for rows again
-(`store/retention_deletions.py`). So whoever finds an archive gone looks at the rows once more.
+An owner may have been archived before it was forked, and the archive of a deleted owner is turned into rows again
+(`store/retention_deletions.py`). A reader that finds an archive missing therefore reads the rows once more.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -32,13 +33,13 @@ _PAGE: Final = 32
 class Stretch:
     owner: str
     last_seq: int | None = None
-    """The last position that counts; None: to the end."""
+    """The last position of the segment; None for all."""
     entries: int | None = None
-    """Entries below this index count; None: all."""
+    """The segment has the entries below this index; None for all."""
 
 
 class Lineages:
-    """The readers of one process."""
+    """Reads histories that may span several sessions."""
 
     def __init__(self, database: Database, archives: Archives) -> None:
         self._database = database
@@ -46,7 +47,7 @@ class Lineages:
         self._archived = ArchivedReads(database, archives)
 
     async def of(self, session_id: str) -> list[Stretch]:
-        """What the session begins with, oldest first, and itself."""
+        """Returns the segments of the session's history, oldest first, including its own rows."""
         rows = await self._database.fetch("stretches", session_id)
         return [*map(stretch, rows), Stretch(session_id)]
 
@@ -71,7 +72,7 @@ class Lineages:
         return found
 
     async def entries(self, session_id: str, after: int, before: int | None = None) -> list[Row]:
-        """The conversation from index `after` on, up to and without `before`."""
+        """Returns the conversation's entries from index `after` (inclusive) to `before` (exclusive)."""
         found: list[Row] = []
         for part in await self.of(session_id):
             if part.entries is None or part.entries > after + len(found):
@@ -79,7 +80,7 @@ class Lineages:
         return found
 
     async def body(self, session_id: str, seq: int) -> tuple[JsonObject, str | None]:
-        """Of the event at a position: what is in its row, and the key of the whole if that is elsewhere."""
+        """Returns the body of the event at a position, and its object key if the object store has the complete body."""
         parts = await self.of(session_id)
         owner = next(part.owner for part in parts if part.last_seq is None or part.last_seq >= seq)
 
@@ -125,7 +126,7 @@ class Lineages:
         return await self._either(part.owner, rows, archived)
 
     async def archived_page(self, organisation: str, part: Stretch, page: EventPage) -> list[Position]:
-        """Of an owner that has an archive."""
+        """Reads a page of events of an owner that has an archive."""
 
         async def later(after_seq: int, limit: int) -> Sequence[records.Row]:
             rest = replace(page, after_seq=after_seq, limit=limit)
@@ -164,7 +165,7 @@ class Lineages:
     async def _either(
         self, owner: str, rows: Callable[[], Awaitable[Sequence[T]]], archived: Callable[[], Awaitable[Sequence[T]]]
     ) -> Sequence[T]:
-        """Rows, if there was no archive before they were read and none after."""
+        """Reads from rows if the owner had no archive before and after the read, and from its archive otherwise."""
         if await self._archives.find(owner) is None:
             found = await rows()
             if await self._archives.find(owner) is None:
@@ -186,7 +187,7 @@ def stretch(row: records.Row) -> Stretch:
 
 
 async def backwards(connection: Connection, archives: Archives, owner: str, seq: int) -> AsyncIterator[Row]:
-    """An owner's own positions from `seq` on, newest first; from its archive, where it has no rows."""
+    """Yields an owner's own positions from `seq` downwards, from its archive where there are no rows."""
     while rows := await connection.fetch(SQL["back"], owner, seq, _PAGE):
         if rows[0]["seq"] != seq:
             break

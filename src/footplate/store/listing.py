@@ -1,7 +1,7 @@
-"""Builds the one query whose shape depends on its filters: a page of agents, sessions and the like.
+"""Builds the query for a page of agents, sessions or other resources. It is the only query that depends on its filters.
 
-Key-set pagination on (created_at, id): page one thousand costs what page one costs. Pure: text and arguments only;
-no value ever becomes part of the text.
+It uses keyset pagination on (created_at, id), so page one thousand costs the same as page one. Values are always passed
+as arguments and never become part of the SQL text.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ def page_query(table: str, organisation: str, page: Page, filters: Mapping[str, 
     for column, value in filters.items():
         add(f"{column} = any({{}})" if isinstance(value, list) else f"{column} = {{}}", value)
 
-    # Walking back reads the other way round; the caller turns the rows again.
+    # A page before a key is read in reverse order; the caller reverses the rows again.
     key, descending = page.after or page.before, (page.order == "desc") is (page.before is None)
     if key is not None:
         add(f"(s.created_at, s.id) {'<' if descending else '>'} ({{}}, {{}})", *key)

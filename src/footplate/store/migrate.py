@@ -1,4 +1,4 @@
-"""Brings a database to the schema of this version."""
+"""Upgrades a database to the schema of this version."""
 
 import asyncio
 import threading
@@ -10,7 +10,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 _ONE: Final = threading.Lock()
-"""Alembic keeps what it works on in a module: one at a time in a process."""
+"""Alembic has module-level state, so only one upgrade may run at a time in a process."""
 
 
 def config(dsn: str) -> Config:
@@ -21,7 +21,7 @@ def config(dsn: str) -> Config:
 
 
 async def upgrade(dsn: str) -> None:
-    """Apply what is new. Safe to run from many processes at once: one works, the others wait and find nothing."""
+    """Applies new migrations. Safe to run from many processes at once: one applies them while the others wait."""
     await asyncio.to_thread(_upgrade, dsn)
 
 
@@ -31,7 +31,7 @@ def _upgrade(dsn: str) -> None:
 
 
 def newest() -> str:
-    """The revision that this version of the code expects."""
+    """Returns the schema revision that this version of the code expects."""
     head = ScriptDirectory.from_config(config("postgresql://unused")).get_current_head()
     assert head is not None
     return head
@@ -40,5 +40,5 @@ def newest() -> str:
 def _sqlalchemy_url(dsn: str) -> str:
     scheme, _, rest = dsn.partition("://")
     if scheme not in {"postgres", "postgresql"}:
-        raise ValueError(f"The database address must begin with postgresql://, not {scheme}://.")
+        raise ValueError(f"The database URL must start with postgresql://, not {scheme}://.")
     return f"postgresql+asyncpg://{rest}"

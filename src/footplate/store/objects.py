@@ -1,7 +1,7 @@
-"""Bodies that are too large for a row go to the object store and leave a readable head behind; so do archives.
+"""The object store: event bodies that are too large for a row, archives, files and snapshots.
 
-Objects are written before the row that names them commits: a crash in between leaves an object that nobody
-names, never a row that names nothing.
+A large body is stored as an object, and its row keeps a readable, shortened version. An object is written before the
+row that names it is committed, so a crash may leave an unused object, but never a row whose object is missing.
 """
 
 import asyncio
@@ -32,7 +32,9 @@ class Objects:
         return cls(from_url(url))
 
     async def fit(self, organisation: str, session_id: str, body: JsonObject) -> tuple[str, str]:
-        """The JSON text to keep inline, and the key of the whole body in the object store (empty: it is whole)."""
+        """Returns the JSON text for the row, and the object key of the complete body. The key is empty if the row has
+        the complete body. A large body is uploaded.
+        """
         body = clean_object(body)
         whole = orjson.dumps(body)
         if len(whole) <= INLINE_LIMIT:
@@ -47,36 +49,36 @@ class Objects:
         return body
 
     async def write(self, key: str, pieces: AsyncIterator[bytes]) -> None:
-        """An object in pieces, never whole in memory; there only once it is complete, and to stay."""
+        """Writes an object from a stream of chunks. It appears only once it is complete and durable."""
         with _translated():
             await self._store.put_async(key, pieces)
             if (folder := self._folder) is not None:
                 await asyncio.to_thread(_settle, folder, folder / key)
 
     async def create(self, key: str, content: bytes) -> bool:
-        """All at once, to stay; False if there is an object of that name already, which is left as it is."""
+        """Creates an object durably. Returns False, and changes nothing, if the key already exists."""
         created = True
         with _translated():
             try:
                 await self._store.put_async(key, content, mode="create", use_multipart=False)
             except (AlreadyExistsError, FileExistsError):
                 created = False
-            if (folder := self._folder) is not None:  # another's, too: it may have died before it came to this
+            if (folder := self._folder) is not None:  # also if it existed: its writer may have died before this step
                 await asyncio.to_thread(_settle, folder, folder / key)
         return created
 
     async def names(self, prefix: str) -> list[str]:
-        """What objects below the folder `prefix` are called there."""
+        """Returns the names of all objects below the folder `prefix`, relative to it."""
         return [one.key.removeprefix(f"{prefix}/") for one in await self.stored(prefix)]
 
     async def folders(self, prefix: str = "") -> list[str]:
-        """What folders there are right below the folder `prefix`, or at the top."""
+        """Returns the names of the folders directly below the folder `prefix`, or at the top level."""
         with _translated():
             found = await self._store.list_with_delimiter_async(prefix=f"{prefix}/" if prefix else None)
         return sorted(path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"])
 
     async def stored(self, prefix: str) -> list[Stored]:
-        """All objects below the folder `prefix`."""
+        """Returns all objects below the folder `prefix`."""
         with _translated():
             return [
                 Stored(item["path"], item["size"], item["last_modified"])
@@ -85,13 +87,13 @@ class Objects:
             ]
 
     async def pieces(self, key: str) -> AsyncIterator[bytes]:
-        """All of an object, as it comes. Raises FileNotFoundError if it is not there."""
+        """Yields an object in chunks. Raises FileNotFoundError if it does not exist."""
         with _translated():
             async for piece in (await self._store.get_async(key)).stream():
                 yield bytes(piece)
 
     async def read(self, key: str, start: int, end: int) -> bytes:
-        """Part of an object. Raises FileNotFoundError if it is not there."""
+        """Reads a byte range of an object. Raises FileNotFoundError if it does not exist."""
         with _translated():
             return bytes(await self._store.get_range_async(key, start=start, end=end))
 
@@ -99,7 +101,7 @@ class Objects:
         await self.delete_under(f"{organisation}/{session_id}")
 
     async def delete_under(self, prefix: str, *, but: Collection[str] = ()) -> None:
-        """Every object whose key begins with the folder `prefix`, some excepted."""
+        """Deletes every object below the folder `prefix`, except the keys in `but`."""
         with _translated():
             async for batch in self._store.list(prefix=f"{prefix}/"):
                 for item in batch:
@@ -114,7 +116,7 @@ class Objects:
 
     @property
     def _folder(self) -> Path | None:
-        """Where objects are plain files."""
+        """The directory of a local store, whose objects are plain files; None for other stores."""
         if isinstance(self._store, LocalStore) and self._store.prefix is not None:
             return Path(self._store.prefix)
         return None
@@ -126,14 +128,16 @@ def _translated() -> Iterator[None]:
         yield
     except BaseError as error:
         raise Unavailable(
-            f"The object store does not answer ({type(error).__name__}).",
+            f"The object store does not respond ({type(error).__name__}).",
             retry_after=1,
-            help_text="Try again in a moment; check FOOTPLATE_OBJECTS_URL and that its credentials still work.",
+            help_text="Try again in a moment. If it persists, check FOOTPLATE_OBJECTS_URL and its credentials.",
         ) from error
 
 
 def _settle(root: Path, path: Path) -> None:
-    """A file that rows are deleted for has to outlive a power failure too: its bytes, and its names up to the root."""
+    """Syncs a file and its parent directories to disk. Rows are deleted once the file exists, so it must survive a
+    power failure.
+    """
     for place in (path, *path.relative_to(root).parents):
         descriptor = os.open(root / place, os.O_RDONLY)
         try:
@@ -143,7 +147,7 @@ def _settle(root: Path, path: Path) -> None:
 
 
 def _clear(folder: Path, but: Collection[Path]) -> None:
-    """What an upload that was killed has left (the store lists no such file), and folders with nothing in them."""
+    """Deletes files of interrupted uploads, which the store does not list, and empty directories."""
     for parent, _, names in os.walk(folder, topdown=False):
         for name in names:
             if (path := Path(parent, name)) not in but:

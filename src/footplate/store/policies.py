@@ -1,4 +1,4 @@
-"""Permission rules: the organisation's own, and all that are in force for a session."""
+"""Stores an organisation's permission rules, and loads all rules that apply to a session."""
 
 import os
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from footplate.store.records import Row
 
 
 class Rules:
-    """The worker's side."""
+    """Loads the rules that apply to a session, for workers."""
 
     def __init__(self, database: Database, projects_root: str | None = None) -> None:
-        """`projects_root`: as `domain.projects.root_of` takes it. A named directory below it is a place."""
+        """`projects_root`: as for `domain.projects.root_of`. A user-specified directory below it has project rules."""
         self._database = database
         self._projects_root = projects_root
 
@@ -37,8 +37,8 @@ class Rules:
         ]
 
     def _place_of(self, organisation: str, directory: str) -> str | None:
-        """Of a named directory, with all links followed. One that holds the organisation's projects root is around all
-        places. None: it has nothing to do with projects.
+        """Returns the project location of a user-specified directory, with all links resolved. A directory that
+        contains the organisation's projects root covers all locations. Returns None for a directory outside of the root.
         """
         if self._projects_root is None:
             return None
@@ -54,7 +54,7 @@ class Rules:
 
 
 class PolicyChanges(PolicyUnit):
-    """The part of a unit that writes them."""
+    """The methods of a unit of work that change the organisation's policy."""
 
     _connection: Connection
 

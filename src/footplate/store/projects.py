@@ -1,4 +1,4 @@
-"""Projects and workspaces in the database: what the api reads and changes of them, and which a session works on."""
+"""Stores projects and workspaces, and loads the projects of a session."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -26,9 +26,9 @@ from footplate.store.database import SQL, Connection
 from footplate.store.records import Row
 
 _NAMED_ALREADY = {
-    "projects_named": "There is a project named {name!r} already.",
-    "projects_placed": "There is a project at this path already.",
-    "workspaces_named": "There is a workspace named {name!r} already.",
+    "projects_named": "A project named {name!r} already exists.",
+    "projects_placed": "A project at this path already exists.",
+    "workspaces_named": "A workspace named {name!r} already exists.",
 }
 
 
@@ -42,7 +42,7 @@ def workspace(row: Row) -> Workspace:
 
 
 class ProjectChanges(AuditChanges, ProjectUnit):
-    """The part of a `Unit` that has to do with them."""
+    """The methods of a unit of work that change projects and workspaces."""
 
     _connection: Connection
 
@@ -107,7 +107,7 @@ class ProjectChanges(AuditChanges, ProjectUnit):
         return new
 
     async def _lock_project(self, principal: Principal, project_id: str) -> Project:
-        """With its place: its rules are also written by changes of other projects there."""
+        """Locks the project and its location, because changes to other projects there also write its rules."""
         row = await self._connection.fetchrow(SQL["project"], project_id, principal.organisation)
         found = project(_found(row, "project", project_id))
         await self._lock_place(principal, place_of(found.path, found.url))
@@ -115,7 +115,7 @@ class ProjectChanges(AuditChanges, ProjectUnit):
         return project(_found(row, "project", project_id))
 
     async def _lock_place(self, principal: Principal, place: str) -> JsonObject:
-        """Returns the rules of the place."""
+        """Locks the location (path or URL) and returns its rules."""
         await self._connection.execute(SQL["lock_place"], principal.organisation, place)
         row = await self._connection.fetchrow(SQL["rules_of_place"], principal.organisation, place)
         return {} if row is None else row["permissions"]
@@ -160,7 +160,7 @@ class ProjectChanges(AuditChanges, ProjectUnit):
 
 
 async def chosen(connection: Connection, principal: Principal, choice: Choice) -> Sequence[str]:
-    """The projects of a new session, in their order."""
+    """Returns the project ids of a new session in order, and checks that they are usable."""
     if choice.workspace_id is None:
         await usable(connection, principal, choice.project_ids)
         return choice.project_ids
@@ -172,14 +172,16 @@ async def chosen(connection: Connection, principal: Principal, choice: Choice) -
 
 
 async def usable(connection: Connection, principal: Principal, project_ids: Sequence[str]) -> None:
-    """Raises for what is no project of the organisation, is archived, or cannot lie beside another of the list."""
+    """Raises if a project does not exist in the organisation or is archived, or if the list is too long or has
+    duplicates.
+    """
     if not project_ids:
         return
     if len(set(project_ids)) != len(project_ids) or len(project_ids) > MOST_PROJECTS:
         raise InvalidRequest(
-            f"project_ids: takes at most {MOST_PROJECTS} projects, each once",
+            f"project_ids: must have at most {MOST_PROJECTS} projects, without duplicates",
             field="project_ids",
-            help_text="Name each project once.",
+            help_text="Remove duplicates and surplus projects.",
         )
     rows = await connection.fetch(SQL["projects_of"], list(project_ids), principal.organisation)
     found = {row["id"]: project(row) for row in rows}
@@ -192,7 +194,7 @@ async def usable(connection: Connection, principal: Principal, project_ids: Sequ
 async def of_session(
     connection: Connection, organisation: str, project_ids: Sequence[str], bases: Mapping[str, JsonObject]
 ) -> tuple[SessionProject, ...]:
-    """As a turn is given them: as they are now, but for where the session began."""
+    """Returns the session's projects for a turn: their current state, with the bases that the session started from."""
     if not project_ids:
         return ()
     rows = await connection.fetch(SQL["projects_of"], list(project_ids), organisation)
@@ -213,12 +215,12 @@ def given(row: Row, base: Base | None) -> SessionProject:
 
 
 def worked_on(session: Row, project_id: str) -> str:
-    """The same id. Raises `InvalidRequest` unless it is of one of the session's projects."""
+    """Returns `project_id`. Raises `InvalidRequest` if it is not one of the session's projects."""
     if project_id not in session["project_ids"]:
         raise InvalidRequest(
-            f"project_id: session {session['id']!r} does not work on {project_id!r}",
+            f"project_id: {project_id!r} is not a project of session {session['id']!r}",
             field="project_id",
-            help_text="Its `project_ids` has those that it works on.",
+            help_text="Use one of the session's `project_ids`.",
         )
     return project_id
 
@@ -239,7 +241,5 @@ async def _unique(name: str) -> AsyncIterator[None]:
     try:
         yield
     except asyncpg.UniqueViolationError as error:
-        message = _NAMED_ALREADY.get(str(error.constraint_name), "There is one of this name already.")
-        raise Conflict(
-            message.format(name=name), help_text="Use the one that is there, or choose another name."
-        ) from error
+        message = _NAMED_ALREADY.get(str(error.constraint_name), "This name already exists.")
+        raise Conflict(message.format(name=name), help_text="Use the existing one, or choose another name.") from error

@@ -1,4 +1,4 @@
-"""Everything the api reads. The organisation is part of every query: a foreign id is not found."""
+"""All reads of the API. Every query filters by organisation, so an id of another organisation is not found."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -29,7 +29,7 @@ from footplate.store.objects import Objects
 
 T = TypeVar("T")
 _ENTRIES: Final = 100
-"""Of a conversation, in memory at once."""
+"""Number of conversation entries in memory at once."""
 
 
 class Reads:
@@ -65,12 +65,12 @@ class Reads:
         return await self._page(records.environment, "environments", principal, page)
 
     async def policy(self, principal: Principal) -> Written:
-        """An organisation that never wrote rules has none."""
+        """Returns the organisation's policy, which is empty if it was never set."""
         row = await self._database.fetchrow("policy", principal.organisation)
         return Written({}) if row is None else policies.written(row)
 
     async def approval(self, principal: Principal, event_id: str) -> Approval:
-        """With the whole input, however large: a person decides on it."""
+        """Returns an approval with its complete input, however large, because a person decides on it."""
         row = await self._database.fetchrow("approval", event_id, principal.organisation)
         if row is None:
             raise NotFound("approval", event_id)
@@ -139,7 +139,7 @@ class Reads:
     async def events(self, principal: Principal, session_id: str, page: EventPage) -> Sequence[Position]:
         organisation = principal.organisation
         rows = await self._lineages.page_rows(organisation, session_id, page)
-        # Only now: a session that is not archived after its rows were read was not while they were.
+        # Read after the rows: if the session is not archived now, it was not archived while the rows were read.
         head = await self._head(principal, session_id)
         if page.order == "asc" and (page.after_seq or 0) >= max(head["archived"] or 0, head["inherited"]):
             return [records.position(row) for row in rows]
@@ -150,7 +150,7 @@ class Reads:
         return [records.position(row) for row in rows]
 
     async def conversation(self, principal: Principal, session_id: str) -> AsyncIterator[Entry]:
-        """Entries are only ever added, so the length at the beginning is that of a whole."""
+        """Yields the entries that exist at the start. Entries are only ever appended, so the result is consistent."""
         head = await self._database.fetchrow("conversation_length", session_id, principal.organisation)
         if head is None:
             raise NotFound("session", session_id)
@@ -170,7 +170,7 @@ class Reads:
         return [records.turn(row) for row in rows]
 
     async def positions(self, organisation: str, session_id: str, after_seq: int, limit: int) -> Sequence[Position]:
-        """For the tail: log positions, second positions of queued inputs included."""
+        """Returns log positions for the live stream, including the second positions of queued inputs."""
         rows = await self._database.fetch("positions", session_id, organisation, after_seq, limit, None)
         if not _whole(rows, after_seq):
             head = await self._database.fetchrow("head_seq", session_id, organisation)
@@ -179,7 +179,7 @@ class Reads:
         return [records.position(row) for row in rows]
 
     async def heads(self, session_ids: Sequence[str]) -> Mapping[str, int]:
-        """For the tail: the last position of each session that still exists."""
+        """Returns the last position of each session that still exists, for the live stream."""
         rows = await self._database.fetch("heads", list(session_ids))
         return {row["session_id"]: row["seq"] for row in rows}
 
@@ -211,7 +211,7 @@ class Reads:
 
 
 def _whole(rows: Sequence[records.Row], after_seq: int) -> bool:
-    """Whether nothing is missing because it was archived, or is in rows of another session: rows go from the first on,
-    so what follows one that is there is there too, except what it refers to.
+    """Returns whether the rows are complete: no position was archived or belongs to another session. Rows are removed
+    from the first on, so all rows after an existing one exist too, except the rows that they refer to.
     """
     return bool(rows) and rows[0]["seq"] == after_seq + 1 and all(row["body"] is not None for row in rows)

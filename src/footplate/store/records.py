@@ -1,4 +1,4 @@
-"""Rows to values."""
+"""Converts database rows to domain objects."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Calls that were made and the rules of their sessions, for whoever tries other rules on them. Read-only."""
+"""Reads past tool calls and the rules of their sessions, to replay the calls against proposed rules."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -51,7 +51,7 @@ def _call(row: Row, body: JsonObject | None) -> StoredCall:
 
 
 def _named(tool: str, body: JsonObject | None) -> tuple[str | None, str]:
-    """The trail has a server's tool as `server/tool`; the call itself has the two apart."""
+    """Returns server and tool name. The audit trail has them as `server/tool`, the call itself as two fields."""
     if body is None:
         server, slash, name = tool.rpartition("/")
         return (server, name) if slash else (None, name)

@@ -1,15 +1,15 @@
-"""Retention: a session that has rested for long becomes one object, and its rows are deleted.
+"""Retention: archives sessions that have been inactive for long. Each becomes one object, and its rows are deleted.
 
-What makes it safe to be killed anywhere:
-1. the object is written under a key of its own and read back; killed before 2, it is an object that nobody names, and
-   the next try removes it;
-2. one transaction, under the head's lock, sees that the session still rests where it did and records the archive. From
-   its commit on, everything up to the archive's end is read from the object, rows or no rows;
-3. rows are deleted in batches, then an older object that the new one took the place of; killed in between, the next
-   sweep goes on from what the record says.
+The process may be killed at any point:
+1. The object is written under a unique key and read back. If killed before step 2, the object is unused, and the next
+   attempt removes it.
+2. One transaction, under the head's lock, checks that the session has not changed and records the archive. From its
+   commit on, everything up to the archive's end is read from the object, whether or not rows still exist.
+3. The rows are deleted in batches, and then the older object that the new one replaced. If killed in between, the next
+   sweep continues from the record.
 
-One lock, held by the transaction of 2 from before 1, keeps two sweeps apart: one that has lost its connection has lost
-the lock and the means to record anything.
+The transaction of step 2 takes a lock before step 1, so that two sweeps do not archive the same session. A sweep that
+loses its connection loses the lock, and cannot record anything.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ from footplate.store.records import Row
 log = structlog.get_logger(__name__)
 
 _HEADS: Final = 2000
-"""Looked at in one batch."""
+"""Number of sessions that one batch checks."""
 _SWEEP_SECONDS: Final = 5.0
 """A sweep starts no further batch after this time; the next sweep continues."""
 _CONCURRENT_ARCHIVES: Final = 4
-"""Archives that are written at the same time. Each needs a connection."""
+"""Number of archives written at the same time. Each needs a connection."""
 _BATCH: Final = 1000
 _UNFINISHED: Final = 100
 
@@ -43,7 +43,7 @@ class Retention:
     def __init__(
         self, database: Database, objects: Objects, older_than: timedelta | None, *, batch: int = _BATCH
     ) -> None:
-        """`older_than`: how long a session rests before it is archived; None: none is."""
+        """`older_than`: how long a session must be inactive before it is archived; None disables archiving."""
         self._database = database
         self._objects = objects
         self._archives = Archives(database, objects)
@@ -52,7 +52,7 @@ class Retention:
         self._batch = batch
 
     async def run(self) -> None:
-        """One sweep: what an earlier one left unfinished, then the next sessions in turn."""
+        """Runs one sweep: finishes the pruning of earlier sweeps, then archives the next sessions."""
         for row in await self._database.fetch("to_prune", _UNFINISHED):
             await self._prune(row["session_id"])
         if self._older_than is None:
@@ -65,12 +65,12 @@ class Retention:
         """Archives the due sessions of the next batch. Returns False after the last batch."""
         place = await self._database.fetchrow("walk_place")
         rows = await self._database.fetch("walk", place["place"] if place else "", self._older_than, _HEADS)
-        # Remembered first: a session that cannot be archived does not stop all that come after it.
+        # Progress is stored first, so that a session that cannot be archived does not block the ones after it.
         await self._database.fetch("walked", rows[-1]["session_id"] if len(rows) == _HEADS else "")
         candidates = (row for row in rows if row["candidate"])
 
         async def archive_candidates() -> None:
-            for row in candidates:  # shared: each takes the next one
+            for row in candidates:  # the tasks share this iterator
                 await self.archive(row["organisation"], row["session_id"])
 
         async with asyncio.TaskGroup() as group:
@@ -79,11 +79,11 @@ class Retention:
         return len(rows) == _HEADS
 
     async def archive(self, organisation: str, session_id: str) -> None:
-        """If the session rests. Says in the log what went wrong, and leaves everything as it was then."""
+        """Archives the session if it is inactive. On failure, logs the reason and changes nothing."""
         try:
             await self._archive(organisation, session_id)
         except (Incomplete, Moved, Permanent) as error:
-            log.warning("not archived", action="retention.failed", session=session_id, reason=repr(error))
+            log.warning("session not archived", action="retention.failed", session=session_id, reason=repr(error))
 
     async def _archive(self, organisation: str, session_id: str) -> None:
         assert self._older_than is not None
@@ -109,7 +109,7 @@ class Retention:
                 await self._objects.delete(archive.object_key)
                 return
             await _record(connection, archive)
-        # If this commit's acknowledgement is lost, nobody here knows what is recorded: the object stays.
+        # If the acknowledgement of this commit is lost, the archive may be recorded, so the object is not deleted.
         log.info("archived", action="retention.archived", session=session_id, bytes=archive.size, seq=archive.last_seq)
         await failpoints.hit("archive_recorded")
         await self._prune(session_id)
@@ -124,7 +124,7 @@ class Retention:
             await failpoints.hit("archive_pruning")
 
     async def _prune_some(self, session_id: str) -> bool:
-        """A batch of the rows that the archive has; when none is left, the object that it replaced. True: go on."""
+        """Deletes one batch of archived rows or, after the last batch, the replaced object. True means continue."""
         async with self._database.transaction() as connection:
             if not await connection.fetchval(SQL["lock_archiving"], session_id):
                 return False

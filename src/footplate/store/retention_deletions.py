@@ -1,10 +1,11 @@
-"""Finishes deletions: what a deleted session leaves outside the database is removed, whoever was killed meanwhile.
+"""Finishes deletions: removes the data that a deleted session has outside of the database, even after crashes.
 
-The transaction that deletes a session's rows notes its id. Whatever comes after, objects first, may fail or be cut off;
-the note stays until all of it was done twice, the second time when no worker that was cut off can still be writing.
+The transaction that deletes a session's rows also writes a deletion record. The later steps, starting with the objects,
+may fail or be interrupted. The record stays until all steps were done twice, the second time when a worker that lost
+the session can no longer be writing.
 
-Living forks keep the rows that they need, and the objects that those rows name. An archive holds more than that: what
-forks need of it becomes rows again before it goes. Killed in between, the archive is still there or the rows are.
+Existing forks retain the rows that they need, and the objects that those rows name. The parts of an archive that forks
+need are written back to rows before the archive is deleted. After a crash, either the archive or the rows exist.
 """
 
 import re
@@ -25,7 +26,7 @@ from footplate.store.objects import Objects
 log = structlog.get_logger(__name__)
 
 Forget = Callable[[str, str], Awaitable[None]]
-"""Removes what the rest of the product keeps of a session; takes its organisation and id, and may be called twice."""
+"""Removes a session's data in other components. Called with organisation and session id, possibly twice."""
 
 _LATE: Final = timedelta(hours=1)
 _AT_ONCE: Final = 100
@@ -45,12 +46,12 @@ class Deletions:
             try:
                 await self._finish(row["organisation"], row["session_id"])
             except Exception:
-                # Whatever it is, it is tried again by the next sweep and must not hold up the others.
-                log.warning("not deleted yet", action="deletion.late", session=row["session_id"], exc_info=True)
+                # Any failure: the next sweep retries, and the other deletions must not wait.
+                log.warning("deletion not finished", action="deletion.late", session=row["session_id"], exc_info=True)
 
     async def _finish(self, organisation: str, session_id: str) -> None:
         async with self._database.transaction() as connection:
-            # Not while somebody writes the session's archive; it will find that the session is gone.
+            # Skipped while the session's archive is being written. Its writer will find that the session is deleted.
             if not await connection.fetchval(SQL["lock_archiving"], session_id):
                 return
             await self._restore(connection, session_id)
@@ -69,7 +70,7 @@ class Deletions:
         log.info("deletion finished", action="deletion.finished", session=session_id)
 
     async def _restore(self, connection: Connection, session_id: str) -> None:
-        """What forks need of the archive goes back into rows."""
+        """Writes the parts of the archive that forks need back to rows, and removes the archive's record."""
         archive = await self._archives.find(session_id, connection)
         if archive is None:
             return
@@ -82,10 +83,10 @@ class Deletions:
             while page := [line async for line in _some(lines)]:
                 await connection.execute(SQL[f"restore_{kind}"], session_id, archive.organisation, page)
         await connection.execute(SQL["forget_archive"], session_id)
-        log.info("archive given up", action="deletion.restored", session=session_id)
+        log.info("archive restored to rows", action="deletion.restored", session=session_id)
 
     async def _packs(self, connection: Connection, folder: str, session_id: str) -> set[str]:
-        """Those of a deleted session that lead to the files of its forks."""
+        """Returns the keys of the deleted session's packs that the files of its forks are built from."""
         keys: set[str] = set()
         for row in await connection.fetch(SQL["pinned_packs"], session_id):
             prefix = prefix_of(folder, row["tree"])
@@ -104,7 +105,7 @@ async def _some(lines: AsyncIterator[Line]) -> AsyncIterator[Line]:
 
 
 async def named_by_rows(connection: Connection, folder: str, session_id: str) -> set[str]:
-    """The objects that rows of a session name; of a deleted one those are there for its forks."""
+    """Returns the keys of objects that a session's rows name. Rows of a deleted session exist only for its forks."""
     keys: set[str] = set()
     name = re.compile(f'"({re.escape(folder)}/[^"]+)"')
     for row in await connection.fetch(SQL["pinned_objects"], session_id, f'"{folder}/'):

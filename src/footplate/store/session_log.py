@@ -1,4 +1,4 @@
-"""Which sessions there are, for who keeps something of them outside the database."""
+"""Tells which sessions exist, are deleted or have expired, for components that store session data on a host."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ class SessionLog:
         self._database = database
 
     async def cell(self) -> str:
-        """The name of this cell: no other database has it, unless it is a copy of this one."""
+        """Returns the name of this cell (deployment). It is unique, unless a database is a copy of another."""
         (row,) = await self._database.fetch("cell")
         return str(row["id"])
 
@@ -29,7 +29,7 @@ class SessionLog:
 
     @asynccontextmanager
     async def resting(self, session_id: str, older_than: timedelta) -> AsyncIterator[RestingFiles | None]:
-        """While it is open no turn of the session begins. None: it has not expired."""
+        """Yields the files of an expired session and blocks new turns meanwhile; yields None if it has not expired."""
         async with self._database.transaction() as connection:
             await connection.execute(SQL["lock_head_only"], session_id)
             row = await connection.fetchrow(SQL["expired"], [session_id], older_than)

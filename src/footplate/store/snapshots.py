@@ -1,4 +1,4 @@
-"""A session's files as the log has them: which snapshot of each tree counts at a position."""
+"""Reads from the log which snapshot of each of a session's trees is current at a position."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -15,7 +15,7 @@ def trees_of(project_ids: Sequence[str]) -> list[str]:
 
 
 async def files_at(connection: Connection, session_id: str, trees: Sequence[str], seq: int = NEWEST) -> Files:
-    """A fork's beginning included."""
+    """Returns the current snapshots at position `seq`, including those that a fork inherits."""
     rows = await connection.fetch(SQL["files_at"], session_id, [*trees], seq)
     return Files(by_tree(rows), tuple(rows[0]["owners"])) if rows else NO_FILES
 
@@ -33,5 +33,5 @@ def by_tree(rows: Sequence[Row]) -> Mapping[str, KeptSnapshot]:
 
 
 def snapshot_of(row: Row) -> Snapshot:
-    """The only reader of these columns: what is left out here is missing in the names of packs as well."""
+    """The only reader of these columns. A column that is omitted here is also missing from the names of packs."""
     return Snapshot(row["files"], row["apart"], tuple(sorted(row["commits"].items())), row["bundles"])

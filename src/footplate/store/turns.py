@@ -1,8 +1,8 @@
-"""The worker's side of the log: claim a turn, append to it, end it. Every write is fenced by the epoch.
+"""The worker's side of the log: appends to a claimed turn and ends it. Every write is fenced by the claim's epoch.
 
-The race that this file prevents: a worker that was cut off (paused, partitioned, slow) goes on writing after
-another one took its turn over. The claim raises the epoch under the head's lock; each later write names the epoch it
-belongs to in the same statement, so a stale one changes nothing and raises `Fenced`.
+This prevents a race: a worker that was paused, partitioned or slow continues to write after another worker took over
+its turn. The claim raises the epoch under the head's lock. Each later write checks its epoch in the same statement, so
+a stale write changes nothing and raises `Fenced`.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from footplate.store.objects import Objects
 from footplate.store.records import Row
 
 TURN_STATEMENTS: Final = ("claim_step", "begin_turn", "files_at", "rules", "entries", "append_turn", "finish_turn")
-"""The statements of a text turn."""
+"""The statements that a turn without tool calls runs."""
 _NO_USAGE = Usage()
 
 
@@ -58,7 +58,7 @@ class Turns:
         refs: Sequence[int] = (),
         files: Sequence[TreeSnapshot] = (),
     ) -> Sequence[Position]:
-        """Retried until the database answers; a retry after a lost acknowledgement finds its events by their ids."""
+        """Appends to the turn, with retries. A retry after a lost acknowledgement finds its events by their ids."""
         batch = Batch(new_events, refs, entries, usage or Usage(), files)
         if not new_events:
             return await self._append_entries(claim, batch)
@@ -69,7 +69,9 @@ class Turns:
         return await self._patiently(commit, claim, () if refs else new_events)
 
     async def _append_entries(self, claim: Claim, batch: Batch) -> Sequence[Position]:
-        """Entries have no ids to find them by; but only this turn adds any, so a count that moved was its first try."""
+        """Appends entries without events. Entries have no ids, but only this turn adds entries: if their count has
+        changed, an earlier attempt succeeded.
+        """
         before: int | None = None
 
         async def commit(connection: Connection) -> Sequence[Position]:
@@ -86,7 +88,7 @@ class Turns:
         return await self._patiently(commit, claim, ())
 
     async def decide_base(self, claim: Claim, project_id: str, base: Base) -> Base:
-        """What the session's tree of a project begins with: this, unless it was decided before."""
+        """Records and returns the base that the session's tree of a project starts from. An earlier decision wins."""
         row = await self._database.fetchrow("decide_base", claim.session_id, claim.epoch, project_id, base.record)
         if row is None:
             raise Fenced(f"Another worker holds session {claim.session_id}.")
@@ -95,13 +97,13 @@ class Turns:
     async def finish(
         self, claim: Claim, outcome: Outcome, files: Sequence[TreeSnapshot] = ()
     ) -> tuple[Sequence[Position], bool]:
-        """The turn's one last commit. Also says whether there is more to do for the session."""
+        """Ends the turn in one commit. Returns its last positions, and whether the session has more work."""
         last = []
         if outcome.error_type is not None:
             status: events.RetryStatus = "terminal" if outcome.status is TurnStatus.FAILED else "exhausted"
             last.append(events.session_error(outcome.error_type, outcome.error_message or "", status))
         idle = events.status_idle(outcome.stop_reason)
-        more = True  # also when the acknowledgement was lost: looking once too often finds nothing
+        more = True  # also after a lost acknowledgement: an unnecessary check finds no work
 
         async def commit(connection: Connection) -> Sequence[Position]:
             nonlocal more
@@ -136,7 +138,7 @@ class Turns:
     async def _finish(
         self, connection: Connection, claim: Claim, outcome: Outcome, last: Sequence[Event]
     ) -> tuple[Sequence[Position], bool] | None:
-        """In one statement. None: an interrupt has to be taken up first, or the claim is stale."""
+        """Ends the turn in one statement. Returns None if an interrupt must be consumed first or the claim is stale."""
         fitted = [await self._objects.fit(claim.organisation, claim.session_id, event.body) for event in last]
         row = await connection.fetchrow(
             SQL["finish_turn"],
@@ -155,7 +157,7 @@ class Turns:
         return None if row is None else (committed(claim, last, row), bool(row["more"]))
 
     async def reschedule(self, claim: Claim, error_type: str, message: str) -> Sequence[Position]:
-        """The turn waits for its next try."""
+        """Records a temporary failure. The turn waits for its next attempt."""
         new = [events.session_error(error_type, message, "retrying"), events.status_rescheduled()]
 
         async def commit(connection: Connection) -> Sequence[Position]:
@@ -168,7 +170,7 @@ class Turns:
         return await self._patiently(commit, claim, new)
 
     async def hand_over(self, claim: Claim) -> None:
-        """The turn goes on elsewhere, and nothing of it is alive here. A stale claim has nothing to pass on."""
+        """Releases the turn to another worker. All of its processes here have ended. A stale claim changes nothing."""
         await self._database.fetch("hand_over", claim.session_id, claim.epoch, claim.turn_id)
 
     async def turn_events(self, claim: Claim) -> Sequence[Event]:
@@ -185,20 +187,24 @@ class Turns:
         return found
 
     async def entries(self, claim: Claim, after: int) -> list[Entry]:
-        """Conversation entries from index `after` on. Those of a turn's own session are never archived meanwhile."""
+        """Returns the conversation's entries from index `after` on. A session is never archived during its turn."""
         rows: Sequence[Row | Line] = await self._database.fetch("entries", claim.session_id, after, None)
         if len(rows) < claim.entries - after or (rows and rows[0]["idx"] != after):
             rows = await self._lineages.entries(claim.session_id, after)
         return [Entry(row["kind"], await self._body(row["body"], row["object_key"])) for row in rows]
 
     async def keep(self, claim: Claim, printed: Printed) -> str:
-        """Not fenced: an object that no event names harms nobody, and goes with its session."""
+        """Stores a command's output as an object and returns its key. Not fenced: an unused object is harmless, and is
+        deleted with its session.
+        """
         key = f"{claim.organisation}/{claim.session_id}/{ids.new_id('output')}.txt"
         await self._objects.write(key, _pieces(printed))
         return key
 
     async def take_steering(self, claim: Claim) -> tuple[Sequence[SteerMessage], Sequence[Position]]:
-        """Messages that join the turn. What an earlier try took is given again: it may have died before its append."""
+        """Adds queued steering messages to the turn. Returns those of earlier attempts again, because such an attempt
+        may have died before it used them.
+        """
         positions: Sequence[Position] = ()
         async with self._database.transaction() as connection:
             rows = await connection.fetch(SQL["steering"], claim.session_id)
@@ -218,7 +224,9 @@ class Turns:
         return await self._said(None, claim, event_id)
 
     async def close_ask(self, claim: Claim, event_id: str, reason: str) -> tuple[Event, Sequence[Position]]:
-        """Under the head's lock, as a person's word: whoever comes second finds the first."""
+        """Denies a pending call, unless a decision exists. Returns the decision that counts. Runs under the head's
+        lock, like a person's decision, so the second of two concurrent decisions finds the first.
+        """
         body: JsonObject = {"tool_use_id": event_id, "result": "deny", "deny_message": reason}
         word = stands = threads.inside(
             Event(events.USER_TOOL_CONFIRMATION, body), await self._thread_of(claim.session_id, event_id)
@@ -265,7 +273,9 @@ class Turns:
         return None
 
     async def take_interrupts(self, claim: Claim) -> tuple[bool, Sequence[Position]]:
-        """Is the turn asked to stop? Also when an earlier try took the interrupt up and was lost before it stopped."""
+        """Returns whether the turn must stop. This is also true if an earlier attempt consumed the interrupt and was
+        lost before it stopped.
+        """
         rows = await self._database.fetch("interrupts", claim.session_id, claim.controls_seq, claim.turn_id)
         if rows:
             return True, await self._take_up(None, claim, rows)
@@ -273,7 +283,7 @@ class Turns:
         return bool(wanted and wanted["wanted"]), ()
 
     async def _late_interrupts(self, connection: Connection, claim: Claim) -> Sequence[Position]:
-        """An interrupt that came while the turn was ending has nothing left to stop: it is taken up all the same."""
+        """Consumes interrupts that arrived while the turn was ending, although nothing remains to be stopped."""
         control_seq = await connection.fetchval(SQL["lock_epoch"], claim.session_id, claim.epoch)
         if control_seq is None:
             raise Fenced(f"Another worker holds session {claim.session_id}.")

@@ -1,4 +1,4 @@
-"""One request, one transaction: everything the api changes, de-duplicated when the request is tried again."""
+"""The unit of work: all changes of one API request in one transaction. A retried request takes effect once."""
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -48,7 +48,7 @@ class Units:
             await self._remove_objects(organisation, session_id)
 
     async def _remove_objects(self, organisation: str, session_id: str) -> None:
-        """After the commit, never before: what is left by a failure here is removed by the sweep."""
+        """Deletes the session's objects, only after the commit. After a failure here, the sweep deletes the rest."""
         await failpoints.hit("deletion_committed")
         try:
             await self._objects.delete_session(organisation, session_id)
@@ -59,7 +59,7 @@ class Units:
         try:
             await self._database.fetch("forget_answer", answer_id)
         except Unavailable:
-            log.warning("answer not forgotten", action="answer.kept", answer=answer_id)
+            log.warning("stored response not discarded", action="answer.kept", answer=answer_id)
 
 
 class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
@@ -80,12 +80,12 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
         self.replay: Answer | None = None
         self.answer_id: int | None = None
         self._session_id: str | None = None
-        """Whose content the answer repeats, if any."""
+        """The session whose content the response contains, if any."""
         self.deleted: list[tuple[str, str]] = []
-        """Organisation and id of sessions whose objects are to be deleted after the commit."""
+        """Organisation and id of the sessions whose objects are deleted after the commit."""
 
     async def look_back(self) -> None:
-        """Was this request answered before? Waits for a first try that is still at work."""
+        """Loads the stored response of an earlier attempt of this request. Waits for an attempt that still runs."""
         attempt = self._attempt
         if attempt is None:
             return
@@ -95,9 +95,9 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
             row = await self._connection.fetchrow(SQL["answer_by_key"], self._fingerprint)
             if row is not None and row["body_hash"] != attempt.body_hash:
                 raise InvalidRequest(
-                    f"The idempotency key {attempt.idempotency_key!r} was used before, with another body.",
+                    f"The idempotency key {attempt.idempotency_key!r} was already used with a different body.",
                     field="Idempotency-Key",
-                    help_text="Use a new key for a new request, and the same body when you try again.",
+                    help_text="Use a new key for a new request, and send the same body when you retry.",
                 )
         elif attempt.retry_count > 0:
             row = await self._connection.fetchrow(SQL["answer_by_retry"], self._fingerprint, _number(attempt))
@@ -297,7 +297,7 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
         if changes is None:
             return old, Accepted(organisation=principal.organisation, session_id=session_id)
         if new.agent != old.agent:
-            _refuse_running(old, "given other tools")
+            _refuse_running(old, "changed to other tools")
         await self._connection.execute(
             SQL["update_session"], session_id, new.title, new.metadata, clean_object(new.agent), new.permissions
         )
@@ -343,7 +343,7 @@ class Unit(projects.ProjectChanges, files.FileChanges, policies.PolicyChanges):
 
 
 def _number(attempt: Attempt) -> int:
-    """Which try it is, as a bit that fits."""
+    """Returns the attempt's number, limited to the bits of the column `served`."""
     return min(attempt.retry_count, 62)
 
 
@@ -362,7 +362,7 @@ def _found(row: records.Row | None, noun: str, item_id: str) -> records.Row:
 
 
 def _changes(old: Session, new: Session) -> JsonObject | None:
-    """What `session.updated` tells: the fields that changed, whole. None when nothing did."""
+    """Returns the body of `session.updated`: the complete values of the changed fields. None if nothing changed."""
     if new == old:
         return None
     changes: JsonObject = {}
@@ -395,5 +395,5 @@ class _unique_name:  # noqa: N801 - reads as a statement where it is used
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if isinstance(error, asyncpg.UniqueViolationError):
             raise Conflict(
-                f"There is an environment named {self._name!r} already.", help_text="Choose another name."
+                f"An environment named {self._name!r} already exists.", help_text="Choose another name."
             ) from error

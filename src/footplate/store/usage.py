@@ -1,4 +1,4 @@
-"""Reads what was used. The organisation is part of the query: nobody adds up what is another's."""
+"""Reads usage reports. Every query filters by organisation, so a report never includes another organisation's usage."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -43,8 +43,8 @@ class UsageReader:
 
 
 def _whole_days(start: datetime, end: datetime, now: datetime) -> tuple[date, date]:
-    """The whole UTC days in the range: the first, and the day after the last. Today counts as whole if the range ends
-    in the future.
+    """Returns the whole UTC days in the range: the first day, and the day after the last. Today counts as a whole day
+    if the range ends in the future.
     """
     start, end = start.astimezone(UTC), end.astimezone(UTC)
     first_day = start.date() if start.time() == time() else _next_day(start.date())

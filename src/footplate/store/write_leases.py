@@ -1,7 +1,7 @@
-"""Write leases in the database: a queue, one holder, and a token that tells a late one that it is late.
+"""Write leases in the database: one holder, a queue of waiters, and a token that detects a holder whose lease expired.
 
-What a process sees that dies here: a ticket that it no longer asks with is passed over after `_GONE` seconds; a lease
-that it took is free when its time is over. A statement whose acknowledgement was lost may be sent again.
+If a process dies, its place in the queue is skipped after `_GONE` seconds without a poll, and a lease that it holds
+expires. A statement whose acknowledgement was lost may be sent again.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from footplate.domain.leases import HOLD, WAIT, LeaseHeld, LeaseLost
 from footplate.store.database import Database
 
 _GONE: Final = 10.0
-"""Seconds without a question: whoever waited is not there any more."""
+"""A waiter that has not polled for this many seconds is considered dead."""
 _ASK_FIRST: Final = 0.05
 _ASK_EVERY: Final = 0.5
 
 Where = tuple[str, str]
-"""An organisation, and a place of its own."""
+"""An organisation, and a resource of it such as a branch."""
 
 log = structlog.get_logger(__name__)
 
@@ -78,7 +78,7 @@ class WriteLeases:
             await _quietly(self._database, "leave_queue", ticket)
 
     async def _give_up(self, where: Where, ticket: int, wait: float, named: str) -> None:
-        """Raises, unless it has just become free."""
+        """Raises `LeaseHeld`, unless the lease has just become free."""
         row = await self._database.fetchrow("writer", *where, ticket, _GONE)
         if row is not None:
             raise LeaseHeld(named, holder=row["holder"], since=row["since"], waited=wait, before=row["before"])
@@ -98,7 +98,7 @@ class Held:
             raise LeaseLost(self._named)
 
     async def renewing(self) -> None:
-        """Whether it is still ours is asked before something is written: here nobody would hear of it."""
+        """Renews the lease in the background. Ignores a lost lease: the holder checks it before each write."""
         while True:
             await asyncio.sleep(self._hold / 3)
             with contextlib.suppress(Unavailable):
@@ -106,9 +106,9 @@ class Held:
 
 
 async def _quietly(database: Database, query: str, *args: object) -> None:
-    """What is not said now is found out by time."""
+    """Runs a cleanup query and only logs a failure, because leases and queue places expire by themselves."""
     try:
         async with asyncio.timeout(5):
             await database.fetch(query, *args)
     except (Unavailable, TimeoutError) as error:
-        log.warning("a lease was not given back", action="lease.not_ended", reason=str(error))
+        log.warning("write lease not released", action="lease.not_ended", reason=str(error))

@@ -1,5 +1,5 @@
-"""The live side: publishing to Redis Streams, the gap-free tail of each api process, and SSE encoding.
+"""Live streaming: publishing to Redis Streams, the gap-free tail in each API process, and SSE encoding.
 
-Nothing here is the truth. The log in PostgreSQL is; Redis may lose everything at any moment and costs only
-previews and, for at most two seconds, time.
+The log in PostgreSQL is the only source of truth. If Redis loses all its data, clients lose previews and receive events
+at most two seconds late.
 """

@@ -1,14 +1,14 @@
-"""One watched session in one api process: live entries in, one gap-free order of frames out.
+"""Orders the live entries of one watched session in one API process into a single gap-free sequence of frames.
 
-The race that this file prevents: an entry may arrive before what it follows (a publish was lost), after it was
-already read from the log, or while a read of the log is under way. So everything is judged by its number. What
-follows directly is delivered; what is old is dropped; what leaves a gap starts a *repair*, which reads the log (or
-the saved open preview), and until it is done all that arrives waits in `_waiting`.
+The race this module prevents: an entry may arrive before its predecessor (a publish was lost), after it was already
+read from the log, or during a read of the log. So every entry is judged by its sequence number. The next number is
+delivered, an old one is dropped, and a gap starts a *repair*, which reads the log or the saved open preview. Until the
+repair is done, new entries wait in `_waiting`.
 
-Previews are shown only while they are known to be open. One whose writer had not seen all positions that we have
-may be over already: then the log decides, so that no preview follows the event that finishes it. One that starts
-while another is open may be the *older* of the two, for the saved open preview runs ahead of the stream: then the
-saved one decides, so that no preview starts twice.
+A preview is shown only while it is known to be open. If its writer had not seen all positions that we have, it may
+already be finished. Then the log decides, so that no preview follows the event that finishes it. A preview that starts
+while another is open may be the *older* one, because the saved open preview is ahead of the stream. Then the saved one
+decides, so that no preview starts twice.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class Channel:
         self.organisation = organisation
         self.session_id = session_id
         self.seq: int | None = None
-        """The last position that was fanned out; None until the head of the log is known."""
+        """The last position that was delivered; None until the head of the log is known."""
         self.subscribers: set[Subscriber] = set()
         self.users = 0
         self._log = log_reader
@@ -58,17 +58,17 @@ class Channel:
         self._want_log = False
         self._want_snapshot = False
         self._needed: Delta | None = None
-        """A piece of a preview that nothing known leads up to; its text does not matter here."""
+        """A preview delta whose preceding text is missing. Only its id and offset matter here."""
 
     def anchor(self, head: int) -> None:
-        """Start from `head`, unless started already."""
+        """Starts from `head`, unless already started."""
         if self.seq is None:
             self.seq = head
             self._start_repair()
             self._go_on()
 
     def attach(self, subscriber: Subscriber) -> None:
-        """The subscriber has all positions up to ours: from here on it is served from here."""
+        """Serves a subscriber that has all positions up to ours from this channel."""
         assert self.seq is not None
         subscriber.behind = False
         if subscriber.seq > self.seq:
@@ -85,7 +85,7 @@ class Channel:
             self._wait(body)
 
     def catch_up(self) -> None:
-        """The log may be ahead of us."""
+        """Reads the log, which may be ahead of this channel."""
         self._want_log = True
         self._start_repair()
 
@@ -94,7 +94,7 @@ class Channel:
         self._start_repair()
 
     def refresh(self) -> None:
-        """Entries may have been missed, previews included."""
+        """Reads the log and the open preview, because entries may have been missed."""
         self._want_log = True
         self.look_for_preview()
 
@@ -103,7 +103,7 @@ class Channel:
             subscriber.end()
 
     def _end_those_who_know(self) -> None:
-        """One that is behind has yet to read of the end."""
+        """Ends the subscribers that are up to date. Those that are behind have yet to read the final event."""
         for subscriber in self.subscribers:
             if not subscriber.behind:
                 subscriber.end()
@@ -119,7 +119,7 @@ class Channel:
         self._waiting.append(_Waiting(body))
 
     def _apply(self, body: Received) -> bool:
-        """False: positions before it are missing."""
+        """Returns False if positions before this entry are missing."""
         if isinstance(body, Delta):
             self._apply_delta(body)
             return True
@@ -159,7 +159,7 @@ class Channel:
             self._grow(preview, delta.text[preview.length - delta.offset :])
 
     def _deliver(self, frames: Sequence[Frame]) -> None:
-        """Fan out positions that follow ours without a gap."""
+        """Delivers positions that follow ours without a gap to all subscribers."""
         assert self.seq is not None
         before = self.seq
         for frame in frames:
@@ -212,16 +212,18 @@ class Channel:
                 if self._want_snapshot:
                     self._want_snapshot = False
                     await self._read_snapshot()
-        except Exception as error:  # noqa: BLE001 - whatever the store raises, the next look at the heads tries again
+        except Exception as error:  # noqa: BLE001 - whatever the store raises, the next check of the heads retries
             self._want_log = self._want_snapshot = False
             self._waiting.clear()
-            log.warning("a tail cannot catch up yet", action="tail.repair_failed", reason=repr(error))
+            log.warning("stream cannot catch up yet; will retry", action="tail.repair_failed", reason=repr(error))
         finally:
             self._repair = None
         self._go_on()
 
     def _go_on(self) -> None:
-        """Judge what has waited. What a repair could not lead up to is dropped: the next look at the heads heals."""
+        """Processes the waiting entries. An entry that is still out of order after a repair is dropped, and the next
+        check of the heads fetches it.
+        """
         while self._waiting and self._repair is None:
             waiting = self._waiting.popleft()
             if not self._apply(waiting.body) and not waiting.repaired:
@@ -262,7 +264,7 @@ class Channel:
             self._show(PreviewText(start.id, start.type, text))
 
     async def _finished(self, start: Start) -> bool:
-        """Whether the log has gone past the preview; also if it has gone too far to tell in one page."""
+        """Whether the log has passed the preview. Also True if that cannot be decided from one page."""
         assert self.seq is not None
         page = await self._log.positions(self.organisation, self.session_id, start.after_seq, PAGE)
         closed = any(item.event.id == start.id or item.event.type in entries.CLOSERS for item in page)

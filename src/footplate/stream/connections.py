@@ -1,4 +1,4 @@
-"""Redis clients for the ways in which this package talks to Redis, which differ in how long they wait; their end."""
+"""Creates Redis clients with the timeouts that this package needs, and stops tasks that use them."""
 
 import asyncio
 from typing import Final
@@ -12,12 +12,14 @@ BLOCK_MILLISECONDS: Final = 1000
 _READ_SECONDS: Final = BLOCK_MILLISECONDS / 1000 + 2
 _FOREVER: Final = -1
 _HEALTH_SECONDS: Final = 30
-"""A connection that died without a word is noticed by then."""
+"""Interval after which a silently dead connection is noticed."""
 _HEARD_SECONDS: Final = 0.5
 
 
 def short(url: str) -> Redis:
-    """For commands that are not worth a wait. The one retry is for a connection that a restart left dead."""
+    """Returns a client for commands that must not block for long. It retries once, for a connection that a restart
+    closed.
+    """
     return Redis.from_url(
         url,
         socket_timeout=COMMAND_SECONDS,
@@ -27,7 +29,7 @@ def short(url: str) -> Redis:
 
 
 def patient(url: str) -> Redis:
-    """For a background reader: it reconnects for as long as it takes."""
+    """Returns a client for background readers. It reconnects for as long as it takes."""
     return Redis.from_url(
         url,
         socket_timeout=_READ_SECONDS,
@@ -38,8 +40,8 @@ def patient(url: str) -> Redis:
 
 
 async def stop(*tasks: asyncio.Task[None]) -> None:
-    """End tasks that talk to Redis. They are told until they hear it: redis-py sends with `asyncio.wait_for`, and that
-    of Python 3.11 loses a cancellation that comes in the very moment in which its work is done.
+    """Cancels tasks that use Redis, repeatedly until they end. redis-py sends with `asyncio.wait_for`, and in Python
+    3.11 that loses a cancellation that arrives at the moment its work is done.
     """
     left = set(tasks)
     while left:

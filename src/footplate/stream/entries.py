@@ -1,18 +1,18 @@
-r"""What travels through Redis: the entries of a live stream, as pure functions.
+r"""Encodes and decodes the entries of a live stream in Redis. Pure functions.
 
-Each entry of a stream `footplate:live:{NN}` has three fields: `s` the session's id, `o` its organisation and `b` a JSON
-list of `[kind, body]`, in the order in which they happened:
+Each entry of a stream `footplate:live:{NN}` has three fields: `s` is the session's id, `o` its organisation, and `b` a
+JSON list of `[kind, body]` in chronological order:
 
 | kind       | body                                                | meaning                                  |
 |------------|-----------------------------------------------------|------------------------------------------|
-| `events`   | `[[seq, event in its wire shape], …]`               | positions that are durable, seq ascending |
-| `start`    | `{"id", "type", "after_seq"}`                       | a preview is opened                      |
-| `delta`    | `{"id", "offset", "text"}`                          | a piece of its text                      |
+| `events`   | `[[seq, event in its wire format], …]`              | durable positions, ascending by seq      |
+| `start`    | `{"id", "type", "after_seq"}`                       | a preview starts                         |
+| `delta`    | `{"id", "offset", "text"}`                          | more text of the preview                 |
 
-`offset` is the number of characters before the piece; `after_seq` the last position that the writer knew. The
-string `footplate:open:{NN}:<organisation>:<session>` holds the `start` and every `delta` of the one open preview, each
-on a line, so that a client that joins in the middle can be given the text so far. It is written *before* the entry,
-so a reader that has an entry finds at least that much in the string.
+`offset` is the number of characters before the text. `after_seq` is the last position that the writer knew. The string
+`footplate:open:{NN}:<organisation>:<session>` holds the `start` and every `delta` of the one open preview, one per
+line, so that a client that joins midway receives the text so far. It is written *before* the entry, so a reader that
+has an entry finds at least that much in the string.
 """
 
 from collections.abc import Sequence
@@ -33,10 +33,11 @@ OPEN_SECONDS: Final = 3600
 
 PREVIEWED: Final = frozenset({events.AGENT_MESSAGE, events.AGENT_THINKING})
 WITH_TEXT: Final = frozenset({events.AGENT_MESSAGE})
-"""The reference's previews of `agent.thinking` are a start and nothing more: its accumulator would take a delta
-for text of the message."""
+"""Event types whose previews have text. As in the reference API, a preview of `agent.thinking` is only a start: the
+SDK's accumulator would treat a delta as text of the message.
+"""
 CLOSERS: Final = frozenset({events.MODEL_REQUEST_END, events.STATUS_IDLE, events.STATUS_RESCHEDULED})
-"""Whatever preview is open when one of these arrives will not be finished any more."""
+"""Events after which an open preview will not be finished any more."""
 
 Command = tuple[str | bytes | int, ...]
 
@@ -64,9 +65,9 @@ class Durable:
 
 
 Received = Start | Delta | list[Durable]
-"""What an entry holds, as a reader sees it."""
+"""The content of an entry, as a reader receives it."""
 Item = Start | Delta | Sequence[events.Position]
-"""What an entry holds, as a writer gives it."""
+"""The content of an entry, as a writer passes it."""
 
 
 def encode(items: Sequence[Item]) -> bytes:
@@ -74,18 +75,20 @@ def encode(items: Sequence[Item]) -> bytes:
 
 
 def encode_lines(items: Sequence[Start | Delta]) -> bytes:
-    """For the open preview: JSON has no line break of its own."""
+    """Encodes the open preview, one item per line. JSON contains no raw line breaks."""
     return b"".join(_dumps(_encoded(item)) + b"\n" for item in items)
 
 
 def decode(body: bytes) -> list[Received]:
-    """Without the kinds that only a newer writer knows. Raises ValueError, LookupError or TypeError for nonsense."""
+    """Decodes an entry, skipping kinds that only a newer writer knows. Raises ValueError, LookupError or TypeError if
+    it is malformed.
+    """
     decoded = [_decoded(kind, item) for kind, item in orjson.loads(body)]
     return [item for item in decoded if item is not None]
 
 
 def decode_open(lines: bytes) -> tuple[Start, str] | None:
-    """The open preview and its text so far, up to the first piece that is missing."""
+    """Returns the open preview and its text so far, up to the first missing delta."""
     start, *deltas = [_decoded(*orjson.loads(line)) for line in lines.splitlines()] or [None]
     if not isinstance(start, Start):
         return None
@@ -126,5 +129,5 @@ def _decoded(kind: str, body: Any) -> Received | None:
 def _dumps(value: Json) -> bytes:
     try:
         return orjson.dumps(value)
-    except TypeError:  # lone surrogates, which UTF-8 has no bytes for
+    except TypeError:  # lone surrogates cannot be encoded in UTF-8
         return orjson.dumps(clean(value))

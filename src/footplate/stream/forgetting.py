@@ -1,4 +1,4 @@
-"""Removes what Redis still has of a session that was deleted: its open preview and its entries in the live stream."""
+"""Removes a deleted session from Redis: its open preview and its entries in the live stream."""
 
 from typing import Final, cast
 
@@ -17,8 +17,8 @@ class Forgetter:
         await self._redis.aclose()
 
     async def forget(self, organisation: str, session_id: str) -> None:
-        """A stream is cut by length, not by age: on a quiet cell its entries would stay for good. Readers do not
-        notice that entries they are past, or not yet at, are gone.
+        """Removes the session's data. This is needed because a stream is trimmed by length, not by age: on an idle
+        system the entries would stay forever. Readers before or after the removed entries are not affected.
         """
         await self._redis.delete(keys.open_preview(organisation, session_id))
         stream = keys.stream(keys.shard_of(session_id))

@@ -1,7 +1,8 @@
-"""The tails of one api process: one reader, one look at the log's heads per second, fan-out in memory.
+"""Streams sessions to all clients of one API process: one Redis reader, one check of the log's heads per second, and
+fan-out in memory.
 
-Implements the `Tails` port. Everything that a client gets comes from its session's `Channel`, or, while it is
-behind, straight from the log.
+Implements the `Tails` port. A client receives everything from its session's `Channel`, or directly from the log while
+it is behind.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ class Hub:
         self._channels: dict[tuple[bytes, bytes], Channel] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self.streams = 0
-        """How many clients follow a session now."""
+        """Number of clients that currently follow a session."""
 
     async def __aenter__(self) -> Self:
         self._tasks = [
@@ -72,7 +73,7 @@ class Hub:
         await self._blocking.aclose()
 
     def end(self) -> None:
-        """End every stream after what is queued: a server that stops would wait for them otherwise."""
+        """Ends every stream after its queued data. Otherwise a stopping server would wait for the clients."""
         for channel in self._channels.values():
             channel.end()
 
@@ -85,9 +86,10 @@ class Hub:
         deltas: frozenset[str] = frozenset(),
         thread_id: str | None = None,
     ) -> AsyncIterator[bytes]:
-        """The first item comes as soon as the place to start from is fixed; it says which, if there is no cursor.
+        """Yields the first item as soon as the start position is fixed. Without a cursor, that item contains the
+        position.
 
-        Await it *before* sending the headers of the answer: a client that has seen them may at once send an
+        Await it *before* sending the response headers: a client that has seen the headers may immediately send an
         event, which must then be in its stream.
         """
         with self._watched(organisation, session_id) as channel:
@@ -143,7 +145,7 @@ class Hub:
         return head if cursor is None else cursor.seq
 
     async def _next(self, channel: Channel, subscriber: Subscriber) -> bytes | None:
-        """The next chunk, empty after a long silence, None at the end."""
+        """Returns the next chunk; empty after a long silence, None at the end."""
         while True:
             if subscriber.behind and not subscriber.ended and (chunk := await self._catch_up(channel, subscriber)):
                 return chunk
@@ -159,12 +161,12 @@ class Hub:
                 await subscriber.wake.wait()
 
     async def _catch_up(self, channel: Channel, subscriber: Subscriber) -> bytes:
-        """One chunk of the log, or nothing once the subscriber has joined the channel."""
+        """Returns one chunk of the log, or an empty one once the subscriber has joined the channel."""
         if channel.seq is not None and subscriber.seq >= channel.seq:
             channel.attach(subscriber)
             return b""
         page = await self._positions(channel, subscriber.seq, subscriber.page)
-        if not page:  # it was published, so it is committed; a replica of the database may lag
+        if not page:  # a published event is committed, but a database replica may lag
             await asyncio.sleep(_REPLICA_SECONDS)
             return b""
         chunk, last = _chunk(page, subscriber.thread_id)
@@ -186,7 +188,7 @@ class Hub:
             lines = await self._commands.get(keys.open_preview(organisation, session_id))
             return entries.decode_open(cast("bytes | None", lines) or b"")
         except (RedisError, OSError, ValueError, LookupError, TypeError) as error:
-            log.warning("no preview for those who join", action="tail.no_preview", reason=repr(error))
+            log.warning("open preview cannot be read", action="tail.no_preview", reason=repr(error))
             return None
 
     def _received(self, entry: Entry) -> None:
@@ -196,7 +198,7 @@ class Hub:
         try:
             items = entries.decode(entry[b"b"])
         except (ValueError, LookupError, TypeError) as error:
-            log.warning("a live entry cannot be read", action="tail.bad_entry", reason=repr(error))
+            log.warning("live entry cannot be decoded", action="tail.bad_entry", reason=repr(error))
             return
         for item in items:
             channel.receive(item)
@@ -207,7 +209,7 @@ class Hub:
                 channel.refresh()
 
     async def _watch_heads(self) -> None:
-        """A publish that was lost heals here: the log is asked whether it is ahead."""
+        """Compares each channel with the log every second, which recovers events whose publish was lost."""
         while True:
             await asyncio.sleep(self._heads_interval)
             watched = [channel for channel in self._channels.values() if channel.seq is not None]
@@ -215,7 +217,7 @@ class Hub:
                 continue
             try:
                 heads = await self._log.heads([channel.session_id for channel in watched])
-            except Exception as error:  # noqa: BLE001 - whatever the store raises, the next second tries again
+            except Exception as error:  # noqa: BLE001 - whatever the store raises, it is retried a second later
                 log.warning("the log's heads cannot be read", action="tail.log_down", reason=repr(error))
                 continue
             for channel in watched:
@@ -230,7 +232,7 @@ class Hub:
 
 
 def _chunk(page: Sequence[Position], thread_id: str | None) -> tuple[bytes, Position]:
-    """As many frames of a thread as fit a chunk, and the last position up to which that is all of them."""
+    """Returns as many frames of a thread as fit into a chunk, and the last position that they cover."""
     frames: list[bytes] = []
     size, last = 0, page[0]
     for item in page:

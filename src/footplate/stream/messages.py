@@ -1,7 +1,8 @@
-"""The frames of a stream as WebSocket messages, as pure functions: one JSON object each, with the frame's three fields.
+"""Converts the frames of a stream to WebSocket messages, each a JSON object with the frame's three fields. Pure
+functions.
 
-`{"event": "agent.message", "id": "12", "data": {…}}`. Frames are encoded once, for server-sent events, and shared by
-all who listen; here they are put into other words without being read, so that the two can never differ.
+Example: `{"event": "agent.message", "id": "12", "data": {…}}`. Frames are encoded once, as server-sent events, and
+shared by all clients. They are converted here without being parsed, so the two formats can never differ.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ _DATA: Final = b"data: "
 
 
 def messages(chunk: bytes) -> Iterator[tuple[str, str]]:
-    """The event and the message of each frame. `chunk` holds whole frames of ours; a keep-alive is none."""
+    """Yields the event and the message of each frame. `chunk` contains complete frames. Keep-alives are skipped."""
     for frame in chunk.split(b"\n\n"):
         event = place = data = b""
         for line in frame.split(b"\n"):

@@ -1,8 +1,8 @@
-"""Nudges: tell the worker that runs a session to look at its inputs now.
+"""Nudges: notify the worker that runs a session to check its inputs now.
 
-Only an accelerator. A nudge that is lost costs the wait until the turn's next look at the log, nothing else; so
-sending never fails and listening never holds up a turn. All nudges go through one channel that every worker hears,
-because the api does not know which worker runs a session; a turn then costs no subscription.
+A nudge is only an optimisation. If it is lost, the turn reads its inputs at its next check of the log. So sending never
+fails, and listening never delays a turn. All nudges use one channel that every worker subscribes to, because the API
+does not know which worker runs a session. So a turn needs no subscription of its own.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _PAUSE_SECONDS: Final = 1.0
 
 
 class Nudger:
-    """The sending side."""
+    """Sends nudges."""
 
     def __init__(self, url: str) -> None:
         self._redis = connections.short(url)
@@ -34,20 +34,20 @@ class Nudger:
         try:
             await self._redis.publish(keys.NUDGES, session_id)
         except (RedisError, OSError) as error:
-            log.warning("nudge lost; the turn looks by itself", action="nudge.lost", reason=repr(error))
+            log.warning("nudge lost; the turn will check by itself", action="nudge.lost", reason=repr(error))
 
     async def aclose(self) -> None:
         await self._redis.aclose()
 
 
 class NudgeListener:
-    """The worker's side: one connection and one subscription, however many turns it runs."""
+    """Receives nudges in a worker, with one connection and one subscription for all its turns."""
 
     def __init__(self, url: str) -> None:
         self._redis = connections.patient(url)
         self._callbacks: dict[str, list[Callback]] = {}
         self._leaving = False
-        """Said beside the cancellation: one that comes while redis-py gives up a read may be lost there."""
+        """Set in addition to the cancellation, which can be lost while redis-py aborts a read."""
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -64,7 +64,7 @@ class NudgeListener:
 
     @contextmanager
     def watch(self, session_id: str, callback: Callback) -> Iterator[None]:
-        """Call `callback` (quick, not raising) for each nudge."""
+        """Calls `callback` for each nudge. It must be quick and must not raise."""
         callbacks = self._callbacks.setdefault(session_id, [])
         callbacks.append(callback)
         try:
@@ -75,12 +75,12 @@ class NudgeListener:
                 self._callbacks.pop(session_id, None)
 
     async def _run(self) -> None:
-        """redis-py reconnects and subscribes again by itself; what else may go wrong must not end the listener."""
+        """Restarts the listener after errors. redis-py itself reconnects and resubscribes."""
         while not self._leaving:
             try:
                 await self._listen()
             except (RedisError, OSError) as error:
-                log.warning("nudges do not arrive", action="nudge.down", reason=repr(error))
+                log.warning("nudges cannot be received; will retry", action="nudge.down", reason=repr(error))
                 await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _listen(self) -> None:

@@ -1,4 +1,4 @@
-"""What the tail needs of the log. The store implements it."""
+"""The port through which streams read the log. The store implements it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -8,7 +8,11 @@ from footplate.domain.events import Position
 
 class LogReader(Protocol):
     async def positions(self, organisation: str, session_id: str, after_seq: int, limit: int) -> Sequence[Position]:
-        """Log positions after `after_seq` in order of `seq`, the second positions of queued inputs included."""
+        """Returns the log positions after `after_seq`, ordered by `seq`, including the second positions of queued
+        inputs.
+        """
 
     async def heads(self, session_ids: Sequence[str]) -> Mapping[str, int]:
-        """The last `seq` of each session, 0 before its first. A session that is absent does not exist (any more)."""
+        """Returns the last `seq` of each session, or 0 if it has none. A session that is not in the result does not
+        exist.
+        """

@@ -1,8 +1,8 @@
-"""Publishing to the live stream, in order and on the side: nothing here ever fails or delays its caller.
+"""Publishes to the live stream in order and in the background, so that publishing never fails or delays its caller.
 
-Callers put commands into one bounded queue per process and go on; a background task sends what is queued in one
-pipeline. What does not fit, or does not get through, is dropped: every tail notices and reads the log instead.
-`entries.py` says what the entries look like; `turn_live.py` adds the previews of a running turn.
+Callers put commands into one bounded queue per process. A background task sends the queued commands in one pipeline.
+Commands that do not fit or cannot be sent are dropped: every reader notices the gap and reads the log instead.
+`entries.py` defines the entries, and `turn_live.py` adds the previews of a running turn.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _SEND_SECONDS: Final = 2 * connections.COMMAND_SECONDS
 
 
 class Live:
-    """One per process. Order is kept for all that goes through it."""
+    """Publishes entries in order. There is one instance per process."""
 
     def __init__(self, url: str, *, max_bytes: int = _QUEUE_BYTES) -> None:
         self._redis = connections.short(url)
@@ -51,7 +51,7 @@ class Live:
         await self.aclose()
 
     async def publish(self, organisation: str, session_id: str, positions: Sequence[Position]) -> None:
-        """Tell the tails what was committed. Returns at once."""
+        """Publishes committed events. Returns immediately."""
         if not positions:
             return
         entry = entries.add(keys.stream(keys.shard_of(session_id)), session_id, organisation, [positions])
@@ -61,7 +61,7 @@ class Live:
             self.offer((entry,))
 
     def offer(self, commands: Sequence[Command]) -> bool:
-        """Queue commands that belong together; False if there is no room."""
+        """Queues commands that belong together. Returns False if the queue is full."""
         size = sum(len(part) for command in commands for part in command if isinstance(part, bytes))
         if self._bytes + size > self._max_bytes:
             self._note(failing=True, reason="the queue is full")
@@ -71,17 +71,17 @@ class Live:
         self._idle.clear()
         self._ready.set()
         if self._sender is None or self._sender.done():
-            # In a context of its own: it outlives the request or turn that happened to come first.
+            # A separate context, because the task outlives the request or turn that starts it.
             self._sender = asyncio.create_task(self._send_all(), name="live publisher", context=Context())
         return True
 
     @property
     def busy(self) -> bool:
-        """Something is queued or on its way: what is offered now has to wait for it."""
+        """Whether commands are queued or being sent, so that new ones have to wait."""
         return not self._idle.is_set()
 
     async def drained(self, *, seconds: float = _SEND_SECONDS) -> bool:
-        """Wait until all that is queued was sent or dropped."""
+        """Waits until all queued commands were sent or dropped. Returns False after the timeout."""
         try:
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
@@ -127,9 +127,9 @@ class Live:
             self._note(failing=False)
 
     def _note(self, *, failing: bool, reason: str = "") -> None:
-        """Log the change, not every one of the thousand entries that are lost meanwhile."""
+        """Logs only changes of state, not each of the many dropped entries."""
         if failing and not self._failing:
-            log.warning("live events are dropped; tails read the log", action="live.down", reason=reason)
+            log.warning("live events are dropped; streams read the log instead", action="live.down", reason=reason)
         elif self._failing and not failing:
-            log.info("live events flow again", action="live.up")
+            log.info("live events are published again", action="live.up")
         self._failing = failing

@@ -1,7 +1,7 @@
-"""The one reader of live streams in an api process: one `XREAD` over the shards that somebody watches.
+"""Reads the live streams of an API process, with one `XREAD` over all watched shards.
 
-A shard is read from the last entry that it has when the reading begins. That moment is reported, because whatever
-was published before it has to be looked up in the log. redis-py reconnects by itself, for as long as it takes.
+A shard is read from its newest entry at the time when reading starts. The start is reported, because everything
+published before it has to be read from the log. redis-py reconnects by itself, for as long as it takes.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ Entry = dict[bytes, bytes]
 _COUNT: Final = 500
 _PAUSE_SECONDS: Final = 1.0
 _PACE_SECONDS: Final = 0.003
-"""In a burst one answer takes what came in so long. What comes after a silence is never kept waiting."""
+"""Minimum time between reads, so that a burst is read in batches. An entry after a silence is never delayed."""
 
 
 class ShardReader:
@@ -37,7 +37,7 @@ class ShardReader:
         self._changed = asyncio.Event()
 
     def watch(self, shard: int) -> bool:
-        """True if the shard is being read already; else `started` will be called for it."""
+        """Starts watching a shard. Returns True if it is already being read; otherwise `started` will be called."""
         self._watched[shard] += 1
         if shard in self._ids:
             return True
@@ -47,14 +47,16 @@ class ShardReader:
         return False
 
     def unwatch(self, shard: int) -> None:
-        """Takes effect with the next read: nothing is gained by interrupting one."""
+        """Stops watching a shard, from the next read on. The current read is not interrupted."""
         self._watched[shard] -= 1
         if self._watched[shard] <= 0:
             del self._watched[shard]
             self._ids.pop(shard, None)
 
     def doubt(self, shard: int) -> None:
-        """An entry did not come. If Redis lost its data and its clock went back, our place lies in its future."""
+        """Marks a shard after a missing entry. If Redis lost its data and its clock went back, our read position is in
+        its future.
+        """
         if shard in self._ids:
             self._doubtful.add(shard)
 
@@ -64,8 +66,9 @@ class ShardReader:
                 try:
                     await self._round()
                 except Exception:
-                    # Connections come back by themselves; whatever else it is, tails live off the log meanwhile.
-                    log.exception("the live stream cannot be read", action="reader.failed")
+                    # redis-py restores connections by itself. For any other error, clients are served from the log
+                    # meanwhile.
+                    log.exception("live stream cannot be read; will retry", action="reader.failed")
                     await asyncio.sleep(_PAUSE_SECONDS)
         finally:
             if self._reading is not None:

@@ -1,8 +1,8 @@
-"""Server-sent events: frames and cursors, as pure functions.
+"""Encodes server-sent events and parses cursors. Pure functions.
 
-A durable frame has `id: <seq>`. A preview frame has `id: <seq>.<event id>.<offset>`: `seq` is the last durable
-position before it and `offset` the number of characters of the preview that the client holds once it has it. A stream
-that starts now says first where that is, by a `ping`, which clients know and drop, with an id.
+A durable frame has `id: <seq>`. A preview frame has `id: <seq>.<event id>.<offset>`: `seq` is the last durable position
+before it, and `offset` the number of preview characters that the client has after this frame. A stream without a cursor
+first sends its start position as the id of a `ping`, which clients know and ignore.
 """
 
 import re
@@ -19,12 +19,12 @@ KEEP_ALIVE: Final = b": keep-alive\n\n"
 
 _CURSOR: Final = re.compile(r"(0|[1-9][0-9]{0,18})(?:\.([A-Za-z0-9_]{1,100})\.(0|[1-9][0-9]{0,9}))?")
 _MAX_SEQ: Final = 2**63 - 1
-# Line ends to many clients' line splitters (`str.splitlines`), though neither to SSE nor to JSON.
+# Many clients split lines at these characters (`str.splitlines`), although neither SSE nor JSON does.
 _LINE_ENDS: Final = (("\u0085", b"\\u0085"), ("\u2028", b"\\u2028"), ("\u2029", b"\\u2029"))
 
 
 def dumps(value: Json) -> bytes:
-    """JSON on one line, whatever a client holds to be a line."""
+    """Encodes JSON on one line, by every client's definition of a line."""
     data = orjson.dumps(value)
     if not data.isascii():
         for character, escape in _LINE_ENDS:
@@ -33,10 +33,10 @@ def dumps(value: Json) -> bytes:
 
 
 def durable(seq: int, event: JsonObject) -> bytes:
-    """`event` is in its wire shape."""
+    """`event` is in its wire format."""
     try:
         data = dumps(event)
-    except TypeError:  # lone surrogates, which UTF-8 has no bytes for
+    except TypeError:  # lone surrogates cannot be encoded in UTF-8
         event = clean_object(event)
         data = dumps(event)
     return b"event: %b\nid: %d\ndata: %b\n\n" % (str(event["type"]).encode(), seq, data)
@@ -47,7 +47,7 @@ def position(item: events.Position) -> bytes:
 
 
 def place(seq: int) -> bytes:
-    """Where a stream begins, so that one that breaks before its first event can be gone on with."""
+    """Encodes the start position, so that a client that loses the connection before the first event can resume."""
     return b'event: ping\nid: %d\ndata: {"type":"ping"}\n\n' % seq
 
 
@@ -57,7 +57,7 @@ def preview_start(seq: int, event_id: str, event_type: str, *, offset: int = 0) 
 
 
 def preview_delta(seq: int, event_id: str, text: str, *, offset: int) -> bytes:
-    """`offset` counts this frame's own text too."""
+    """`offset` includes this frame's own text."""
     data = dumps(
         {
             "type": "event_delta",
@@ -75,13 +75,13 @@ def format_cursor(cursor: Cursor) -> str:
 
 
 def parse_cursor(text: str, *, field: str = "Last-Event-ID") -> Cursor:
-    """Raises `InvalidRequest` for anything that no frame of ours can have carried as its id."""
+    """Parses a cursor. Raises `InvalidRequest` for text that cannot be the id of a frame."""
     match = _CURSOR.fullmatch(text)
     if match is None or int(match[1]) > _MAX_SEQ:
         raise InvalidRequest(
             f"{text[:100]!r} is not a position in a stream.",
             field=field,
-            help_text="Send the `id` of the last frame that you received, or leave it out to start from now.",
+            help_text="Send the `id` of the last frame that you received, or omit it to start from now.",
         )
     return Cursor(int(match[1]), match[2], int(match[3] or 0))
 

@@ -1,7 +1,7 @@
-"""One connection's side of the tail: what it has, what it wants, and a bounded queue of what it is to get.
+"""One client connection of a stream: its position, its options, and a bounded queue of outgoing data.
 
-The channel appends shared bytes and never waits. A client that does not read fills its queue, loses it and is
-marked as behind; when it reads again, it goes on from the log at the last position that it was given.
+The channel appends shared bytes and never waits. A client that does not read fills its queue, loses it and is marked as
+behind. When it reads again, it continues from the log at its last delivered position.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ class Frame:
     event_type: str
     data: bytes
     body: Mapping[str, Json]
-    """Which tells whose thread it is."""
+    """Determines the event's thread."""
 
     def shown(self, thread_id: str | None) -> bool:
         return threads.shown(self.event_type, self.body, thread_id)
 
 
 class PreviewText:
-    """A preview that is open, as far as it is known here: always from its beginning, without gaps."""
+    """The known text of an open preview, always from its beginning and without gaps."""
 
     __slots__ = ("_pieces", "id", "length", "type")
 
@@ -44,7 +44,7 @@ class PreviewText:
 
     @property
     def text(self) -> str:
-        """Joined only when somebody needs the whole: adding to a string copies all of it each time."""
+        """Joined only on demand, because appending to a string copies all of it each time."""
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0]
@@ -92,12 +92,12 @@ class Subscriber:
         self.seq = seq
         """The last position that was queued or delivered."""
         self.deltas = deltas if thread_id is None else frozenset()
-        """None of a subagent's thread: its answers are told when they are complete."""
+        """Preview types to send. Empty for a subagent's thread, whose messages are sent when they are complete."""
         self.thread_id = thread_id
         self.behind = True
-        """It reads the log by itself; the channel leaves it alone until it has caught up."""
+        """Whether it reads the log itself. The channel skips it until it has caught up."""
         self.page = PAGE
-        """How many positions to read at once: fewer when they are large."""
+        """How many positions to read at once; fewer if they are large."""
         self.ended = False
         self.silent = False
         self.wake = asyncio.Event()
@@ -119,8 +119,8 @@ class Subscriber:
         self._timer.cancel()
 
     def positions(self, before: int, frames: Sequence[Frame], joined: bytes) -> None:
-        """`frames` are the positions after `before`; `joined` is what the primary thread shows of them, as bytes that
-        all its followers share.
+        """Queues positions. `frames` are the positions after `before`. `joined` contains those of the primary thread,
+        as bytes that all its subscribers share.
         """
         last = frames[-1].seq
         if self.behind or self.seq >= last:
@@ -132,7 +132,9 @@ class Subscriber:
             self.seq = last
 
     def delta(self, seq: int, preview: PreviewText, before: int, frame: bytes) -> None:
-        """The preview grew from `before` characters; `frame` says so to all who had those."""
+        """Queues new text of a preview that had `before` characters. `frame` is the encoded delta for subscribers that
+        have those.
+        """
         if self.behind or self.seq != seq or preview.type not in self.deltas:
             return
         if self._preview_id == preview.id and self._offset == before:
@@ -142,7 +144,7 @@ class Subscriber:
             self.preview(seq, preview)
 
     def preview(self, seq: int, preview: PreviewText) -> None:
-        """Give what is missing of an open preview: its start if it is new to this connection, then its text."""
+        """Queues the missing part of an open preview: its start if it is new to this connection, then its text."""
         if self.behind or self.seq != seq or preview.type not in self.deltas or preview.id == self._given_up:
             return
         if self._preview_id != preview.id:
@@ -161,7 +163,7 @@ class Subscriber:
         self.wake.set()
 
     def take(self) -> bytes:
-        """All that is queued, as one chunk. It counts against the limit until it was `sent`."""
+        """Returns all queued data as one chunk. It counts against the limit until `sent` is called."""
         if not self._buffer:
             return b""
         chunk = self._buffer[0] if len(self._buffer) == 1 else b"".join(self._buffer)
@@ -172,11 +174,11 @@ class Subscriber:
         return chunk
 
     def sent(self) -> None:
-        """The connection has room again."""
+        """Records that the connection has sent the last chunk and has room again."""
         self._taken = 0
 
     def took(self, seq: int) -> None:
-        """Positions up to `seq` were read from the log and delivered past the queue."""
+        """Records that positions up to `seq` were read from the log and delivered without the queue."""
         self.page = max(1, min(PAGE, 2 * (seq - self.seq)))
         self.seq = self._delivered = seq
         self.touch()
@@ -195,7 +197,9 @@ class Subscriber:
         return True
 
     def _fall_behind(self) -> None:
-        """Drop the queue. The preview in it stays cut off: a start must not be sent twice on one connection."""
+        """Drops the queue. A preview in it stays incomplete, because its start must not be sent twice on one
+        connection.
+        """
         self._buffer.clear()
         self._size = 0
         self.seq = self._delivered

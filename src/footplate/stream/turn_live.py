@@ -1,13 +1,14 @@
-"""The live side of one running turn: previews, coalesced, in one order with the turn's durable events.
+"""Publishes a running turn: coalesced previews, in one order with the turn's durable events.
 
-A model writes many small pieces. The first is sent at once, so that the first token is not late; those that follow
-within the flush interval are sent as one entry. The interval is short while the process has nothing else to send, so
-that pieces at a model's usual pace go out one by one, and long while it has, so that it has less to send. Text that
-cannot be sent waits in a bounded buffer; text beyond the bound is left out of the preview, for the finished event
-carries all of it.
+A model writes many small pieces of text. The first is sent immediately, so that the first token is not delayed. Those
+that follow within the flush interval are sent as one entry. The interval is short while the process has nothing else to
+send, so pieces at a model's usual pace are sent one by one. It is longer while other data is queued, to reduce the
+load. Text that cannot be sent waits in a bounded buffer. Text beyond the bound is omitted from the preview: the
+finished event has all of it.
 
-Durable events are sent at once too, except those that others follow within milliseconds: the start of a turn and the
-end of a model request wait for the next event, for `_HOLD_SECONDS` at most. All that is sent at one time is one entry.
+Durable events are sent immediately too, except those that others follow within milliseconds: the start of a turn and
+the end of a model request wait for the next event, for at most `_HOLD_SECONDS`. Everything sent at one time is one
+entry.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ _CALM_FLUSH_SECONDS: Final = 0.005
 _HOLD_SECONDS: Final = 0.1
 _HELD: Final = frozenset({events.STATUS_RUNNING, events.MODEL_REQUEST_END})
 MAX_TEXT: Final = 1_000_000
-"""Characters of one preview that are shown while it is written."""
+"""Maximum number of characters of a preview that are published while it is written."""
 
 
 class OpenPreview:
@@ -52,7 +53,7 @@ class TurnLive:
         after_seq: int = 0,
         flush_seconds: float = FLUSH_SECONDS,
     ) -> None:
-        """`after_seq` is the last position that the turn knows, its claim's own for instance."""
+        """`after_seq` is the last position that the turn knows, for example that of its claim."""
         self._live = live
         self._organisation = organisation
         self._session_id = session_id
@@ -61,28 +62,28 @@ class TurnLive:
         self._stream = keys.stream(keys.shard_of(session_id))
         self._key = keys.open_preview(organisation, session_id)
         self._items: list[Item] = []
-        """What the next entry holds, in its order; `_buffered` comes after it."""
+        """Content of the next entry, in order. `_buffered` follows it."""
         self._open: OpenPreview | None = None
         self._saved = True
-        """Whether Redis may have an open preview of this session. An earlier attempt may have left one."""
+        """Whether Redis may have an open preview of this session, for example from an earlier attempt."""
         self._closed = False
-        """Whether the items that wait close the saved preview."""
+        """Whether the waiting items close the saved preview."""
         self._sent = 0
         self._buffered: list[str] = []
         self._room = 0
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._flush_at = math.inf
-        """When the timer is due. Stored here, because uvloop's timer has no `when` if it is due at once."""
+        """When the timer is due. Stored here, because uvloop's timer has no `when` if it is due immediately."""
         self._next_flush = 0.0
 
     def preview(self, event_type: PreviewType) -> OpenPreview:
-        """Open a preview; one that is still open is given up, for a session has one at a time."""
+        """Opens a preview. A preview that is still open is abandoned, because a session has one at a time."""
         self._close()
         self._open = opened = OpenPreview(self, event_type)
         self._sent, self._room = 0, MAX_TEXT
         self._items.append(Start(opened.event_id, event_type, self._after_seq))
-        self._flush_by(self._loop.time())  # by a timer: the first piece of text then travels with it
+        self._flush_by(self._loop.time())  # by a timer, so that the first text is sent with it
         return opened
 
     def write(self, preview: OpenPreview, text: str) -> None:
@@ -97,7 +98,7 @@ class TurnLive:
             self._flush_by(self._next_flush)
 
     async def publish(self, positions: Sequence[Position]) -> None:
-        """What was previewed goes out first. Returns at once."""
+        """Publishes events after any buffered preview text. Returns immediately."""
         if not positions:
             return
         self._take_text()
@@ -160,7 +161,7 @@ class TurnLive:
         self._buffered.clear()
 
     def _save(self, shown: Sequence[Start | Delta]) -> Sequence[Command]:
-        """Keep the open preview for those who join later; remove one that is closed."""
+        """Returns the commands that save the open preview for clients that join later, or remove a closed one."""
         if shown and isinstance(shown[0], Start):
             return (("SET", self._key, entries.encode_lines(shown), "EX", entries.OPEN_SECONDS),)
         if self._closed and self._saved:

@@ -1,6 +1,6 @@
-"""What the operator sees: log lines, metrics, traces and reported exceptions, each in its file.
+"""Telemetry for the operator: logs, metrics, traces and error reports, one module each.
 
-Only `logs` is loaded with the package. The libraries behind the others are loaded by a process that uses them.
+Only `logs` is loaded with the package. A process loads the libraries behind the others when it uses them.
 """
 
 from footplate.telemetry.logs import configure_logging

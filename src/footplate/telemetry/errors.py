@@ -1,8 +1,8 @@
-"""Exceptions that nobody expected, sent to whoever keeps them: an OTLP endpoint, Sentry, or both (F10).
+"""Reports unexpected exceptions to an OTLP endpoint, to Sentry, or to both.
 
-They are found where they are logged: a line of level error with an exception is reported, so no place in the code has
-to think of it. What leaves the process is the exception, its stack without any variable, and the line's ids; texts that
-look like a credential are blotted out.
+Exceptions are reported where they are logged: every log line of level error with an exception is sent, so other code
+need not call this module. A report contains the exception, its stack without variables, and the ids of the log line.
+Text that looks like a credential is removed.
 """
 
 import sys
@@ -31,14 +31,14 @@ def start_sentry(dsn: str, service: str, version: str) -> None:
         import sentry_sdk
     except ImportError:
         log.warning(
-            "SENTRY_DSN is set, but exceptions are not sent: pip install 'footplate[sentry]'",
+            "SENTRY_DSN is set, but the Sentry SDK is missing. Run: pip install 'footplate[sentry]'",
             action="errors.no_sentry",
         )
         return
     sentry_sdk.init(
         dsn=dsn,
         release=f"footplate@{version}",
-        # Nothing of its own accord: it would read requests, and patch libraries that it finds.
+        # No automatic integrations: they would read requests and patch libraries.
         default_integrations=False,
         auto_enabling_integrations=False,
         send_default_pii=False,
@@ -59,7 +59,7 @@ def stop() -> None:
 
 
 def report(_: WrappedLogger, level: str, event: EventDict) -> EventDict:
-    """A processor of log lines; it passes the line on as it is."""
+    """Reports the exception of a log line. A structlog processor that returns the line unchanged."""
     if level not in _SERIOUS or not (error := _exception(event)):
         return event
     action = str(event.get("action", "unknown"))
@@ -83,7 +83,7 @@ def _capture(error: BaseException, event: EventDict) -> None:
 
 
 def scrub(event: "Event", _: "Hint") -> "Event":
-    """The last look at what leaves for Sentry: nothing but the exception, its stack and the ids."""
+    """Removes everything except the exception, its stack and the ids from a Sentry event."""
     for gone in ("request", "user", "extra", "breadcrumbs", "server_name", "modules"):
         event.pop(gone, None)  # type: ignore[misc]
     for exception in (event.get("exception") or {}).get("values", []):

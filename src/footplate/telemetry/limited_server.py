@@ -1,4 +1,4 @@
-"""A threaded HTTP server that bounds its connections, and the time that each may take."""
+"""A threaded HTTP server with a limit on connections and on the time of each."""
 
 import socket
 import time
@@ -12,7 +12,7 @@ CONNECTION_SECONDS: Final = 30.0
 
 
 class LimitedServer(ThreadingMixIn, WSGIServer):
-    """Each connection takes a thread. When all are taken, the one that is overdue for longest makes room."""
+    """Handles each connection in a thread. When a new connection arrives, those that are overdue are closed."""
 
     daemon_threads = True
 
@@ -37,11 +37,11 @@ class LimitedServer(ThreadingMixIn, WSGIServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that leaves early, or sends no request, is no error."""
+        """Ignores the error: a client disconnected early or sent no request."""
 
 
 class QuietHandler(WSGIRequestHandler):
     timeout = 10
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-        """Write no line for each request."""
+        """Logs nothing for a request."""

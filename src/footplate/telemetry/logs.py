@@ -1,8 +1,7 @@
-"""Logging set up once per process: lines for people on a terminal, JSON for machines elsewhere.
+"""Configures logging once per process: readable lines on a terminal, JSON otherwise.
 
-Every line says what happened (`action`) and to whom: ids that were bound with `structlog.contextvars` (`request_id`,
-`session`, `turn`, `attempt`) are on every line below. Lines of libraries, which use the standard logging, come out in
-the same form, under `library.<name>`.
+Every line has an `action`, and the ids that were bound with `structlog.contextvars` (`request_id`, `session`, `turn`,
+`attempt`). Lines of libraries, which use the standard logging, have the same format, with the action `library.<name>`.
 """
 
 import logging
@@ -46,7 +45,7 @@ def configure_logging() -> None:
 
 
 class TerminalRenderer:
-    """Lines for people. A value may be text that somebody outside chose: it does not steer the operator's terminal."""
+    """Renders lines for people. Values are escaped, because untrusted text must not control the operator's terminal."""
 
     def __init__(self) -> None:
         self._console = structlog.dev.ConsoleRenderer()
@@ -70,7 +69,7 @@ def _name_the_library(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 class _ToStderr(logging.StreamHandler[TextIO]):
-    """Wherever that is when a line is written: a test or a terminal may have replaced it meanwhile."""
+    """Writes to the current `sys.stderr`, which a test or a terminal may have replaced."""
 
     @property
     def stream(self) -> TextIO:

@@ -1,10 +1,10 @@
-"""Every metric of the product, by name. Counters belong to a process and begin at zero with it, as Prometheus expects.
+"""Defines all metrics. Counters belong to a process and start at zero with it, as Prometheus expects.
 
-They are counted once the log has acknowledged what they count, by the process that wrote it, so that the sum over all
-processes is what the log says. A process that is killed, or loses a turn in the middle of a commit, cannot count it:
-what must be right all the same is asked of the log, by `GET /v1/usage`.
+The process that writes an event counts it after the log has acknowledged it, so the sum over all processes matches the
+log. A process that is killed, or loses a turn in the middle of a commit, cannot count it. Use `GET /v1/usage`, which
+reads the log, where exact numbers are required.
 
-No label holds what a client chooses freely: names are those of a closed set, or the first hundred that were seen.
+No label contains free text from a client: values come from a fixed set, or are the first hundred that were seen.
 """
 
 from collections.abc import Collection
@@ -24,76 +24,75 @@ REGISTRY: Final = CollectorRegistry()
 ProcessCollector(registry=REGISTRY)
 
 HTTP_REQUESTS: Final = Counter(
-    "footplate_http_requests", "Answered requests.", ["method", "route", "status"], registry=REGISTRY
+    "footplate_http_requests",
+    "HTTP requests that received a response.",
+    ["method", "route", "status"],
+    registry=REGISTRY,
 )
 HTTP_SECONDS: Final = Histogram(
     "footplate_http_request_seconds",
-    "From a request's arrival to the beginning of its answer.",
+    "Time from a request's arrival to the start of its response.",
     ["method", "route"],
     buckets=_FAST,
     registry=REGISTRY,
 )
-STREAMS: Final = Gauge("footplate_streams_open", "Clients that follow a session.", registry=REGISTRY)
+STREAMS: Final = Gauge("footplate_streams_open", "Clients that are following a session.", registry=REGISTRY)
 LOG_LAG: Final = Histogram(
     "footplate_log_lag_seconds",
-    "From a commit to its publication; the oldest entry of each batch.",
+    "Time from a commit to its publication, for the oldest entry of each batch.",
     buckets=_FAST,
     registry=REGISTRY,
 )
 
 TURNS: Final = Counter("footplate_turns", "Turns that ended.", ["status", "harness"], registry=REGISTRY)
-TURNS_RUNNING: Final = Gauge("footplate_turns_running", "Turns that this worker runs now.", registry=REGISTRY)
+TURNS_RUNNING: Final = Gauge("footplate_turns_running", "Turns that this worker is running.", registry=REGISTRY)
 TURN_SECONDS: Final = Histogram(
     "footplate_turn_seconds",
-    "From the claim of a turn's last attempt to its commit.",
+    "Time from the claim of a turn's last attempt to its commit.",
     ["harness"],
     buckets=_SLOW,
     registry=REGISTRY,
 )
 ATTEMPTS: Final = Counter(
     "footplate_turn_attempts",
-    "Turns that were taken up; again means after a lost worker, a wait or an answer.",
+    "Attempts of turns. The kind 'again' is a retry after a lost worker, or a resumed turn.",
     ["kind", "harness"],
     registry=REGISTRY,
 )
 QUEUE_WAIT: Final = Histogram(
     "footplate_queue_wait_seconds",
-    "From the acceptance of an input to the claim of its turn.",
+    "Time from the acceptance of an input to the claim of its turn.",
     buckets=_SLOW,
     registry=REGISTRY,
 )
 FIRST_TOKEN: Final = Histogram(
     "footplate_time_to_first_token_seconds",
-    "From the acceptance of an input to the first text of the model.",
+    "Time from the acceptance of an input to the model's first text.",
     ["harness"],
     buckets=_SLOW,
     registry=REGISTRY,
 )
-MODEL_REQUESTS: Final = Counter(
-    "footplate_model_requests", "Requests to models.", ["model", "outcome"], registry=REGISTRY
-)
-TOKENS: Final = Counter("footplate_tokens", "Tokens that were paid for.", ["kind", "model"], registry=REGISTRY)
+MODEL_REQUESTS: Final = Counter("footplate_model_requests", "Model requests.", ["model", "outcome"], registry=REGISTRY)
+TOKENS: Final = Counter("footplate_tokens", "Billed tokens.", ["kind", "model"], registry=REGISTRY)
 COST: Final = Counter(
-    "footplate_cost_usd", "What requests to models with a known price cost.", ["model"], registry=REGISTRY
+    "footplate_cost_usd", "Cost of requests to models with a known price.", ["model"], registry=REGISTRY
 )
-TOOL_CALLS: Final = Counter("footplate_tool_calls", "Calls of tools.", ["tool", "outcome"], registry=REGISTRY)
+TOOL_CALLS: Final = Counter("footplate_tool_calls", "Tool calls.", ["tool", "outcome"], registry=REGISTRY)
 TOOL_SECONDS: Final = Histogram(
-    "footplate_tool_seconds", "How long a tool ran.", ["tool"], buckets=_SLOW, registry=REGISTRY
+    "footplate_tool_seconds", "Duration of tool calls.", ["tool"], buckets=_SLOW, registry=REGISTRY
 )
-HOOKS: Final = Counter("footplate_hooks", "Hooks that were asked.", ["event", "kind", "outcome"], registry=REGISTRY)
+HOOKS: Final = Counter("footplate_hooks", "Hook runs.", ["event", "kind", "outcome"], registry=REGISTRY)
 HOOK_COUNTS: Final = Counter(
-    "footplate_hook_counts", "What Python hooks count, by their own names.", ["name"], registry=REGISTRY
+    "footplate_hook_counts", "Counters of Python hooks, by their own names.", ["name"], registry=REGISTRY
 )
 GUARDIAN_KILLS: Final = Counter(
-    "footplate_guardian_kills", "Processes that a guardian had to end.", ["reason"], registry=REGISTRY
+    "footplate_guardian_kills", "Processes that a guardian killed.", ["reason"], registry=REGISTRY
 )
-EXCEPTIONS: Final = Counter(
-    "footplate_exceptions", "Exceptions that nobody expected, by what was going on.", ["action"], registry=REGISTRY
-)
+EXCEPTIONS: Final = Counter("footplate_exceptions", "Unexpected exceptions, by action.", ["action"], registry=REGISTRY)
 
 
 class Names:
-    """Keeps a label small: the first so many names are kept as they are, later ones fold into one."""
+    """Limits the values of a label: the first names are used unchanged, later ones become `other`."""
 
     def __init__(self, most: int = 100) -> None:
         self._most = most

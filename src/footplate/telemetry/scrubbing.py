@@ -1,7 +1,7 @@
-"""Blots credentials out of texts that leave the process. Pure.
+"""Removes credentials from text that leaves the process. Pure functions.
 
-It knows the usual looks of keys, tokens and passwords. It is a second line: the first is that no text of a
-conversation, no header and no variable is put into a report at all.
+It recognises common formats of keys, tokens and passwords. This is a second line of defence: conversation texts,
+headers and variables are never put into a report in the first place.
 """
 
 import re
@@ -23,6 +23,6 @@ _SECRETS: Final = re.compile(
 
 
 def clean(text: str) -> str:
-    """Without what looks like a secret, and of a length that an endpoint takes."""
+    """Removes text that looks like a secret, and shortens the result to the length that endpoints accept."""
     blotted = _SECRETS.sub(_BLOT, text)
     return blotted if len(blotted) <= _LONGEST else f"…{blotted[-_LONGEST:]}"

@@ -1,6 +1,6 @@
-"""`GET /metrics`, on an address of its own, for the operator alone.
+"""Serves `GET /metrics` on a separate address, for the operator only.
 
-Every user of the machine reaches loopback, so a request has to bring a token, and a web page's request is refused.
+Every user of the machine can connect to loopback, so a request needs a token, and requests from web pages are refused.
 """
 
 import hmac
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 OFF: Final = "off"
 OPEN: Final = "open"
-"""Instead of a token: none is needed."""
-_TOKEN_FILE: Final = "metrics-token"  # noqa: S105 - a file's name
+"""Value of the token setting that disables authentication."""
+_TOKEN_FILE: Final = "metrics-token"  # noqa: S105 - a file name
 LOOPBACK: Final = "127.0.0.1"
 _PORTS: Final = range(65536)
 
@@ -39,14 +39,14 @@ class Address:
     host: str
     port: int
     must: bool = True
-    """The operator asked for it: not getting it is an error. Otherwise it is a line in the log."""
+    """True: the operator configured the address, so a failure is an error. False: a failure is only logged."""
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
 
 
 def parse(text: str | None, *, default_port: int | None) -> Address | None:
-    """`host:port`, or a port alone, which is then on loopback. `off`, or nothing and no default: None."""
+    """Parses `host:port`, or a port on loopback. Returns None for `off`, or without a text and a default."""
     if not text:
         return Address(LOOPBACK, default_port, must=False) if default_port is not None else None
     if text == OFF:
@@ -54,15 +54,17 @@ def parse(text: str | None, *, default_port: int | None) -> Address | None:
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or int(port) not in _PORTS:
         raise InvalidRequest(
-            f"FOOTPLATE_METRICS_ADDRESS is {text!r}, which is no address.",
+            f"FOOTPLATE_METRICS_ADDRESS is {text!r}, which is not a valid address.",
             field="FOOTPLATE_METRICS_ADDRESS",
-            help_text="Write host:port, a port alone (on loopback), or off.",
+            help_text="Use host:port, only a port (on loopback), or off.",
         )
     return Address(host.strip("[]") or LOOPBACK, int(port))
 
 
 def find_token(given: str | None, data_dir: Path) -> str | None:
-    """What requests have to bring; None for nothing. Not given, it is in a file that the first process makes."""
+    """Returns the token that requests must send, or None if none is required. If no token is configured, the first
+    process creates a file with one.
+    """
     if given:
         return None if given == OPEN else given
     path = data_dir / _TOKEN_FILE
@@ -73,14 +75,14 @@ def find_token(given: str | None, data_dir: Path) -> str | None:
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(file, "w") as handle:
         handle.write(f"{secrets.token_hex(24)}\n")
-    with suppress(FileExistsError):  # another process was first
+    with suppress(FileExistsError):  # another process was faster
         os.link(draft, path)
     draft.unlink()
     return path.read_text().strip()
 
 
 def guarded(app: "WSGIApplication", token: str | None, guard: RequestGuard) -> "WSGIApplication":
-    """Only for requests that no web page of another site sent, and that bring the token."""
+    """Wraps an application: requests need the token and must not come from a web page of another site."""
 
     def serve(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         names = {"HTTP_HOST": "host", "HTTP_ORIGIN": "origin", "HTTP_SEC_FETCH_SITE": "sec-fetch-site"}
@@ -92,7 +94,7 @@ def guarded(app: "WSGIApplication", token: str | None, guard: RequestGuard) -> "
             return _refuse(
                 start,
                 "401 Unauthorized",
-                "Metrics need a token: send `Authorization: Bearer TOKEN`. See docs/observability.md.",
+                "Metrics require a token. Send `Authorization: Bearer TOKEN`; see docs/observability.md.",
             )
         return app(environ, start)
 
@@ -135,21 +137,21 @@ def served(address: Address | None, token: str | None, guard: RequestGuard | Non
             raise InvalidRequest(
                 f"Metrics cannot be served on {address}: {error}.",
                 field="FOOTPLATE_METRICS_ADDRESS",
-                help_text="Choose another FOOTPLATE_METRICS_ADDRESS, or off.",
+                help_text="Set FOOTPLATE_METRICS_ADDRESS to another address, or to off.",
             ) from error
         log.warning(
-            "metrics are not served; choose another FOOTPLATE_METRICS_ADDRESS, or off",
+            "metrics are not served; set FOOTPLATE_METRICS_ADDRESS to another address, or to off",
             action="metrics.not_served",
             address=str(address),
             reason=str(error),
         )
         yield
         return
-    log.info("metrics are served", action="metrics.served", address=f"{address.host}:{server.server_port}")
+    log.info("serving metrics", action="metrics.served", address=f"{address.host}:{server.server_port}")
     try:
         yield
     finally:
-        # It looks up twice a second to see whether it is to end; nobody waits for that.
+        # In the background, because the server checks for its shutdown only twice a second.
         threading.Thread(target=_close, args=(server,), daemon=True).start()
 
 

@@ -1,8 +1,8 @@
-"""Spans by OpenTelemetry, sent to the OTLP endpoint that the environment names. Without one nothing of it is even
-imported, and what is left of a span is a call that does nothing.
+"""Records OpenTelemetry spans and sends them to the OTLP endpoint that the environment names. Without an endpoint,
+OpenTelemetry is not imported, and all span calls do nothing.
 
-A span's context crosses processes as a W3C `traceparent`, which is stored with the input that a request sent: whatever
-process runs its turn, however often, goes on in the trace of that request.
+A span's context crosses processes as a W3C `traceparent`, which is stored with the input of a request. Every process
+that runs the turn, in any attempt, continues the trace of that request.
 """
 
 import threading
@@ -26,15 +26,17 @@ Attributes = Mapping[str, str | int | float | bool]
 
 HEADER: Final = "traceparent"
 _LAST_WORDS: Final = 3.0
-"""Seconds that a process which ends gives to spans that are not sent yet."""
+"""Seconds that an ending process waits for unsent spans."""
 
 _tracer: "Tracer | None" = None
 _provider: "TracerProvider | None" = None
 
 
 def start(service: str, version: str) -> None:
-    """Once per process, if the environment names an OTLP endpoint. The SDK reads the other `OTEL_…` by itself."""
-    global _tracer, _provider  # noqa: PLW0603 - one per process, as the log's configuration is
+    """Starts tracing, once per process, if the environment names an OTLP endpoint. The SDK reads the other `OTEL_…`
+    variables.
+    """
+    global _tracer, _provider  # noqa: PLW0603 - one per process, like the logging configuration
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -47,7 +49,9 @@ def start(service: str, version: str) -> None:
 
 
 def stop() -> None:
-    """Sends what is left, unless the endpoint does not answer: a process does not stay for its traces."""
+    """Sends the remaining spans. If the endpoint does not respond in time, they are dropped: traces do not delay an
+    exit.
+    """
     global _tracer, _provider
     provider, _tracer, _provider = _provider, None, None
     if provider is not None:
@@ -57,13 +61,13 @@ def stop() -> None:
 
 
 class Span:
-    """One that is recorded nowhere. All spans are used as this one is."""
+    """A span that records nothing, and the interface of all spans."""
 
     def set(self, attributes: Attributes) -> None:
         pass
 
     def fail(self, error_type: str) -> None:
-        """`error_type` is a code or a class's name, never a text: texts may repeat what a person said."""
+        """`error_type` is a code or a class name, never a message, because messages may contain a user's text."""
 
     def event(self, name: str, attributes: Attributes) -> None:
         pass
@@ -75,11 +79,11 @@ class Span:
         return self
 
     def end(self, at: int | None = None) -> None:
-        """`at` in nanoseconds since the epoch, if it was over before now."""
+        """`at`: the end in nanoseconds since the epoch; None: now."""
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Inside, it is what exceptions, log lines and stored inputs belong to."""
+        """Makes this the current span, to which exceptions, log lines and stored inputs are attached."""
         yield
 
 
@@ -125,7 +129,7 @@ class _Recorded(Span):
 
 
 def begin(name: str, attributes: Attributes, *, kind: Kind = "internal", parent: str | None = None) -> Span:
-    """A span whose parent is in another process, or one without a parent."""
+    """Starts a span whose parent is in another process, or a span without a parent."""
     if _tracer is None:
         return NONE
     from opentelemetry.context import Context
@@ -142,7 +146,7 @@ def on() -> bool:
 
 
 def parent() -> str | None:
-    """The current span, as it is handed on to another process."""
+    """Returns the `traceparent` of the current span, to pass to another process."""
     if _tracer is None:
         return None
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -153,7 +157,7 @@ def parent() -> str | None:
 
 
 def record(error: BaseException, action: str) -> None:
-    """As an exception of the current span; where there is none, of a span of its own."""
+    """Records an exception in the current span, or in a new span if there is none."""
     if _tracer is None:
         return
     from opentelemetry.trace import Status, StatusCode, get_current_span
@@ -174,7 +178,7 @@ def record(error: BaseException, action: str) -> None:
 
 
 def add_ids(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """For log lines: which trace they belong to."""
+    """Adds the trace and span ids to a log line."""
     if _tracer is None:
         return event
     from opentelemetry.trace import get_current_span

@@ -1,1 +1,1 @@
-"""Working trees: mirrors of projects, a tree for each session, snapshots and diffs. All of it is git's own plumbing."""
+"""Working trees: project mirrors, one tree per session, snapshots and diffs, all built on git plumbing commands."""

@@ -1,8 +1,8 @@
-"""What no git tree holds under its own name is kept apart: a second tree, in which such names are written differently.
+"""The sidecar tree of a snapshot: a second git tree for files that git refuses to store under their own names.
 
-Those are git directories: the agent's own, with its HEAD, index, refs and objects, in the middle of a merge as well as
-before a first commit, and those of nested repositories. And what is in the directory of a submodule, where the tree has
-a link. All of it is bytes to us: stored and written back, never asked anything, so it can ask nothing of us.
+These are git directories: the agent's own, with HEAD, index, refs and objects, in any state, and those of nested
+repositories. The files in a submodule's directory are included too, because the main tree has only a link there. All of
+them are plain bytes to the host: they are stored and restored, and git never uses them, so they cannot run anything.
 """
 
 import os
@@ -19,12 +19,12 @@ from footplate.trees.staging import Staging, signature
 GIT: Final = b".git"
 _MODULES: Final = b".gitmodules"
 _ESCAPED: Final = re.compile(rb"%(25|2[Ee])")
-# Changed again within this time, a file could look the same: clocks of filesystems are coarse.
+# A file that changes twice within this time may keep the same timestamps, because filesystem clocks are coarse.
 _UNSURE: Final = 100_000_000
 
 
 def belongs(path: bytes, *, is_link: bool) -> bool:
-    """Whether git's index would refuse the path, in any case that a filesystem could hold to be the same."""
+    """Whether git's index refuses the path. Upper and lower case are treated alike, as some filesystems do."""
     names = path.lower().split(b"/")
     return GIT in names or (is_link and names[-1] == _MODULES)
 
@@ -43,8 +43,8 @@ def _escape(name: bytes) -> bytes:
 
 
 def places(work_tree: Path, directories: Iterable[bytes]) -> set[bytes]:
-    """Git directories, and files that stand for one, in these directories and in the work tree itself. A hint: each is
-    looked at again before anything of it is read.
+    """Finds git directories, and files that stand for one, in these directories and in the root of the work tree. The
+    result is a hint: each path is inspected again before it is read.
     """
     root = os.fsencode(work_tree) + b"/"
     found = {GIT} if os.path.lexists(root + GIT) else set()
@@ -55,7 +55,7 @@ def places(work_tree: Path, directories: Iterable[bytes]) -> set[bytes]:
 
 
 def under(workspace: Beneath, top: bytes) -> Iterator[bytes]:
-    """All that is no directory at or below a path; of git directories, without what only a running git needs."""
+    """Yields all files at or below a path. In git directories, files that only a running git needs are skipped."""
     with workspace.look(top) as found:
         if found is None:
             return
@@ -75,7 +75,7 @@ def under(workspace: Beneath, top: bytes) -> Iterator[bytes]:
 
 
 def _passing(path: bytes, name: bytes) -> bool:
-    """A lock whose holder is dead on the next host would never be released there."""
+    """Whether a file is temporary. A lock file would never be released on the next host, because its owner is gone."""
     inside = GIT in path.lower().split(b"/")[:-1]
     return inside and (name.endswith((b".lock", b".ipc")) or name.startswith(b"tmp_"))
 
@@ -83,7 +83,7 @@ def _passing(path: bytes, name: bytes) -> bool:
 def take(
     workspace: Beneath, paths: Iterable[bytes], staging: Staging, known: Mapping[bytes, Kept]
 ) -> dict[bytes, Kept]:
-    """Copies what is not known yet; the known that are unchanged come back. Blocking."""
+    """Copies the files that are new or changed, and returns the unchanged ones. Blocking."""
     same: dict[bytes, Kept] = {}
     for path in paths:
         kept = known.get(path)
@@ -97,7 +97,9 @@ def take(
 
 
 def remember(mode: str, status: os.stat_result, blob: str) -> Kept:
-    """One that changed a moment ago is remembered without a signature: it is read again next time."""
+    """Returns the cache record of a file. If the file changed very recently, the record has no signature, so the file
+    is read again next time.
+    """
     changed = max(status.st_ctime_ns, status.st_mtime_ns)
     unsure = time.time_ns() - changed < _UNSURE
     return Kept(mode, blob, () if unsure else signature(status))

@@ -1,9 +1,9 @@
-"""Opens what is in a workspace, and nothing else, while its agent may be changing it.
+"""Opens files in a workspace safely while its agent may be changing them.
 
-A check and a use of the same path are two moments, and a process of the agent's that swaps a file for a link between
-them would have the worker read a file of the host's. So a path is walked from the workspace's own descriptor, name by
-name, no name that is a link is gone through, and a thing is looked at by the descriptor that it is later read from. A
-pipe is not opened at all, nor is a device: opening them is what blocks, or does something.
+Between a check of a path and its use, a process of the agent could replace a file with a symbolic link, and the worker
+would read a file of the host. So each path is walked from the workspace's own descriptor, one name at a time, without
+following links, and the descriptor that was checked is the one that is read. Pipes and devices are never opened,
+because opening them can block or have side effects.
 """
 
 import errno
@@ -18,14 +18,14 @@ from typing import Final, Self
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOOK: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-# A file under a lease would keep whoever opens it waiting.
+# Without O_NONBLOCK, opening a file under a lease would block.
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 GONE: Final = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is at a path: looked at, not opened."""
+    """The object at a path, inspected but not opened."""
 
     fd: int
     status: os.stat_result
@@ -47,12 +47,12 @@ class Found:
         return bool(self.status.st_mode & stat.S_IXUSR)
 
     def target(self) -> bytes:
-        """Of a link."""
+        """Returns the target of a symbolic link."""
         return os.readlink(b"", dir_fd=self.fd)
 
     @contextmanager
     def open(self) -> Iterator[int]:
-        """The very file that was looked at, whatever has its name by now."""
+        """Opens the same file that was inspected, even if its name now refers to another file."""
         fd = os.open(f"/proc/self/fd/{self.fd}", _READ)
         try:
             yield fd
@@ -61,7 +61,7 @@ class Found:
 
 
 class Beneath:
-    """A workspace's root. Paths are relative to it, bytes, with `/` between names; empty is the root itself."""
+    """The root of a workspace. Paths are relative bytes with `/` as separator. An empty path is the root itself."""
 
     def __init__(self, root: Path) -> None:
         self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -78,7 +78,7 @@ class Beneath:
 
     @contextmanager
     def look(self, path: bytes) -> Iterator[Found | None]:
-        """None if there is nothing, or only by way of a link. Raises PermissionError."""
+        """Yields None if the path does not exist or leads through a link. Raises PermissionError."""
         directory, _, name = path.rpartition(b"/")
         try:
             fd = os.open(name, _LOOK, dir_fd=self.directory(directory))
@@ -97,7 +97,9 @@ class Beneath:
             return found is not None and found.is_directory
 
     def names(self, path: bytes) -> list[tuple[bytes, bool]]:
-        """What is in a directory, in order, and whether each is one itself. A link is as good as an empty directory."""
+        """Returns the sorted names in a directory, and whether each is a directory. A link counts as an empty
+        directory.
+        """
         try:
             with os.scandir(self.directory(path)) as entries:
                 return sorted((os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries)
@@ -107,7 +109,9 @@ class Beneath:
             return []
 
     def directory(self, path: bytes) -> int:
-        """Its descriptor, good until the next call. Those on the way stay open, because paths come in order."""
+        """Returns the descriptor of a directory, valid until the next call. Parent descriptors stay open for reuse,
+        because callers pass paths in sorted order.
+        """
         names = path.split(b"/") if path else []
         same = 0
         for name, (kept, _) in zip(names, self._chain, strict=False):

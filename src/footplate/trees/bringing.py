@@ -1,7 +1,7 @@
-"""Read what a commit brings (`domain.brought`) from git's own objects. No file of any working tree is looked at.
+"""Reads a project's instructions (`domain.brought`) from the git objects of a commit. Working trees are never read.
 
-A link is not followed, in git's objects as little as on a disk: what it points to is not the commit's. What is left
-out for its size, its number or its nature is told by name, so that nobody wonders why it has no effect.
+Links are not followed, because their target need not be part of the commit. Files that are skipped for their size,
+number or type are reported by name, so that a user can see why they have no effect.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -24,7 +24,7 @@ class _Listed:
     path: str
     mode: str
     name: str
-    """Of its content, as git calls it."""
+    """The id of its blob."""
     size: int
 
 
@@ -59,9 +59,9 @@ class _Bringing:
             begins = await self._take([found async for found in self._listed([*dict.fromkeys(named)])])
 
     def _concerns(self, found: _Listed) -> bool:
-        """Ask of each file of the commit; what is known and not wanted is told."""
+        """Whether to load this file of the commit. Records known files that are not wanted."""
         if found.path in {".claude", ".claude/rules", ".claude/skills", ".claude/commands", ".claude/hooks"}:
-            self._leave(found.path, "is a link, which is not followed" if found.mode == _LINK else "is no directory")
+            self._leave(found.path, "is a link, which is not followed" if found.mode == _LINK else "is not a directory")
             return False
         kind = brought.kind(found.path)
         if kind is None:
@@ -80,7 +80,7 @@ class _Bringing:
         return found
 
     async def _take(self, listed: Iterable[_Listed]) -> list[str]:
-        """Those that fit; which they were."""
+        """Loads the files that are within the limits and returns their paths."""
         taken = []
         for found in listed:
             if (reason := self._refusal(found)) is not None:
@@ -94,20 +94,20 @@ class _Bringing:
         for found in taken:
             if brought.kind(found.path) is not Kind.SCRIPT and brought.text_of(self.files[found.path]) is None:
                 del self.files[found.path]
-                self._leave(found.path, "is no text")
+                self._leave(found.path, "is not a text file")
         return [found.path for found in taken if found.path in self.files]
 
     def _refusal(self, found: _Listed) -> str | None:
         if found.mode == _LINK:
             return "is a link, which is not followed"
         if found.mode not in _FILES:
-            return "is no file"
+            return "is not a regular file"
         if found.size > brought.LONGEST_FILE:
-            return f"is longer than {brought.LONGEST_FILE} bytes"
+            return f"is larger than {brought.LONGEST_FILE} bytes"
         if len(self.files) >= brought.MOST_FILES:
-            return f"is one of more than {brought.MOST_FILES} files"
+            return f"exceeds the limit of {brought.MOST_FILES} files"
         if self.size + found.size > brought.MOST_BYTES:
-            return f"would make it more than {brought.MOST_BYTES} bytes in all"
+            return f"exceeds the total limit of {brought.MOST_BYTES} bytes"
         return None
 
     def _leave(self, path: str, reason: str) -> None:
@@ -123,7 +123,7 @@ class _Bringing:
                         yield found
 
     async def _listed(self, paths: list[str]) -> AsyncIterator[_Listed]:
-        """What the commit has under these names: files, and no directories."""
+        """Yields the files that the commit has at these paths, without directories."""
         out = await self.git.run("ls-tree", "-z", "-l", "--full-tree", self.commit, "--", *paths[: brought.MOST_FILES])
         for line in out.split(b"\0"):
             if (found := _parsed(line)) is not None and found.path in paths and found.mode in {_LINK, *_FILES}:
@@ -136,7 +136,7 @@ def _parsed(line: bytes) -> _Listed | None:
     facts, tab, path = line.partition(b"\t")
     words = facts.decode("ascii").split()
     if not tab or len(words) != 4:  # noqa: PLR2004 - mode, type, name, size
-        raise Permanent("git listed a commit in a form that is not known.")
+        raise Permanent("git printed an unknown format when it listed a commit.")
     try:
         readable = path.decode("utf-8")
     except UnicodeDecodeError:

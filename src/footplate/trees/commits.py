@@ -1,7 +1,7 @@
-"""An agent's own commits, brought to the host: as a bundle that git inside the environment makes, with no right that
-the agent lacks, and that the host takes in by content alone. Nothing of the agent's git directory is read by the host.
+"""Collects an agent's own commits as a bundle. git inside the environment creates it, with only the agent's rights, and
+the host imports its contents. The host never reads the agent's git directory.
 
-What git inside says of branches is the agent's word. It counts as far as the host then has such a commit, whole.
+The branch names reported from inside are untrusted. The host accepts one only if it has the complete commit.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ _MOST_BRANCHES: Final = 100
 _SECONDS: Final = 120.0
 _BUNDLE: Final = "commits.bundle"
 _TAKING: Final = {**CONFIGURATION, "pack.threads": "1"}
-# A few bytes may stand for any number: git ends itself before it takes more at once.
+# A few bytes can expand to any size, so git stops itself before it allocates more at once.
 _WITHIN: Final = {"GIT_ALLOC_LIMIT": "512m"}
 PROCESSOR_SECONDS: Final = 30
-"""Some kilobytes of differences can stand for hours of work; as many of text take a second."""
+"""A few kilobytes of deltas can cause hours of work. The same amount of text takes a second."""
 _LINE: Final = re.compile(r"(?P<id>[0-9a-f]{40}) (?P<name>HEAD|refs/heads/[^\x00-\x20\x7f]{1,255})")
-# Its own configuration may name programs; those are the agent's, and run nothing here.
+# The agent's configuration may name programs. They are the agent's own, and run only inside its environment.
 _MAKE: Final = """
 cd {tree} || exit 1
 export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_OPTIONAL_LOCKS=0 GIT_TERMINAL_PROMPT=0
@@ -52,9 +52,9 @@ class NoCommits(Permanent):
 async def collect(
     environment: Environment, tree: str, git: Git, base: str | None, last: Snapshot | None = None
 ) -> Collected:
-    """The agent's branches and `HEAD`, but for those that are at `base`. Their objects are the host's by then.
+    """Returns the agent's branches and `HEAD`, except those at `base`, after importing their objects to the host.
 
-    `tree`: as it is seen inside. `last`: with those that were collected before.
+    `tree`: the tree's path inside the environment. `last`: the snapshot with the commits that were collected before.
     """
     bundle = f"{environment.scratch}/{_BUNDLE}"
     before = last or Snapshot(EMPTY)
@@ -62,11 +62,11 @@ async def collect(
     made = await environment.run(["sh", "-c", _script(environment, tree, bundle, [*known])], timeout=_SECONDS)
     if made.exit_code != 0 or made.truncated:
         said = made.stderr.decode("utf-8", "replace").strip()[-500:] or made.error
-        raise NoCommits(f"The agent's git could not give its commits away: {said}")
+        raise NoCommits(f"git could not bundle the agent's commits: {said}")
     lines = made.stdout.decode("utf-8", "surrogateescape").splitlines()
     size = lines.pop() if lines and lines[-1].endswith(" bytes") else ""
     bundles = before.bundles
-    await ensure(git, before)  # the agent's branches may be where they were, and this host has only the bundles
+    await ensure(git, before)  # the branches may be unchanged while this host has only their bundles
     if size:
         content = await _read(environment, bundle, size)
         await take(content, git)
@@ -76,7 +76,7 @@ async def collect(
 
 
 async def ensure(git: Git, snapshot: Snapshot) -> None:
-    """The commits of a snapshot, where there are only the bundles that they came in. The project's own are there."""
+    """Imports missing commits of a snapshot from its bundles. The project's own commits are already present."""
     if snapshot.bundles is None or len(await _present(git, snapshot.commits)) == len(snapshot.commits):
         return
     for line in (await git.run("ls-tree", snapshot.bundles)).decode().splitlines():
@@ -84,7 +84,7 @@ async def ensure(git: Git, snapshot: Snapshot) -> None:
 
 
 async def _beside(git: Git, bundles: str | None, content: bytes) -> str:
-    """A tree with one more. They are kept as they came: whoever takes them in checks them again."""
+    """Returns a tree with one more bundle. Bundles are stored unchanged, and every import checks them again."""
     before = b"" if bundles is None else await git.run("ls-tree", bundles)
     blob = (await git.run("hash-object", "-w", "--stdin", stdin=content)).decode().strip()
     line = f"100644 blob {blob}\t{len(before.splitlines()):06d}\n".encode()
@@ -92,7 +92,7 @@ async def _beside(git: Git, bundles: str | None, content: bytes) -> str:
 
 
 async def _read(environment: Environment, bundle: str, size: str) -> bytes:
-    """`size`: as it was told inside."""
+    """`size`: as reported from inside."""
     try:
         if (count := int(size.removesuffix(" bytes"))) <= MOST_READ:
             content = await environment.read(bundle)
@@ -100,7 +100,7 @@ async def _read(environment: Environment, bundle: str, size: str) -> bytes:
     except (OSError, ValueError) as error:
         raise NoCommits(f"The agent's commits could not be read: {error}") from error
     if count > MOST_READ:
-        raise NoCommits(f"The agent's new commits take {count} bytes, and at most {MOST_READ} are taken at once.")
+        raise NoCommits(f"The agent's new commits have {count} bytes. The maximum is {MOST_READ} bytes at a time.")
     return content
 
 
@@ -115,12 +115,12 @@ def _script(environment: Environment, tree: str, bundle: str, known: Sequence[st
 
 
 async def take(content: bytes, git: Git) -> None:
-    """Whatever it is: git checks each object's form, and that all that it refers to is there, before it is the host's.
-    What the bundle's head says is not read.
+    """Imports a bundle. git checks the format of each object, and that all objects it refers to exist, before it stores
+    them. The bundle's header is not used.
     """
     _, found, pack = content[: 1 << 20].partition(b"\n\nPACK")
     if not content.startswith(b"# v") or not found or not pack:
-        raise NoCommits("What the agent's git made is no bundle.")
+        raise NoCommits("The file that the agent's git created is not a bundle.")
     start = content.index(b"\n\nPACK") + 2
     with scratch(git.git_dir) as place:
         file = place / "pack"
@@ -132,7 +132,7 @@ async def take(content: bytes, git: Git) -> None:
             await taking.convert("index-pack", "--stdin", "--fix-thin", "--strict", source=file, target=place / "said")
         except GitFailed as error:
             await asyncio.to_thread(remove_partial_packs, git.git_dir)
-            raise NoCommits(f"The agent's commits could not be taken in: {error.said}") from error
+            raise NoCommits(f"The agent's commits could not be imported: {error.said}") from error
 
 
 def _named(lines: Sequence[str]) -> list[tuple[str, str]]:
@@ -141,13 +141,13 @@ def _named(lines: Sequence[str]) -> list[tuple[str, str]]:
         if (match := _LINE.fullmatch(line)) is None:
             continue
         name = match["name"]
-        if name.isprintable():  # the log could not keep another
+        if name.isprintable():  # the log cannot store unprintable names
             found.append((HEAD if name == HEAD else name.removeprefix("refs/heads/"), match["id"]))
     return found
 
 
 async def _present(git: Git, named: Sequence[tuple[str, str]]) -> Commits:
-    """Those that the host has, as commits."""
+    """Returns the commits that the host has."""
     asked = "".join(f"{commit}\n" for _, commit in named).encode()
     if not asked:
         return ()

@@ -1,7 +1,7 @@
-"""What changed between two trees: a summary as values, and the patch as a stream that is never held whole.
+"""Compares two trees: a summary as values, and the patch as a stream that is never held in memory as a whole.
 
-Always git's own, without attributes, drivers or conversions of the tree's. With it `git apply` makes the one tree of
-the other, byte for byte: renames, binary files, modes, links, names of any bytes.
+git computes both, without attributes, drivers or conversions from the tree. `git apply` turns one tree into the other
+byte for byte: renames, binary files, modes, links, names of any bytes.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from footplate.trees.git import Git
 from footplate.trees.snapshots import CONFIGURATION
 
 MOST_LISTED: Final = 32 << 20
-"""Bytes of a summary as git tells it: some 200,000 files."""
+"""Bytes of git's output for a summary: about 200,000 files."""
 _COMPARE: Final = ("diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--full-index", "--no-color")
 _PATCH: Final = ("-p", "--binary", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
 _LINK: Final = b":120000 "
@@ -33,7 +33,7 @@ _STATUS: Final[dict[bytes, ChangeStatus]] = {
 
 
 async def summary(git_dir: Path, old: str, new: str) -> list[FileChange]:
-    """A line for each file, in the order of their names."""
+    """Returns one entry per changed file, ordered by name."""
     if old == new:
         return []
     listed = bytearray()
@@ -42,19 +42,19 @@ async def summary(git_dir: Path, old: str, new: str) -> list[FileChange]:
             listed += piece
             if len(listed) > MOST_LISTED:
                 raise InvalidRequest(
-                    "format: too many files changed for a summary",
+                    "format: too many changed files for a summary",
                     field="format",
-                    help_text="Ask for the patch, which is a stream (`format=patch`), or for what one turn changed.",
+                    help_text="Request the patch instead (`format=patch`), or the changes of a single turn.",
                 )
-    return await asyncio.to_thread(parse, bytes(listed))  # of 100,000 files it takes a second
+    return await asyncio.to_thread(parse, bytes(listed))  # takes a second for 100,000 files
 
 
 @contextlib.asynccontextmanager
 async def patch(git_dir: Path, old: str, new: str) -> AsyncGenerator[AsyncIterator[bytes], None]:
-    """Pieces of what `git apply` takes. Who leaves early ends git.
+    """Streams a patch for `git apply`. Leaving the context early kills git.
 
-    A renamed link is told as one that went and one that came: of a mere renaming `git apply` does not know that it is
-    a link, and then refuses what comes below the path that it had.
+    A renamed link is shown as a deletion and an addition. From a rename alone, `git apply` cannot know that the file is
+    a link, and then refuses files below its old path.
     """
     async with _git(git_dir).stream(*_COMPARE, "--raw", *_PATCH, old, new) as pieces:
         began = await _past_listing(pieces)
@@ -66,7 +66,7 @@ async def patch(git_dir: Path, old: str, new: str) -> AsyncGenerator[AsyncIterat
 
 
 async def _past_listing(pieces: AsyncIterator[bytes]) -> bytes | None:
-    """What was read of the patch behind the lines of `--raw`; None if one of them renames a link."""
+    """Skips the `--raw` lines. Returns the part of the patch that was already read, or None if a link was renamed."""
     begun = b""
     async for piece in pieces:
         *lines, begun = (begun + piece).split(b"\n")
@@ -87,10 +87,10 @@ async def _from(began: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[byt
 
 
 async def readable(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """With names in quotes where `git apply` cannot do without. No line of a file begins as a header does."""
+    """Quotes names where `git apply` requires it. No line of a file starts like a header."""
     held = b""
     within = False
-    """A line that began in an earlier piece, and is none of those."""
+    """Whether the current line started in an earlier piece and is not a header."""
     async for piece in pieces:
         data = held + piece
         rest, end, lines = data.partition(b"\n") if within else (b"", b"", data)
@@ -110,9 +110,9 @@ def _make_readable(lines: bytes) -> bytes:
 
 
 def _quote_names(line: bytes) -> bytes:
-    """A directory whose name ends with a space: `git apply` takes such a line for one without names.
+    """Quotes a path with a directory whose name ends with a space. `git apply` otherwise finds no names in the line.
 
-    Where nothing was renamed, the line is `a/NAME b/NAME`, so its middle says where the name ends.
+    Without a rename the line is `a/NAME b/NAME`, so its middle shows where the name ends.
     """
     names = line[len(_HEADER) :]
     middle = len(names) // 2
@@ -123,7 +123,7 @@ def _quote_names(line: bytes) -> bytes:
 
 
 def parse(listed: bytes) -> list[FileChange]:
-    """First come lines of `--raw`, then as many of `--numstat`, of the same files in the same order."""
+    """Parses the output: lines of `--raw`, then as many of `--numstat`, for the same files in the same order."""
     fields = listed.split(b"\0")[:-1]
     changes: list[tuple[ChangeStatus, bytes | None, bytes]] = []
     place = 0
@@ -150,5 +150,5 @@ def _count(text: bytes) -> int | None:
 
 
 def _git(git_dir: Path) -> Git:
-    """Without a work tree: no attribute of anybody's is read."""
+    """Returns git without a work tree, so that no attributes are read."""
     return Git(git_dir=git_dir, configuration={**CONFIGURATION, "core.bare": "true"})

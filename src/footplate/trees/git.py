@@ -1,10 +1,13 @@
-"""The host's git: the only place that starts it, so that none of its commands ever does what a workspace says.
+"""Runs git on the host. No other module starts git, so no git command ever obeys settings found in a workspace.
 
-An agent writes its workspace as it likes. A git that looks for its configuration there runs programs of the agent's
-choice, with the worker's rights: `core.fsmonitor`, `filter.*.clean`, textconv, hooks. So the git directory is one of
-ours, named and not searched for; no configuration is read but that directory's own and what is given here; attributes
-of the tree are overruled in the git directory (`write_attributes`); no hook, helper, pager, editor or remote program is
-configured; and a protocol is allowed for one command by whoever needs it.
+An agent can write anything into its workspace. A git process that reads its configuration there would run programs
+chosen by the agent with the worker's rights: `core.fsmonitor`, `filter.*.clean`, textconv, hooks. Therefore:
+
+- The git directory belongs to the host and is named explicitly, never searched for.
+- Only that directory's configuration and the settings in this module are read.
+- Attributes in the tree are overridden in the git directory (`write_attributes`).
+- No hook, helper, pager, editor or remote program is configured.
+- A caller that needs a transport protocol allows it for a single command.
 """
 
 import asyncio
@@ -69,24 +72,24 @@ _CONFIGURATION: Final = {
     "maintenance.auto": "false",
     "http.followRedirects": "false",
     "protocol.allow": "never",
-    "safe.directory": "*",  # which directories are read is decided here, and not by whose they are
+    "safe.directory": "*",  # this module decides which directories are read, regardless of their owner
     "advice.detachedHead": "false",
     "init.defaultBranch": "main",
 }
 ATTRIBUTES: Final = (
     "* !filter !diff !merge !text !eol !crlf !ident !working-tree-encoding !whitespace !export-subst !export-ignore\n"
 )
-"""Those of a git directory overrule those of the tree: every file is what its bytes are."""
+"""Attributes in the git directory override those in the tree, so every file is stored byte for byte."""
 
 
 class GitFailed(Permanent):
-    """git refused or broke off; `said` is its own text, which may have an agent's words in it."""
+    """git exited with an error. `said` is git's own output, which may contain text written by an agent."""
 
     code = "git_failed"
 
     def __init__(self, argv: Sequence[str], exit_code: int, said: str) -> None:
         command = next((word for word in argv if not word.startswith("-")), "")
-        super().__init__(f"git {command} failed (exit code {exit_code}): {said or 'it said nothing'}")
+        super().__init__(f"git {command} failed (exit code {exit_code}): {said or 'no output'}")
         self.exit_code = exit_code
         self.said = said
 
@@ -96,38 +99,38 @@ class NoGit(Permanent):
 
     def __init__(self) -> None:
         super().__init__(
-            "There is no git on the worker's machine, and a session with a project needs it.",
-            help_text="Install git 2.39 or later where the workers run.",
+            "git is not installed on the worker's machine. Sessions with a project need it.",
+            help_text="Install git 2.39 or later on every worker machine.",
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Git:
-    """git on one git directory of ours."""
+    """Runs git commands on one git directory owned by the host."""
 
     git_dir: Path
     work_tree: Path | None = None
     inside: bool = False
-    """Whether it runs in the work tree. Whoever writes an index does: a file that is as young as the index may have
-    changed unseen, so git looks at it once more before a younger index forgets that, by its name from where git is.
+    """Whether git runs inside the work tree. Commands that write an index need this: git rechecks files that are as
+    recent as the index, by their path relative to git's working directory.
     """
     index: Path | None = None
-    """Another index than the git directory's own."""
+    """An index file to use instead of the git directory's own."""
     objects: Path | None = None
-    """Another place for new objects than the git directory's own."""
+    """A directory for new objects to use instead of the git directory's own."""
     user: tuple[int, int] | None = None
-    """Whose the files are that it writes: for a root worker, whose agents are somebody else."""
+    """The user and group that own the files git writes. A root worker sets this, because agents run as another user."""
     configuration: Mapping[str, str] = field(default_factory=dict)
-    """Beside what every command has, and before it: a protocol that is needed, say."""
+    """Settings in addition to the defaults, which they override: for example, a protocol that one command needs."""
     variables: Mapping[str, str] = field(default_factory=dict)
     largest_file: int | None = None
-    """Bytes beyond which no file that it writes can grow: git then fails."""
+    """Maximum size in bytes of any file that git writes. git fails beyond it."""
     memory: int | None = None
-    """Bytes of its own that it may have, beside the files that it maps: git then fails."""
+    """Maximum bytes of private memory, not counting mapped files. git fails beyond it."""
     processor_seconds: int | None = None
-    """Time of a processor that it may take: it is then ended."""
+    """Maximum processor time in seconds. git is killed beyond it."""
     descriptors: Sequence[int] = ()
-    """Which it shares with us, for paths in `/proc/self/fd`."""
+    """File descriptors that git inherits, for paths in `/proc/self/fd`."""
 
     async def run(
         self,
@@ -136,13 +139,13 @@ class Git:
         seconds: float = _SECONDS,
         accept: Sequence[int] = (0,),
     ) -> bytes:
-        """What it printed. Raises `GitFailed` at an exit code that is not accepted."""
+        """Runs a command and returns its output. Raises `GitFailed` if the exit code is not in `accept`."""
         return (await self.ask(*argv, stdin=stdin, seconds=seconds, accept=accept))[1]
 
     async def ask(
         self, *argv: str, stdin: bytes = b"", seconds: float = _SECONDS, accept: Sequence[int] = (0, 1)
     ) -> tuple[int, bytes]:
-        """For questions that git answers by its exit code: that, and what it printed."""
+        """Runs a command whose exit code carries information. Returns the exit code and the output."""
         with _given(stdin) as given:
             async with self._started(argv, given) as process:
                 try:
@@ -156,7 +159,7 @@ class Git:
         return code, out
 
     async def convert(self, *argv: str, source: Path, target: Path, seconds: float = _SECONDS) -> None:
-        """From a file to a file, neither of them ever in our memory."""
+        """Runs a command that reads one file and writes another. Neither file is loaded into memory."""
         with source.open("rb") as read, target.open("wb") as written:
             async with self._started(argv, read.fileno(), written.fileno()) as process:
                 try:
@@ -171,9 +174,9 @@ class Git:
     async def stream(
         self, *argv: str, seconds: float = _SECONDS, piece: int = _PIECE
     ) -> AsyncGenerator[AsyncIterator[bytes], None]:
-        """What it prints, piece by piece and never held whole. `GitFailed` is raised at the end of the pieces.
+        """Streams the output in chunks and never holds all of it. Raises `GitFailed` after the last chunk.
 
-        Who leaves early ends git.
+        Leaving the context early kills git.
         """
         async with (
             self._started(argv, asyncio.subprocess.DEVNULL) as process,
@@ -205,7 +208,7 @@ class Git:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-                await process.communicate()  # what it had printed is read: with a full pipe nobody sees that it ended
+                await process.communicate()  # drain the pipes: the end of a process with a full pipe goes unnoticed
 
     def command(self, *argv: str) -> list[str]:
         work_tree = [] if self.work_tree is None else [f"--work-tree={self.work_tree}"]
@@ -217,10 +220,10 @@ class Git:
         limits = {"fsize": self.largest_file, "data": self.memory, "cpu": self.processor_seconds}
         given = [f"--{name}={most}" for name, most in limits.items() if most is not None]
         limiter = shutil.which("prlimit", path=_PROGRAMS)
-        return [limiter, *given, "--"] if given and limiter else []  # Linux alone has it
+        return [limiter, *given, "--"] if given and limiter else []  # prlimit exists only on Linux
 
     def environment(self) -> dict[str, str]:
-        """All of it: nothing is inherited from the worker, whose environment has keys."""
+        """Returns the complete environment. Nothing is inherited from the worker, whose environment contains keys."""
         configuration = {**_CONFIGURATION, **self.configuration}
         named = {"GIT_INDEX_FILE": self.index, "GIT_OBJECT_DIRECTORY": self.objects}
         environment = {**_ENVIRONMENT, **{name: str(path) for name, path in named.items() if path is not None}}
@@ -232,7 +235,7 @@ class Git:
 
 
 def write_attributes(git_dir: Path) -> None:
-    """Without this file a filter that the tree names would be looked for; with it, none is."""
+    """Writes the attributes file. Without it, git would look for filters that the tree names."""
     info = git_dir / "info"
     info.mkdir(exist_ok=True)
     (info / "attributes").write_text(ATTRIBUTES)
@@ -240,7 +243,7 @@ def write_attributes(git_dir: Path) -> None:
 
 @contextlib.contextmanager
 def _given(content: bytes) -> Iterator[int]:
-    """What git reads, as a file: it may have ended before it took anything out of a pipe, and uvloop raises then."""
+    """Provides git's input as a file. With a pipe, git may exit before it reads any input, and uvloop then raises."""
     if not content:
         yield asyncio.subprocess.DEVNULL
         return
@@ -279,7 +282,7 @@ async def _by(end: float, waited_for: Coroutine[None, None, T], argv: Sequence[s
 
 
 async def _end_of(stream: asyncio.StreamReader) -> bytes:
-    """All is read, so that nobody waits for us; the end is what says why."""
+    """Reads the whole stream, so that git never blocks, and returns its end, which states the error."""
     kept = b""
     while data := await stream.read(_PIECE):
         kept = (kept + data)[-_MOST_SAID:]
@@ -294,8 +297,9 @@ def program() -> str:
 
 
 def become(user: tuple[int, int], *, reaches_all: bool = True) -> list[str]:
-    """For a root worker: another user, who still reaches what is ours by one capability. The files that git writes are
-    theirs from the start; were they given away afterwards, its index would hold every one of them to be changed.
+    """Returns a command prefix that switches a root worker to another user who keeps one capability, to access the
+    host's files. git then creates its files with the right owner. Changing the owner afterwards would make the index
+    treat every file as changed.
     """
     uid, gid = user
     rights = "-all,+dac_override" if reaches_all else "-all"
@@ -309,7 +313,7 @@ def become(user: tuple[int, int], *, reaches_all: bool = True) -> list[str]:
 
 
 def _too_slow(argv: Sequence[str], seconds: float) -> Unavailable:
-    return Unavailable(f"git {' '.join(argv[:1])} took longer than {seconds:g} s and was ended.")
+    return Unavailable(f"git {' '.join(argv[:1])} took longer than {seconds:g} s and was killed.")
 
 
 def _text(said: bytes) -> str:

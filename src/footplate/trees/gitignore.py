@@ -1,7 +1,7 @@
-"""Decides whether a new file is ignored, by the `.gitignore` files above it, without starting git.
+"""Decides whether a new file is ignored, from the `.gitignore` files above it, without starting git.
 
-Supports names, `*`, `?`, and `**` as a whole path component. Raises `UnsupportedRule` for any other pattern, and for
-more or larger rules than projects have.
+Supports names, `*`, `?`, and `**` as a whole path component. Raises `UnsupportedRule` for any other pattern, and if
+there are too many rules or they are too long.
 """
 
 import os
@@ -16,7 +16,7 @@ from footplate.trees.beneath import Beneath
 _NAME: Final = b".gitignore"
 _MAX_FILE_BYTES: Final = 16 << 10
 _MAX_RULES: Final = 300
-"""In all files that one snapshot reads."""
+"""Limit for all files that one snapshot reads."""
 _MAX_DEPTH: Final = 50
 _REGEX_BYTES: Final = 16 << 10
 _SUPPORTED: Final = re.compile(rb"[^\[\]\\\x00]{1,200}")
@@ -33,7 +33,8 @@ class _Rule:
     is_negated: bool
     directories_only: bool
     matches_basename: bool
-    """Compared with the last name of a path, wherever that is; else with the path from the rule's directory on."""
+    """True: the rule is compared with the last path component. False: with the path relative to the rule's directory.
+    """
 
     def matches(self, path: bytes, *, is_directory: bool) -> bool:
         if self.directories_only and not is_directory:
@@ -43,7 +44,9 @@ class _Rule:
 
 
 class GitignoreMatcher:
-    """Matches paths against `.gitignore` files, each read once; made anew for each snapshot. Blocking."""
+    """Matches paths against `.gitignore` files. Each file is read once; create a new matcher for each snapshot.
+    Blocking.
+    """
 
     def __init__(self, workspace: Beneath) -> None:
         self._workspace = workspace
@@ -58,14 +61,14 @@ class GitignoreMatcher:
         return self._is_directory_ignored(path.rpartition(b"/")[0]) or self._decide(path, is_directory=False)
 
     def _is_directory_ignored(self, path: bytes) -> bool:
-        """Everything in an ignored directory is ignored: no rule can include it again."""
+        """Whether the directory is ignored. Then everything in it is ignored too: no rule can include it again."""
         if path not in self._directories:
             above = self._is_directory_ignored(path.rpartition(b"/")[0])
             self._directories[path] = above or self._decide(path, is_directory=True)
         return self._directories[path]
 
     def _decide(self, path: bytes, *, is_directory: bool) -> bool:
-        """By the last rule that matches, in the nearest file that has one."""
+        """Applies the last matching rule of the nearest `.gitignore` file that has a match."""
         directory = path
         while directory:
             directory = directory.rpartition(b"/")[0]

@@ -1,7 +1,7 @@
-"""Takes the snapshots of one tree during a turn: each reads only what was touched since the one before.
+"""Takes incremental snapshots of a tree during a turn: each reads only the files touched since the previous one.
 
-The first one scans every file, and so does any later one for which the touched paths are not enough: changed ignore
-rules, nested repositories, submodules, hard links, many or large files. Both ways give the same ids.
+The first snapshot scans every file. So does any later one for which the touched paths are not sufficient: changed
+ignore rules, nested repositories, submodules, hard links, many or large files. Both ways produce the same ids.
 """
 
 import asyncio
@@ -42,38 +42,38 @@ _GIT_SETTINGS: Final = {b".gitignore", b".gitattributes", b".gitmodules"}
 """Files that change how git treats other files."""
 _MAX_NEW: Final = 100
 _SECONDS: Final = 10.0
-"""For the touched paths alone. A scan of every file has its own limit."""
+"""Time limit for processing the touched paths. A scan of every file has its own limit."""
 _LISTING_SECONDS: Final = 3.0
 
 
 class _FullScanNeeded(Exception):
-    """The touched paths alone do not decide what the snapshot has."""
+    """The touched paths alone do not determine the snapshot."""
 
 
 @dataclass(slots=True)
 class _Change:
-    """Paths that were touched, by what they mean for the tree of the last snapshot."""
+    """Touched paths, grouped by their meaning for the tree of the last snapshot."""
 
     known: list[bytes] = field(default_factory=list)
-    """Files that the snapshot has."""
+    """Files that are in the snapshot."""
     new: list[bytes] = field(default_factory=list)
-    """Files that it does not have."""
+    """Files that are not in the snapshot."""
     unclear: list[bytes] = field(default_factory=list)
     """New files for which git has to decide whether they are ignored."""
     gone: list[bytes] = field(default_factory=list)
     """Directories of the snapshot that no longer exist."""
     apart: list[bytes] = field(default_factory=list)
-    """In the agent's own git directory."""
+    """Paths in the agent's own git directory."""
 
 
 @dataclass(slots=True)
 class _State:
-    """What the last snapshot found."""
+    """The result of the last snapshot."""
 
     remembered: Remembered
     left_out: Mapping[bytes, LeftOut] = field(default_factory=dict)
     small: frozenset[str] = frozenset()
-    """Blobs of this turn that may be read into memory."""
+    """Blobs of this turn that are small enough to be read into memory."""
 
 
 @dataclass(slots=True)
@@ -84,15 +84,15 @@ class IncrementalSnapshots:
     work_tree: Path
     limits: Limits
     uploaded: Step | None = None
-    """The last one whose pack is in the object store."""
+    """The last step whose pack is in the object store."""
     _watch: TreeWatch | None = None
     _watchable: bool = True
-    """False: a watch could not be created, even without the ignored directories, or there are too many packs."""
+    """False if a watch could not be created, even without the ignored directories, or if there are too many packs."""
     _objects: ObjectDatabase | None = None
     _state: _State = field(default_factory=lambda: _State(Remembered(tree=EMPTY)))
 
     async def take(self, base: str | None) -> Taken:
-        """Takes a snapshot: of touched paths, or of every file the first time. `base`: the id of the project's tree."""
+        """Takes a snapshot of the touched paths; the first time, of every file. `base`: id of the project's tree."""
         if self._watch is None:
             return await self._begin(base)
         try:
@@ -106,7 +106,7 @@ class IncrementalSnapshots:
             return await self._begin(base)
         except (_FullScanNeeded, TreeTooLarge):
             return await (self._begin(base) if self._watch.skipped else self._scan_all(base))
-        except Exception:  # a scan of every file decides whether there is something wrong
+        except Exception:  # a scan of every file shows whether something is really wrong
             log.warning("incremental snapshot failed", action="snapshot.incremental_failed", exc_info=True)
             return await self._begin(base)
         except BaseException:  # the touched paths were consumed, so the next snapshot has to scan every file
@@ -114,7 +114,7 @@ class IncrementalSnapshots:
             raise
 
     async def watch_empty_tree(self) -> None:
-        """Starts watching a tree that has no files yet. If it has some, `take` scans them first."""
+        """Starts watching a tree that has no files yet. If it already has files, `take` scans them first."""
         if self._watch is not None:
             return
         with contextlib.suppress(WatchFailed):
@@ -130,10 +130,10 @@ class IncrementalSnapshots:
         watch, objects, self._watch, self._objects = self._watch, self._objects, None, None
         self._state = _State(Remembered(tree=EMPTY))
         if objects is not None:
-            with contextlib.suppress(BufferError):  # the thread of a cancelled snapshot may be reading: freed later
+            with contextlib.suppress(BufferError):  # a cancelled snapshot's thread may still be reading
                 objects.close()
         if watch is not None:
-            await asyncio.to_thread(watch.close)  # the kernel takes its time for many watches
+            await asyncio.to_thread(watch.close)  # slow in the kernel with many watches
 
     async def pack(self, before: Snapshot | None, after: Snapshot) -> bytes | None:
         """Returns a pack of the objects that `after` adds to `before`, or None if git has to build it."""
@@ -155,15 +155,15 @@ class IncrementalSnapshots:
         return await self._scan_all(base)
 
     async def _watch_without_ignored(self) -> None:
-        """Watches again without ignored directories: most of a large tree is often installed packages."""
+        """Retries the watch without ignored directories. Installed packages are often most of a large tree."""
         try:
             async with asyncio.timeout(_LISTING_SECONDS):
                 git = Git(git_dir=self.git_dir, work_tree=self.work_tree, inside=True)
                 listed = await git.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-                # Among them are directories that a rule ignores only for what is in them now.
+                # The list includes directories that are ignored only because all their current files are.
                 named = [path for path in split(listed) if path.endswith(b"/") and not path.startswith(b":")]
                 asked = b"".join(path.rstrip(b"/") + b"\0" for path in named)
-                git = replace(git, variables={"GIT_LITERAL_PATHSPECS": "0"})  # this command refuses the option
+                git = replace(git, variables={"GIT_LITERAL_PATHSPECS": "0"})  # check-ignore refuses literal pathspecs
                 _, ignored = await git.ask("check-ignore", "-z", "--stdin", "--no-index", stdin=asked)
             self._watch = await asyncio.to_thread(TreeWatch, self.work_tree, skipped=split(ignored))
         except (WatchFailed, FootplateError, TimeoutError):
@@ -188,7 +188,9 @@ class IncrementalSnapshots:
         return await asyncio.to_thread(_apply, self.work_tree, objects, state, change, touched)
 
     async def _ask_git(self, paths: Sequence[bytes]) -> list[bytes]:
-        """Returns the paths that git does not ignore, by an empty index: the one on disk is from the last full scan."""
+        """Returns the paths that git does not ignore. Uses an empty index, because the one on disk is from the last
+        full scan.
+        """
         index = self.git_dir / "no-index"
         git = Git(git_dir=self.git_dir, work_tree=self.work_tree, inside=True, index=index)
         names = [path.decode("utf-8", "surrogateescape") for path in paths]
@@ -232,7 +234,7 @@ def _classify_path(
     change: _Change, path: bytes, entry: TreeEntry | None, found: Found | None, touched: Touched
 ) -> None:
     if found is not None and found.is_file and found.status.st_nlink > 1:
-        raise _FullScanNeeded  # it changed under its other names too
+        raise _FullScanNeeded  # it also changed under its other names
     if entry is None:
         if found is not None and not found.is_directory:
             change.new.append(path)
@@ -249,10 +251,12 @@ def _classify_path(
 
 
 def _apply(work_tree: Path, objects: ObjectDatabase, state: _State, change: _Change, touched: Touched) -> _State:
-    """Changes only the object database, because its thread keeps running after the snapshot was cancelled."""
+    """Builds the new state. Changes only the object database, because the thread keeps running if the snapshot is
+    cancelled.
+    """
     before, tops = state.remembered, frozenset(change.apart)
     if any(_is_at_or_below(path, touched.paths) for path in before.kept if not path.startswith(apart.GIT + b"/")):
-        raise _FullScanNeeded  # a nested repository, or what is in a submodule
+        raise _FullScanNeeded  # a nested repository, or files in a submodule
     reader = _Reader(objects)
     changes: dict[bytes, TreeEntry | None] = dict.fromkeys(change.gone)
     kept = {path: each for path, each in before.kept.items() if not _is_at_or_below(path, tops)}
@@ -284,7 +288,7 @@ class _Stored(NamedTuple):
 
 
 class _Reader:
-    """Stores files as blobs, as long as they are few and small."""
+    """Stores files as blobs. Raises `_FullScanNeeded` if they are too many or too large."""
 
     def __init__(self, objects: ObjectDatabase) -> None:
         self._objects = objects
@@ -293,7 +297,7 @@ class _Reader:
         self.blobs: set[str] = set()
 
     def store(self, found: Found | None) -> _Stored | None:
-        """None if there is no file any more."""
+        """Returns None if the file no longer exists."""
         if found is None or found.is_directory:
             return None
         if found.is_link:

@@ -1,4 +1,4 @@
-"""Lines of git's plumbing: what its listings print, and what its index is told."""
+"""Formats and parses the line formats of git's plumbing commands, such as `ls-files -z` and `update-index`."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ _NOTHING: Final = "0" * 40
 
 
 def split(listed: bytes) -> list[bytes]:
-    """What was printed with `-z`."""
+    """Splits output that was printed with `-z`."""
     return listed.split(b"\0")[:-1]
 
 
@@ -23,7 +23,7 @@ def removal(path: bytes) -> bytes:
 
 
 async def update(git: Git, lines: Iterable[bytes]) -> None:
-    """A file that takes a directory's place replaces it, and the other way round."""
+    """Writes entries to the index. A file replaces a directory of the same name, and the other way round."""
     await git.run(
         "update-index", "-z", "--add", "--replace", "--index-info", stdin=b"".join(line + b"\0" for line in lines)
     )
@@ -34,7 +34,7 @@ async def write_tree(git: Git) -> str:
 
 
 async def store(git: Git, files: Sequence[Path]) -> list[str]:
-    """Files of ours as blobs, byte for byte."""
+    """Stores host files as blobs, byte for byte, and returns their ids."""
     if not files:
         return []
     listed = "".join(f"{file}\n" for file in files).encode()

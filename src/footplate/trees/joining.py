@@ -1,8 +1,8 @@
-"""Takes many packs into a git directory at once: their objects one after the other, as one pack.
+"""Imports many packs into a git directory at once, by concatenating their objects into one pack.
 
-A file that returns to what it once was is in two packs, and git refuses a pack in which an object that others are made
-of stands twice. Then each half is tried by itself, and so on: one pack alone never has anything twice, and what its
-objects are made of may be in the git directory already.
+A file that returns to an earlier content is in two packs, and git refuses a pack that has a delta base twice. Then each
+half is tried separately, and so on. A single pack has no duplicates, and its delta bases may already be in the git
+directory.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Read = Callable[[str], AsyncIterator[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """What is between a pack's head and its tail, in the file that has all of them."""
+    """The objects of one pack, without its header and trailer, as a range of the concatenated file."""
 
     start: int
     end: int
@@ -33,7 +33,9 @@ class _Body:
 
 
 async def take_in(git: Git, packs: Sequence[Sequence[str]], read: Read, place: Path) -> int:
-    """The first pack first, each as the keys of its parts; how many bytes that was. `place` is for our own files."""
+    """Imports the packs in order, each given as the keys of its parts. Returns the number of bytes. `place` holds
+    temporary files.
+    """
     whole = place / "all"
     bodies: list[_Body] = []
     with whole.open("wb") as file:
@@ -45,7 +47,7 @@ async def take_in(git: Git, packs: Sequence[Sequence[str]], read: Read, place: P
 
 
 async def _fetch(packs: Sequence[Sequence[str]], read: Read, place: Path) -> list[Path]:
-    """A few at once: a store that is far away takes its time for each, however small."""
+    """Downloads several packs in parallel, because a remote store has a high latency per request."""
     tasks = [asyncio.create_task(_written(keys, read, place / f"{n}")) for n, keys in enumerate(packs)]
     try:
         return await asyncio.gather(*tasks)
@@ -88,7 +90,7 @@ def _append(file: BinaryIO, fetched: Path) -> _Body:
 
 
 def _join(whole: Path, bodies: Sequence[_Body], pack: Path) -> None:
-    """What refers to another object of its own pack says how far away it is, and that stays the same."""
+    """Writes one pack from consecutive bodies. References inside a pack are relative offsets, so they stay valid."""
     digest = hashlib.sha1(usedforsecurity=False)
     with whole.open("rb") as source, pack.open("wb") as target:
 

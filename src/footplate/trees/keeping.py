@@ -1,7 +1,8 @@
-"""Keeps a session's files off its host: a snapshot, its pack in the object store, and only then something to refer to.
+"""Uploads a session's files to the object store: takes a snapshot, writes its pack, and only then returns a reference
+to it.
 
-Sessions of a project share what their base has: it is written once, and each of their packs has what was added to it. A
-worker that dies in between leaves a pack that nobody refers to; the next one finds it, or writes another.
+The base of a project is written once and shared by all its sessions. Each session's packs contain only its additions. A
+worker that dies midway leaves a pack without a reference. The next worker finds that pack or writes another.
 """
 
 import contextlib
@@ -25,20 +26,20 @@ _MOST_BASES: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreePlace:
-    """A session's tree on this host, and where its packs are."""
+    """The location of a session's tree on this host and of its packs in the object store."""
 
     git_dir: Path
-    """The host's own."""
+    """The host's git directory."""
     tree: Path
     prefix: str
-    """Of the session's packs in the object store. A fork's first, then its parents'."""
+    """Key prefix of the session's packs in the object store. A fork also reads the packs of its `parents`."""
     parents: Sequence[str] = ()
     base: str | None = None
-    """The commit that the tree began with; None: it began empty."""
+    """The commit that the tree started from; None if it started empty."""
     shared: str | None = None
-    """Where the bases of the project are; with a base only."""
+    """Key prefix of the project's bases; set only with a base."""
     nearby: Sequence[Path] = ()
-    """Git directories of this host that may have what is looked for: those of a fork's parents."""
+    """Other git directories on this host that may have the objects: those of a fork's parents."""
 
     @property
     def prefixes(self) -> list[str]:
@@ -50,10 +51,12 @@ class Keeper:
         self._shelf = shelf
         self._limits = limits
         self._bases: dict[tuple[str, str], KeptSnapshot] = {}
-        """By session: its base is in the log before it is looked for here, and from then on it stays in the store."""
+        """Bases by session. A base is in the log before it is used here, so it is never removed from the store
+        afterwards.
+        """
 
     def create_incremental_snapshots(self, place: TreePlace) -> IncrementalSnapshots:
-        """For the tree during one turn; `keep` takes the snapshots."""
+        """Creates the incremental snapshots of a tree for one turn. `keep` takes them."""
         return IncrementalSnapshots(place.git_dir, place.tree, self._limits or Limits())
 
     async def keep(
@@ -63,8 +66,9 @@ class Keeper:
         collected: Collected | None = None,
         incremental: IncrementalSnapshots | None = None,
     ) -> KeptSnapshot:
-        """`last` is what the log refers to by now. Whatever is returned is in the object store to stay. `collected`: of
-        the agent's own commits; None: as they were. `incremental`: takes the snapshot; None: every file is scanned.
+        """Takes a snapshot and uploads it. The returned snapshot is in the object store. `last` is the one that the log
+        refers to. `collected`: the agent's own commits; None: unchanged. `incremental`: takes the snapshot; None: every
+        file is scanned.
         """
         base = await self._base(place)
         last = last or base
@@ -95,8 +99,8 @@ class Keeper:
             incremental.uploaded = step
 
     async def bring_back(self, place: TreePlace, kept: KeptSnapshot, *, user: tuple[int, int] | None = None) -> None:
-        """The files as they were. The tree is there and empty, and so is the git directory; what it shares with the
-        project's mirror is not read from the store.
+        """Restores the files. The tree and the git directory exist and are empty. Objects that are in the project's
+        mirror are not downloaded.
         """
         known = await _base_of(place) if place.base and await has(Git(git_dir=place.git_dir), place.base) else None
         if not await _copied(place, kept.snapshot, known):
@@ -104,7 +108,7 @@ class Keeper:
         await restoring.restore(place.git_dir, kept.snapshot, place.tree, user=user)
 
     async def _base(self, place: TreePlace) -> KeptSnapshot | None:
-        """In the store, too, once it is returned."""
+        """Returns the base, after making sure that it is in the object store."""
         if place.base is None or place.shared is None:
             return None
         key = (place.prefix, place.base)
@@ -122,7 +126,7 @@ class Keeper:
 
 
 async def _copied(place: TreePlace, snapshot: Snapshot, known: Snapshot | None) -> bool:
-    """From nearby, which may be gone at any moment."""
+    """Copies the objects from another git directory on this host, which may disappear at any time."""
     for source in place.nearby:
         with contextlib.suppress(GitFailed):
             if await packs.copy(source, place.git_dir, snapshot, known):

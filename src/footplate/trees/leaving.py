@@ -1,8 +1,8 @@
-"""A session's work on its way out: into a branch of its project, where the project comes from, or as a bundle.
+"""Delivers a session's work: merges it into a branch of its project, pushes it as a branch, or exports it as a bundle.
 
-All of it happens in a git directory of its own, which shares the objects of the session and of the project's mirror,
-and which is gone afterwards. What changes is one branch, at once, from what it was seen at to what was made of that:
-whoever dies before has changed nothing, and whoever dies after has done it, which the next try sees.
+All work happens in a temporary git directory that shares the objects of the session and of the project's mirror. The
+only change is one atomic update of a branch, from the commit that was seen to the new one. If the process dies before
+it, nothing has changed. If it dies afterwards, the change is complete, and a retry detects that.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ from footplate.trees.size_limits import RepositoryTooLarge
 from footplate.trees.sources import NoRepository
 
 _PLACE: Final = "leaving"
-"""In the data directory."""
+"""Directory name inside the data directory."""
 _TRIES: Final = 10
-"""With somebody who commits to the same branch all the time."""
+"""Attempts before giving up on a branch that other writers keep changing."""
 
 
 class Leaver:
     def __init__(self, data: Path, reader: DiffReader, mirrors: Mirrors, leases: WriteLeases, *, at_once: int) -> None:
-        """`at_once`: how many git works on at a time; others wait."""
+        """`at_once`: maximum number of concurrent git operations; others wait."""
         self._place = data.resolve() / _PLACE
         self._reader = reader
         self._mirrors = mirrors
@@ -87,7 +87,7 @@ class Leaver:
                 raise InvalidRequest(
                     f"into: the project {departure.project.name!r} has no branch {branch!r}",
                     field="into",
-                    help_text="Name one that it has, or make one of the session's work with `footplate push --branch`.",
+                    help_text="Use an existing branch, or create one with `footplate push --branch`.",
                 )
             async with self._slots.held(departure.organisation), self._work(departure) as git:
                 if target is not None:
@@ -117,13 +117,13 @@ class Leaver:
         raise _restless(branch)
 
     async def _target(self, departure: Departure, branch: str) -> str | None:
-        """Of the branch as it is now."""
+        """Returns the current commit of the branch."""
         project = replace(departure.project, branch=None)
         await self._mirrors.refresh(departure.organisation, project)
         return await self._mirrors.branch(departure.organisation, project, branch)
 
     async def _write(self, departure: Departure, git: Git, update: Update, lease: HeldLease) -> bool:
-        """False: it moved, and what was made is of no use."""
+        """Returns False if the branch has moved, so the new commit has to be built again."""
         await failpoints.hit("before_ref")
         await lease.check()
         written = await self._mirrors.write(departure.organisation, departure.project, git, update)
@@ -134,7 +134,7 @@ class Leaver:
 
     @contextlib.asynccontextmanager
     async def _work(self, departure: Departure) -> AsyncGenerator[Git, None]:
-        """A git directory with all that the session and the project have."""
+        """Creates a git directory with all objects of the session and the project."""
         if (base := departure.project.base_commit) is not None:
             mirror = await self._mirrors.ensure(departure.organisation, departure.project, base)
         else:
@@ -154,7 +154,7 @@ class Leaver:
 
 @contextlib.asynccontextmanager
 async def _told() -> AsyncGenerator[None, None]:
-    """What is wrong with a project's repository is for whoever asked to know."""
+    """Reports a problem with the project's repository to the caller as a conflict."""
     try:
         yield
     except (NoRepository, NoGit, RepositoryTooLarge) as error:
@@ -167,6 +167,6 @@ def _left(status: LeftStatus, branch: str, commit: str, before: str | None) -> L
 
 def _restless(branch: str) -> Conflict:
     return Conflict(
-        f"The branch {branch!r} was changed by somebody else each time that the session's work was merged into it.",
-        help_text="Nothing was changed. Try again when it is quieter there.",
+        f"The branch {branch!r} was changed by another writer during every attempt to update it.",
+        help_text="Nothing was changed. Try again later.",
     )

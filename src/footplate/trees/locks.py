@@ -1,4 +1,4 @@
-"""One at a time on this host: a lock on a file, which ends with the process that holds it."""
+"""File locks for mutual exclusion on one host. The kernel releases a lock when the process that holds it ends."""
 
 import asyncio
 import fcntl
@@ -15,16 +15,18 @@ _LOOK_EVERY: Final = 0.02
 
 @asynccontextmanager
 async def locked(path: Path, *, seconds: float) -> AsyncGenerator[None, None]:
-    """Raises `Unavailable` when others have it for so long. The file stays: who removed it would let two in."""
+    """Holds the lock. Raises `Unavailable` if other processes hold it for longer than `seconds`. The file is never
+    removed, because removing it would let two processes hold the lock.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
             async with asyncio.timeout(seconds):
-                while not _taken(descriptor):  # noqa: ASYNC110 - another process holds it
+                while not _taken(descriptor):  # noqa: ASYNC110 - another process holds the lock
                     await asyncio.sleep(_LOOK_EVERY)
         except TimeoutError:
-            raise Unavailable(f"Another worker of this host has held {path.name} for {seconds:g} s.") from None
+            raise Unavailable(f"Another worker on this host has held the lock {path.name} for {seconds:g} s.") from None
         yield
     finally:
         os.close(descriptor)
@@ -39,7 +41,7 @@ def _taken(descriptor: int) -> bool:
 
 
 def lock_directory(place: Path) -> int | None:
-    """Returns the descriptor that holds the lock; None if another one holds it or there is no such directory."""
+    """Returns the descriptor that holds the lock, or None if the lock is taken or the directory does not exist."""
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,6 +1,8 @@
-"""Which paths of a work tree a snapshot has to read: git's own answer, by the host's index and the project's ignores.
+"""Finds the paths of a work tree that a snapshot has to read, with git, the host's index and the project's ignore
+rules.
 
-git looks and compares here, and stores nothing. What it says are hints: each path is looked at again before it is read.
+git only lists and compares here and stores nothing. Its results are hints: each path is inspected again before it is
+read.
 """
 
 import asyncio
@@ -28,13 +30,13 @@ _MANY: Final = 100
 @dataclass(frozen=True, slots=True)
 class Seen:
     before: Remembered
-    """What the last snapshot left, as far as the index still says the same."""
+    """State of the last snapshot, as far as it still matches the index."""
     paths: frozenset[bytes]
-    """Files that are new, look different, or are gone."""
+    """Files that are new, changed or deleted."""
     directories: frozenset[bytes]
-    """That have new files."""
+    """Directories that have new files."""
     unwanted: frozenset[bytes]
-    """What is in the index and not to be in the tree."""
+    """Paths in the index that must not be in the tree."""
 
 
 async def look(git: Git, work_tree: Path, base: str | None) -> Seen:
@@ -51,7 +53,7 @@ async def look(git: Git, work_tree: Path, base: str | None) -> Seen:
     changed, listed, before = await asked
     others = split(listed)
     nested = [path for path in others if path.endswith(b"/")]
-    # Where the index has a file, git says nothing of a repository that took its place.
+    # git does not report a repository that replaced a file of the index.
     nested += await asyncio.to_thread(_repositories, work_tree, split(changed))
     inner, placeholders = await _enter(git, nested) if nested else ([], [])
     files = [path for path in (*others, *inner) if not path.endswith(b"/")]
@@ -62,7 +64,7 @@ async def look(git: Git, work_tree: Path, base: str | None) -> Seen:
 
 
 async def _ignored(git: Git, base: str | None) -> frozenset[bytes]:
-    """What an earlier snapshot has and is ignored by now. What the project itself has is never ignored."""
+    """Returns files of an earlier snapshot that are ignored now. Files of the project's base are never ignored."""
     listed = split(await git.run("ls-files", "-z", "--cached", "--ignored", "--exclude-standard"))
     if not listed or base is None:
         return frozenset(listed)
@@ -71,7 +73,7 @@ async def _ignored(git: Git, base: str | None) -> frozenset[bytes]:
 
 
 async def _before(git: Git) -> Remembered:
-    """All that has to be remembered can be found in the index."""
+    """Loads the state of the last snapshot, or derives it from the index."""
     if (known := remembered.load(Path(git.git_dir))) is not None:
         return known
     tree = (await git.run("write-tree")).decode().strip()
@@ -84,7 +86,9 @@ async def _before(git: Git) -> Remembered:
 
 
 async def _enter(git: Git, nested: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """What is in nested repositories that are new. git enters one if its index has something there; so it gets that."""
+    """Returns the files in new nested repositories. git enters a nested repository only if the index has an entry
+    inside it, so a placeholder is added.
+    """
     empty = (await git.run("hash-object", "-w", "--stdin")).decode().strip()
     found: list[bytes] = []
     placeholders: list[bytes] = []
@@ -102,7 +106,7 @@ async def _enter(git: Git, nested: Sequence[bytes]) -> tuple[list[bytes], list[b
 
 
 def _repositories(work_tree: Path, paths: Sequence[bytes]) -> list[bytes]:
-    """Those that are one. A hint, as what git says is."""
+    """Returns the paths that are repositories. The result is a hint, like git's."""
     found = []
     for path in paths:
         place = os.path.join(os.fsencode(work_tree), path)  # noqa: PTH118 - names of any bytes
@@ -123,13 +127,13 @@ def parents_of(paths: Iterable[bytes]) -> frozenset[bytes]:
 
 def _would_wait(culprit: bytes) -> Permanent:
     return Permanent(
-        f"The files of the session cannot be kept: {shown(culprit)!r} is no file, and git waits for it forever.",
-        help_text="Remove it from the session's directory; git reads that name in every directory.",
+        f"The session's files cannot be stored: {shown(culprit)!r} is not a regular file, so git would block on it.",
+        help_text="Remove it from the session's directory. git reads files with that name in every directory.",
     )
 
 
 def check_attributes(workspace: Beneath, paths: Iterable[bytes]) -> None:
-    """Raises when git would wait for a pipe if it had to compare one of these files."""
+    """Raises if git would block on a pipe named `.gitattributes` when it compares one of these files."""
     for directory in (b"", *parents_of(paths)):
         path = directory + b"/.gitattributes" if directory else b".gitattributes"
         with workspace.look(path) as found:
@@ -138,7 +142,7 @@ def check_attributes(workspace: Beneath, paths: Iterable[bytes]) -> None:
 
 
 def _blocking(work_tree: Path) -> bytes | None:
-    """A pipe or the like that has the name of a file which git opens by itself."""
+    """Finds a pipe or other special file with a name that git opens by itself."""
     for directory, _, names in os.walk(work_tree):
         for name in _READ_BY_GIT.intersection(names):
             path = Path(directory, name)

@@ -1,7 +1,7 @@
-"""Makes commits of a session's files, and one of two that go apart: with git's objects alone, and no file of a tree.
+"""Creates commits from a session's files and merges them with a branch, with git objects only and without a work tree.
 
-Whatever is made here is the same if it is made again, but for the commit that joins two; and that one is only made when
-the branch does not have the session's yet.
+Every commit except a merge commit is reproducible: the same input gives the same id. A merge commit is created only if
+the branch does not yet contain the session's commit.
 """
 
 import re
@@ -24,23 +24,23 @@ _MOST_READ: Final = 50
 _MARK: Final = b"<<<<<<< "
 _MERGE_MEMORY: Final = 4 << 30
 _MERGE_SECONDS: Final = 120.0
-"""A few objects can stand for any number of files, which git would list one by one."""
+"""A few objects can expand to any number of files, which git would list one by one."""
 _REASONS: Final = {
     "contents": "both changed the same lines",
-    "binary": "both changed it, and it is no text",
+    "binary": "both changed this binary file",
     "content": "both changed the same lines",
-    "add/add": "both added it, each in another way",
+    "add/add": "both added it, with different contents",
     "modify/delete": "one changed it and the other deleted it",
     "rename/delete": "one renamed it and the other deleted it",
-    "rename/rename": "both renamed it, each to another name",
-    "rename/add": "one renamed a file to this name, and the other added one",
-    "file/directory": "it is a file in one and a directory in the other",
-    "distinct types": "it is a file in one and a link or a submodule in the other",
-    "directory rename split": "one renamed its directory to several, and the other added to it",
-    "submodule": "both changed which commit the submodule is at",
+    "rename/rename": "both renamed it, to different names",
+    "rename/add": "one renamed a file to this name and the other added a file",
+    "file/directory": "it is a file on one side and a directory on the other",
+    "distinct types": "it is a file on one side and a link or submodule on the other",
+    "directory rename split": "one split its directory and the other added files to it",
+    "submodule": "both changed the submodule to different commits",
 }
 _DELETED: Final = {"modify/delete": "changed", "rename/delete": "renamed"}
-"""What is done to a file that the other side deleted."""
+"""The change that one side made to a file that the other side deleted."""
 _BRANCH_HAS: Final = b"2"
 _SESSION_HAS: Final = b"3"
 
@@ -52,9 +52,9 @@ class Planned:
 
 
 async def session_commit(git: Git, departure: Departure) -> str:
-    """One for each time that the files leave, on top of what the agent itself committed.
+    """Creates one commit for each delivery of the files, on top of the agent's own commits.
 
-    Raises `NothingToLeave` where that is what the session began with.
+    Raises `NothingToLeave` if nothing changed since the session started.
     """
     base = departure.project.base_commit
     last, head = base, base
@@ -63,13 +63,15 @@ async def session_commit(git: Git, departure: Departure) -> str:
         head = step.snapshot.head or base
     if last is None or last == base:
         raise NothingToLeave(
-            f"Session {departure.session_id} has changed nothing since it began.", help_text="There is nothing to take."
+            f"Session {departure.session_id} has made no changes since it started.", help_text="Nothing to deliver."
         )
     return last
 
 
 async def _after(git: Git, last: str | None, head: str | None, step: Step, base: str | None) -> str | None:
-    """`last` is the commit before, and `head` where the agent was then. What left once stays in the history."""
+    """Creates the commit of one step. `last` is the previous commit, and `head` the agent's HEAD at that time. Commits
+    that were delivered stay in the history.
+    """
     tree, now = step.snapshot.tree, step.snapshot.head or base
     parents = [last] if last is not None else []
     if now is not None and now not in {head, last}:
@@ -85,7 +87,9 @@ async def _after(git: Git, last: str | None, head: str | None, step: Step, base:
 
 
 async def _without_uploads(git: Git, tree: str) -> str:
-    """What a session was given to read is nobody's work: it leaves only where the agent itself committed it."""
+    """Removes uploaded input files, which are not the session's work. They are delivered only if the agent committed
+    them.
+    """
     above, _, name = UPLOADS.rpartition("/")
     rest = await _listed(git, f"{tree}:{above}", but=name)
     whole = await _listed(git, tree, but=above)
@@ -104,7 +108,7 @@ async def _make_tree(git: Git, lines: list[bytes]) -> str:
 
 
 async def plan(git: Git, departure: Departure, target: str | None, branch: str) -> Planned:
-    """What the branch is to be at, where it is at `target` now. Raises `MergeConflict`."""
+    """Returns the commit to move the branch to; it is at `target` now. Raises `MergeConflict`."""
     mine = await session_commit(git, departure)
     if target is not None and await _has(git, target, mine):
         return Planned(target, "unchanged")
@@ -112,7 +116,7 @@ async def plan(git: Git, departure: Departure, target: str | None, branch: str) 
         return Planned(mine, "fast_forwarded")
     merged = await _merge(git, target, mine, branch)
     if merged == await tree_of(git, target) and not departure.steps[-1].snapshot.commits:
-        return Planned(target, "unchanged")  # it has all of it, from elsewhere
+        return Planned(target, "unchanged")  # the branch already has the same changes from elsewhere
     message = f"Merge session {departure.session_id} into {branch}\n\n{departure.steps[-1].message}"
     return Planned(await commit(git, merged, [target, mine], message, int(time.time())), "merged")
 
@@ -144,7 +148,7 @@ async def _merge(git: Git, ours: str, theirs: str, branch: str) -> str:
     except GitFailed as error:
         raise Conflict(
             f"The session's work and the branch {branch!r} have no commit in common: {error.said}",
-            help_text="Nothing was changed. `footplate push` makes a branch of its own of it.",
+            help_text="Nothing was changed. Run `footplate push` to create a separate branch.",
         ) from error
     tree, *rest = out.split(b"\0")
     if code == 0:
@@ -153,7 +157,9 @@ async def _merge(git: Git, ours: str, theirs: str, branch: str) -> str:
 
 
 async def _explained(git: Git, tree: str, fields: list[bytes], ours: str, theirs: str) -> list[FileConflict]:
-    """After the tree come lines of `ls-files`, an empty field, and messages: how many paths, they, a kind, a text."""
+    """Parses the conflicts. After the tree come `ls-files` lines, an empty field, and messages: path count, paths,
+    kind, text.
+    """
     place = fields.index(b"") + 1
     stages = [line.split(b" ", 2)[2].partition(b"\t") for line in fields[: place - 1]]
     branch_has = {path for stage, _, path in stages if stage == _BRANCH_HAS}
@@ -178,11 +184,11 @@ async def _explained(git: Git, tree: str, fields: list[bytes], ours: str, theirs
 
 
 def _reason(kind: str, *, branch: bool, session: bool) -> str:
-    """`branch` and `session`: which of them has the file."""
+    """`branch` and `session`: whether each side has the file."""
     if kind in _DELETED and branch != session:
         has, lacks = ("branch", "session") if branch else ("session", "branch")
         return f"the {has} {_DELETED[kind]} it and the {lacks} deleted it"
-    return _REASONS.get(kind, f"git calls it {kind!r}")
+    return _REASONS.get(kind, f"git reports {kind!r}")
 
 
 async def _places(git: Git, tree: str, path: bytes) -> list[int]:
@@ -190,13 +196,13 @@ async def _places(git: Git, tree: str, path: bytes) -> list[int]:
     try:
         size = int(await git.run("cat-file", "-s", name))
         content = await git.run("cat-file", "blob", name) if size <= _LONGEST else b""
-    except GitFailed:  # it is deleted, or a directory
+    except GitFailed:  # the file is deleted, or a directory
         return []
     return [number for number, line in enumerate(content.split(b"\n"), start=1) if line.startswith(_MARK)]
 
 
 async def _last(git: Git, ours: str, theirs: str, path: bytes) -> str | None:
-    """As a person finds it: what the branch has and the session does not."""
+    """Returns the branch's last commit that touched the file and is not in the session, as display text."""
     out = await git.run(
         *("log", "-1", "--no-show-signature", "--format=%h %s (%an)", ours, f"^{theirs}", "--"),
         path.decode("utf-8", "surrogateescape"),

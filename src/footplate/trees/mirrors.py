@@ -1,6 +1,6 @@
-"""A project's mirror: a bare repository of the host's own, with all branches and tags of where the project comes from.
+"""Mirrors of projects: a bare repository on the host for each project, with all branches and tags of its source.
 
-Sessions share its objects, so no object is ever removed from it: git's own cleaning up is off. Packs are merged.
+Sessions share the objects of a mirror, so no object is ever removed: git's garbage collection is off. Packs are merged.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from footplate.trees.size_limits import RepositoryTooLarge
 from footplate.trees.sources import Source, explained, not_written, opened
 
 MIRRORS: Final = "mirrors"
-"""In the data directory."""
+"""Directory name inside the data directory."""
 _REFS: Final = ("refs/heads/", "refs/tags/")
 _LOCK: Final = "{}.lock"
 _MOVED: Final = (b"(stale info)", b"(fetch first)", b"(non-fast-forward)", b"failed to update ref", b"cannot lock ref")
 _READABLE_BY_ALL: Final = "0644"
 _ONE_PACK: Final = {"fetch.unpackLimit": "1"}
-"""What is fetched is one file, whose size can be limited, and not many."""
+"""A fetch writes one pack file, whose size can be limited, instead of many object files."""
 _MOST_MEASURED: Final = 1000
 _MERGE_SECONDS: Final = 300.0
 
@@ -34,9 +34,9 @@ _MERGE_SECONDS: Final = 300.0
 class Written(Enum):
     DONE = "done"
     MOVED = "moved"
-    """Somebody else set it meanwhile."""
+    """The branch was changed in the meantime."""
     CHECKED_OUT = "checked out"
-    """Somebody works on it, in files that would not follow."""
+    """The branch is checked out, and the files of that checkout would not follow the change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +44,16 @@ class Update:
     branch: str
     commit: str
     before: str | None
-    """Where it has to be for that; None: it is new."""
+    """The commit that the branch must be at for the update; None if the branch must not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Offered:
-    """What a source has: its branches and tags, and which of them is checked out."""
+    """The branches and tags of a source, and which branch is checked out."""
 
     refs: dict[str, str]
     head: str | None
-    """A commit."""
+    """A commit id."""
     branch: str | None
 
 
@@ -61,12 +61,12 @@ class Mirrors:
     def __init__(
         self, data: Path, *, root: str, reach: Reach, seconds: float, most_bytes: int = size_limits.BYTES
     ) -> None:
-        """`root`: of projects that have a path. `seconds`: how long a fetch may take. `most_bytes`: of a mirror, and of
-        the files of a commit that a session begins with.
+        """`root`: the directory of projects that have a path. `seconds`: timeout of a fetch. `most_bytes`: maximum size
+        of a mirror, and of the files of a session's first commit.
         """
         self._most_bytes = most_bytes
         self._measured: dict[str, None] = {}
-        """Commits whose files are not too large; those that were looked at last."""
+        """Commits whose files are within the limits, most recently checked last."""
         self._data = data.resolve()
         self._root = root
         self._reach = reach
@@ -77,7 +77,7 @@ class Mirrors:
         return self._data / MIRRORS / directory_of(organisation) / project_id
 
     async def refresh(self, organisation: str, project: SessionProject) -> Base:
-        """Fetch what is new, and say what a session that begins now begins with."""
+        """Fetches new commits and returns the base for a session that starts now."""
         path = self.path(organisation, project.id)
         lock = path.with_name(_LOCK.format(path.name))
         root = root_of(self._root, organisation) if project.url is None else ""
@@ -89,7 +89,7 @@ class Mirrors:
                     await self._fetch(git, source, [f"+{kind}*:{kind}*" for kind in _REFS])
                 base = _base(offered, project, source)
                 if base.commit is not None and not await has(git, base.commit):
-                    await self._fetch(git, source, [base.commit])  # checked out, and in no branch
+                    await self._fetch(git, source, [base.commit])  # checked out in the source, but on no branch
                 if base.commit is not None:
                     await self.measure(git, base.commit)
                     base = replace(base, tree=await tree_of(git, base.commit))
@@ -98,7 +98,9 @@ class Mirrors:
             return base
 
     async def ensure(self, organisation: str, project: SessionProject, commit: str) -> Path:
-        """The mirror, with a commit in it that a session began with, perhaps on another host."""
+        """Returns the mirror's path after making sure that it has a session's base commit. The session may have started
+        on another host.
+        """
         path = self.path(organisation, project.id)
         if path.is_dir() and await has(Git(git_dir=path), commit):
             return path
@@ -122,12 +124,12 @@ class Mirrors:
             task.add_done_callback(lambda _: self._merging.pop(path))
 
     async def branch(self, organisation: str, project: SessionProject, branch: str) -> str | None:
-        """The commit that a branch is at, in the mirror as it was last refreshed."""
+        """Returns the commit of a branch, as of the last refresh of the mirror."""
         git = Git(git_dir=self.path(organisation, project.id))
         return (await _known(git)).get(f"refs/heads/{branch}")
 
     async def write(self, organisation: str, project: SessionProject, git: Git, update: Update) -> Written:
-        """Sets a branch where the project comes from, if it is still where it was; `git` has the commit."""
+        """Updates a branch at the project's source, if it has not moved. `git` has the commit."""
         root = root_of(self._root, organisation) if project.url is None else ""
         async with opened(project, root, self._reach) as source:
             pushing = replace(
@@ -157,7 +159,7 @@ class Mirrors:
         git = Git(git_dir=path, configuration=source.configuration, descriptors=source.descriptors)
         if not (path / "info" / "attributes").exists():
             await asyncio.to_thread(path.mkdir, parents=True, exist_ok=True)
-            # Agents read its objects, as whoever they are.
+            # Agents read these objects, under any user id.
             await git.run("init", "-q", "--bare", "--template=", f"--shared={_READABLE_BY_ALL}")
             await asyncio.to_thread(write_attributes, path)
         return git
@@ -192,11 +194,11 @@ class Mirrors:
         except BaseException as error:
             largest = await asyncio.shield(asyncio.to_thread(size_limits.remove_partial_packs, git.git_dir))
             if isinstance(error, GitFailed) and largest >= room:
-                raise RepositoryTooLarge(f"a fetch of it takes more than {room} bytes") from error
+                raise RepositoryTooLarge(f"a fetch needs more than the remaining {room} bytes") from error
             raise
 
     async def measure(self, git: Git, commit: str) -> None:
-        """Raises `RepositoryTooLarge` for a commit whose files are too many or too large to be worked with."""
+        """Raises `RepositoryTooLarge` if the commit has too many files or they are too large."""
         if commit in self._measured:
             return
         await size_limits.check_files(git, commit, self._most_bytes)
@@ -206,7 +208,7 @@ class Mirrors:
 
 
 def _printable(name: str) -> str | None:
-    """None for one that is no text: the log could not keep it."""
+    """Returns None if the name is not valid text, because the log cannot store it."""
     return None if any("\udc80" <= char <= "\udcff" for char in name) else name
 
 
@@ -232,7 +234,7 @@ def _base(offered: _Offered, project: SessionProject, source: Source) -> Base:
             raise InvalidRequest(
                 f"The project {project.name!r} has no branch {project.branch!r}.",
                 field="branch",
-                help_text="Give the project a branch that it has, or none: then it is the one that is checked out.",
+                help_text="Set an existing branch, or remove the setting to use the branch that is checked out.",
             )
         return Base(commit, project.branch)
     return Base(offered.head, offered.branch or source.unborn)

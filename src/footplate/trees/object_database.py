@@ -1,6 +1,6 @@
-"""Reads and writes git objects in the worker's own process, without starting git.
+"""Reads and writes git objects in the worker's process, without starting git.
 
-Only a directory of objects is opened: no configuration, reference or work tree is ever read.
+Only the object directory is opened. Configuration, references and work trees are never read.
 """
 
 import io
@@ -21,21 +21,21 @@ from footplate.domain.snapshots import EMPTY
 
 MAX_BYTES: Final = 1 << 20
 MAX_FILES: Final = 200
-"""What is read and compressed in this process. Git stores more than this."""
+"""Limits for content that is read and compressed in this process. git stores anything larger."""
 MAX_PACKS: Final = 100
 """Each pack is an open file for as long as the database is open."""
 _MAX_TREE_BYTES: Final = 2 << 20
-"""Of one parsed tree, and of all that are cached."""
+"""Limit for one parsed tree, and for all cached trees together."""
 _MAX_WRITTEN: Final = 256
 _MAX_WRITTEN_BYTES: Final = 64 << 10
-"""Of one object that is cached until it is packed."""
+"""Size limit for an object that is cached until it is packed."""
 _DIRECTORY: Final = 0o40000
 _FILE: Final = 0o100644
 _PROGRAM: Final = 0o100755
 
 
 class TreeTooLarge(Exception):
-    """A directory has so many files that git is to read it."""
+    """A directory has too many files to be read in this process. git has to read it."""
 
 
 class TreeEntry(NamedTuple):
@@ -60,7 +60,7 @@ class ObjectDatabase:
         self._parsed: dict[str, Tree] = {}
         self._parsed_bytes = 0
         self._written: dict[str, ShaFile] = {}
-        """Those that were written since the last pack and are small."""
+        """Small objects that were written since the last pack."""
 
     def __enter__(self) -> Self:
         return self
@@ -90,7 +90,7 @@ class ObjectDatabase:
         return found
 
     def change_tree(self, tree: str, changes: Mapping[bytes, TreeEntry | None]) -> str:
-        """The tree with these paths changed; None removes what is at a path."""
+        """Returns the id of the tree with these paths changed. None removes the entry at a path."""
         by_names = {tuple(path.split(b"/")): entry for path, entry in changes.items()}
         return self._change(tree, by_names) or self._write(Tree())
 
@@ -107,7 +107,7 @@ class ObjectDatabase:
             elif name in entries:
                 del entries[name]
         for name, inner in below.items():
-            mode, object_id = entries[name] if name in entries else (0, b"")  # noqa: SIM401 - it has no get
+            mode, object_id = entries[name] if name in entries else (0, b"")  # noqa: SIM401 - a Tree has no get method
             after = self._change(object_id.decode() if stat.S_ISDIR(mode) else EMPTY, inner)
             if after is not None:
                 entries[name] = (_DIRECTORY, ObjectID(after.encode()))
@@ -133,7 +133,7 @@ class ObjectDatabase:
                 yield object_id.decode(), False
 
     def pack(self, ids: Collection[str]) -> bytes:
-        """A pack of these objects. All of it is in memory."""
+        """Returns a pack of these objects. The whole pack is in memory."""
         written = io.BytesIO()
         objects = [(self._written.get(one) or self._store[ObjectID(one.encode())], None) for one in ids]
         write_pack_objects(written, objects, object_format=self._store.object_format)
@@ -141,7 +141,7 @@ class ObjectDatabase:
         return written.getvalue()
 
     def _parse(self, object_id: str) -> Tree:
-        """For reading alone."""
+        """Returns a cached tree. Callers must not change it."""
         if object_id not in self._parsed:
             tree = self._tree(object_id)
             self._parsed_bytes += tree.raw_length()
@@ -161,12 +161,12 @@ class ObjectDatabase:
         return found
 
     def _write(self, written: ShaFile) -> str:
-        """Writes under a temporary name first, as git does: a killed process leaves no partial object."""
+        """Writes under a temporary name first, as git does, so a killed process leaves no partial object."""
         name = written.id.decode()
         if len(self._written) < _MAX_WRITTEN and written.raw_length() <= _MAX_WRITTEN_BYTES:
             self._written[name] = written
         path = self._directory / name[:2] / name[2:]
-        if path.exists() and path.stat().st_size:  # a machine that lost its power may leave an empty one
+        if path.exists() and path.stat().st_size:  # an empty file can remain after a power loss
             return name
         path.parent.mkdir(exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix="tmp_obj_", dir=path.parent)
@@ -182,7 +182,7 @@ class ObjectDatabase:
 
 
 def count_packs(git_dir: Path, *, alternates: bool = True) -> int:
-    """Counts the packs of a git directory. `alternates`: also those of the directories whose objects it shares."""
+    """Counts the packs of a git directory. `alternates`: also counts those of directories whose objects it shares."""
     objects = git_dir / "objects"
     listed = objects / "info" / "alternates"
     others = listed.read_text().splitlines() if alternates and listed.is_file() else []
@@ -190,7 +190,7 @@ def count_packs(git_dir: Path, *, alternates: bool = True) -> int:
 
 
 def _normalise_modes(entries: Tree) -> None:
-    """As git does with a directory that it writes anew: old repositories have files of mode 664."""
+    """Normalises file modes, as git does when it rewrites a directory: old repositories contain files of mode 664."""
     for name, mode, object_id in entries.items():
         if stat.S_ISREG(mode) and mode not in {_FILE, _PROGRAM}:
             entries[name] = (_PROGRAM if mode & stat.S_IXUSR else _FILE, object_id)

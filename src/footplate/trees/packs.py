@@ -1,8 +1,8 @@
-"""Snapshots in the object store: each adds one pack with what it has and the one before has not.
+"""Stores snapshots in the object store: each snapshot adds one pack with the objects that the previous one lacks.
 
-A pack is written before anything refers to it, and never again: its name says what it leads from and to, so that one
-which is there already does what was to be written. A worker that was cut off may leave packs of its own; nothing
-leads to them. Another host follows the names back from the snapshot that it wants, and makes one pack of all of them.
+A pack is written before anything refers to it, and is never overwritten. Its name contains the snapshots before and
+after it, so an existing pack of that name is equivalent. A worker that was cut off may leave packs that nothing refers
+to. Another host follows the names backwards from the snapshot it needs, and combines the packs into one.
 """
 
 import asyncio
@@ -22,40 +22,43 @@ from footplate.trees.scratch import scratch
 from footplate.trees.snapshots import CONFIGURATION
 
 PART: Final = 16 << 20
-"""A larger pack is several objects: a conditional write is one request, with all of it in memory."""
+"""A larger pack is split into several objects, because a conditional write is one request with all content in memory.
+"""
 _NOBODY: Final = "footplate <> 0 +0000"
 
 
 class Shelf(Protocol):
-    """The part of an object store that packs need. Keys have `/` between names."""
+    """The part of an object store that packs need. Keys are separated by `/`."""
 
     async def create(self, key: str, content: bytes) -> bool:
-        """False if it is there already, and then nothing is changed."""
+        """Creates an object. Returns False and changes nothing if the key exists."""
 
     async def names(self, prefix: str) -> Sequence[str]:
-        """What the keys below the folder `prefix` are called there."""
+        """Lists the keys below the folder `prefix`, relative to it."""
 
     def pieces(self, key: str) -> AsyncIterator[bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A snapshot, and its place in the order of a session's snapshots that added something."""
+    """A snapshot and its position among the session's snapshots that changed something."""
 
     number: int
     snapshot: Snapshot
     before: Snapshot | None
-    """None: it is the first, and its pack has all of it."""
+    """None: this is the first snapshot, and its pack is complete."""
 
     def name(self, part: int, parts: int, digest: str = "") -> str:
-        """Where there are several parts, `digest` says of which pack: git may make another of the same objects."""
+        """Returns the name of a part. With several parts, `digest` identifies the pack, because git may pack the same
+        objects differently.
+        """
         before = NONE if self.before is None else short(self.before)
         which = f"-{digest}" if parts > 1 and digest else ""
         return f"{self.number:08d}-{before}-{short(self.snapshot)}.{part}-{parts}{which}.pack"
 
 
 async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
-    """How many bytes were new to the store. Killed anywhere, or done twice, it is done by doing it again."""
+    """Uploads the pack of a step and returns the number of new bytes. Safe to retry after a crash."""
     git = Git(git_dir=git_dir, configuration=CONFIGURATION)
     with scratch(git_dir) as place:
         wanted, pack = place / "wanted", place / "pack"
@@ -71,7 +74,7 @@ async def upload(shelf: Shelf, prefix: str, git_dir: Path, step: Step) -> int:
         with pack.open("rb") as file:
             for part in range(parts):
                 content = await asyncio.to_thread(file.read, PART)
-                # The last one is written last: whoever finds it finds all.
+                # The last part is written last, so its presence means that the pack is complete.
                 if await shelf.create(f"{prefix}/{step.name(part, parts, digest)}", content):
                     written += len(content)
         return written
@@ -85,8 +88,8 @@ async def download(
     snapshot: Snapshot,
     known: Snapshot | None = None,
 ) -> int:
-    """All objects of a snapshot, into a git directory; how many bytes were read. A fork has its parents' too. Of
-    `known`, which may come first, the git directory has all.
+    """Downloads all objects of a snapshot into a git directory and returns the number of bytes. A fork also reads its
+    parents' packs. The git directory already has all objects of `known`, where the chain of packs may start.
     """
     names: dict[str, str] = {}
     for prefix in prefixes:
@@ -102,7 +105,9 @@ async def download(
 
 
 async def copy(source: Path, git_dir: Path, snapshot: Snapshot, known: Snapshot | None = None) -> bool:
-    """The same from another git directory of this host, in one pack, however many led there. False: it has not all."""
+    """Copies a snapshot from another git directory on this host, in one pack. Returns False if objects are missing
+    there.
+    """
     beside = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(source / "objects")}
     git = Git(git_dir=git_dir, configuration=CONFIGURATION, variables=beside)
     if not await has_all(git, ids_of(snapshot)):
@@ -117,21 +122,23 @@ async def copy(source: Path, git_dir: Path, snapshot: Snapshot, known: Snapshot 
 
 
 async def has_all(git: Git, trees: Sequence[str]) -> bool:
-    """The objects of a tree are stored before it is, so who has the tree itself has all of it."""
+    """Whether all trees are present. A tree is stored after its objects, so a stored tree is complete."""
     asked = "".join(f"{tree}\n" for tree in trees).encode()
     code, said = await git.ask("cat-file", "--batch-check", stdin=asked, accept=(0, 128))
     return code == 0 and b"missing" not in said
 
 
 def _digest(pack: Path) -> str:
-    """Of a pack, which ends with it."""
+    """Returns the start of a pack's checksum, which is at its end."""
     with pack.open("rb") as file:
         file.seek(-20, os.SEEK_END)
         return file.read()[:8].hex()
 
 
 def chain(names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot | None = None) -> list[Sequence[str]]:
-    """The packs that lead to a snapshot, from `known` on, each as the names of its parts, the first pack first."""
+    """Returns the packs that lead to a snapshot, starting from `known`, in order. Each is given as the names of its
+    parts.
+    """
     begins = {NONE} if known is None else {NONE, short(known)}
     return _back(whole(names), number, short(snapshot), begins)[::-1]
 
@@ -139,8 +146,8 @@ def chain(names: Iterable[str], number: int, snapshot: Snapshot, known: Snapshot
 def _back(
     found: Mapping[Place, Sequence[Pack]], number: int, wanted: str, begins: Collection[str]
 ) -> list[Sequence[str]]:
-    """From the last pack to the first. Where several lead to a snapshot, one of them may lead nowhere: what it goes on
-    from was never in the log, and has been collected.
+    """Follows the packs from the last to the first. If several packs lead to a snapshot, some may be dead ends: the
+    snapshot before them never reached the log and was garbage-collected.
     """
     if wanted in begins:
         return []
@@ -156,14 +163,14 @@ def _back(
             return way
         left.append(iter(found.get((number - len(way), pack.before), ())))
     raise Permanent(
-        f"The files of the session cannot be restored: snapshot {number} is not in the object store.",
-        help_text="Was anything deleted there by hand, or by a rule of the bucket's? A backup of it will do.",
+        f"The session's files cannot be restored: snapshot {number} is not in the object store.",
+        help_text="Check whether objects were deleted by hand or by a bucket rule, and restore them from a backup.",
     )
 
 
 async def _commits(git: Git, snapshots: Sequence[Snapshot], place: Path) -> list[str]:
-    """Commits of them, each the parent of the next: git knows what a reader has by commits, and looks no further than
-    those that differ.
+    """Creates a commit for each snapshot, each the parent of the next. git uses commits to determine which objects a
+    reader has, and then compares only the trees that differ.
     """
     listed = "\n".join("".join(f"040000 tree {tree}\t{name}\n" for name, tree in _trees(it)) for it in snapshots)
     roots = (await git.run("mktree", "--batch", stdin=f"{listed}\n".encode())).decode().split()
@@ -180,7 +187,7 @@ async def _commits(git: Git, snapshots: Sequence[Snapshot], place: Path) -> list
 
 
 def ids_of(snapshot: Snapshot) -> list[str]:
-    """Who has these objects has all of it."""
+    """Returns the trees of a snapshot. A git directory that has these objects has the whole snapshot."""
     return [tree for _, tree in _trees(snapshot)]
 
 

@@ -1,13 +1,13 @@
-"""A session's tree of a project: the files of its base, a git directory for the agent, and one for the host.
+"""Checks out a project for a session: the base's files, a git directory for the agent, and one for the host.
 
-The host's git directory lies apart, where nothing of the agent's reaches; so do the objects that both share, in the
-project's mirror. The agent's lies in the tree, is written once, before the agent first runs there, and is never read by
-the host again.
+The host's git directory is outside the tree, where the agent has no access. So are the objects that both share, in the
+project's mirror. The agent's git directory is in the tree. It is written once, before the agent first runs there, and
+the host never reads it again.
 
-A worker may die anywhere in between. What it began has a directory of its own for a sign, and the host's git directory
-comes to its place last: a tree that was begun and not finished has never been an agent's, and is made anew. A tree
-with files and without that sign is somebody's work whose other half is lost: it is left alone, and said, unless the log
-has its files (`returning.py`).
+A worker may die at any point. An unfinished checkout is marked by a directory of its own, and the host's git directory
+is renamed to its final path last. A tree with the mark was never used by an agent, so it is rebuilt. A tree that has
+files but neither the mark nor a host git directory may contain work: it is left unchanged and reported as an error,
+unless the log has its files (`returning.py`).
 """
 
 import asyncio
@@ -28,21 +28,21 @@ HOST: Final = "host.git"
 BESIDE: Final = "beside"
 BEGUN: Final = "host.git.begun"
 _WORKERS: Final = 4
-"""Of git, that write files side by side."""
+"""git processes that write files in parallel."""
 _BESIDE: Final = 500
-"""Fewer files than this are written sooner by one."""
+"""Below this number of files, a single process is faster."""
 _AUTHOR: Final = ("Footplate agent", "agent@footplate.invalid")
 
 Lines = Sequence[tuple[str, str]]
 
 
 def private_of(data: Path, organisation: str, session_id: str) -> Path:
-    """What the host has of a session's trees, below its data directory."""
+    """Returns the directory with the host's data about a session's trees."""
     return data / PRIVATE_TREES / directory_of(organisation) / session_id
 
 
 def host_of(private: Path, tree: str, *, beside: bool) -> Path:
-    """The host's git directory of one of them."""
+    """Returns the path of the host's git directory for one tree."""
     return (private / BESIDE / tree if beside else private) / HOST
 
 
@@ -56,9 +56,9 @@ class Placement:
     base: Base
     mirror: Path
     objects: str
-    """The mirror's objects as the agent sees them."""
+    """Path of the mirror's objects as the agent sees it."""
     private: Path
-    """Of the host's alone: where its git directory goes."""
+    """The host's private directory, which will contain its git directory."""
     tree: Path
     user: tuple[int, int]
 
@@ -68,7 +68,7 @@ def is_placed(private: Path) -> bool:
 
 
 async def place_at_base(wanted: Placement) -> None:
-    """The caller has the session, and this tree of it, for itself."""
+    """Checks out the base. The caller has exclusive access to the session and this tree."""
     host = await asyncio.to_thread(_begin, wanted)
     git = await init(host, wanted.base.branch, wanted.mirror)
     if wanted.base.commit is not None:
@@ -81,7 +81,7 @@ async def place_at_base(wanted: Placement) -> None:
 
 
 async def init(host: Path, branch: str, mirror: Path | None) -> Git:
-    """A git directory of the host's own; with a mirror, it has all that the mirror has."""
+    """Creates a git directory for the host. With a mirror, it shares the mirror's objects."""
     git = Git(git_dir=host)
     await git.run("init", "-q", "--bare", "--template=", f"--initial-branch={branch}")
     if mirror is not None:
@@ -91,7 +91,9 @@ async def init(host: Path, branch: str, mirror: Path | None) -> Git:
 
 
 def begin_anew(private: Path, tree: Path, user: tuple[int, int]) -> Path:
-    """Whatever is there is older than what the log has. Killed at any moment, it is begun anew."""
+    """Discards the tree and the host's git directory, because the log has a newer version. If the process is killed,
+    the next call starts over.
+    """
     host, before = private / BEGUN, private / HOST
     shutil.rmtree(host, ignore_errors=True)
     if before.is_dir():
@@ -111,9 +113,9 @@ def _begin(wanted: Placement) -> Path:
         _empty(wanted.tree)
     elif wanted.tree.is_dir() and any(wanted.tree.iterdir()):
         raise TreeLost(
-            f"The session's tree of the project {wanted.project.name!r} is on this host, but what the host needs to "
-            "know of it is not.",
-            help_text=f"Restore {wanted.private}, or move the files away: the next turn then begins with the base.",
+            f"The session's tree of the project {wanted.project.name!r} is on this host, but the host's "
+            "git directory for it is missing.",
+            help_text=f"Restore {wanted.private}, or move the files away. The next turn then starts from the base.",
         )
     host.mkdir(parents=True)
     if not wanted.tree.is_dir():
@@ -131,8 +133,8 @@ def _empty(tree: Path) -> None:
 
 
 async def _check_out(wanted: Placement, host: Path, commit: str) -> None:
-    """By git itself, as the user whose the files are to be."""
-    await asyncio.to_thread(own, host, wanted.user)  # for the index, which git writes beside
+    """Has git write the files, as the user who will own them."""
+    await asyncio.to_thread(own, host, wanted.user)  # git writes its index file there
     git = Git(
         git_dir=host,
         work_tree=wanted.tree,
@@ -144,7 +146,7 @@ async def _check_out(wanted: Placement, host: Path, commit: str) -> None:
 
 
 async def _refs(mirror: Git) -> bytes:
-    """All branches and tags of the project, as a clone has them: branches are those of `origin`."""
+    """Returns all branches and tags as a clone has them. Branches become those of `origin`."""
     form = "%(objectname) %(refname)"
     heads = await mirror.run("for-each-ref", f"--format={form}", "refs/heads/")
     tags = await mirror.run("for-each-ref", f"--format={form}", "refs/tags/")
@@ -178,7 +180,7 @@ def _configuration(wanted: Placement) -> str:
                 ("repositoryformatversion", "0"),
                 ("filemode", "true"),
                 ("bare", "false"),
-                ("checkstat", "minimal"),  # in a sandbox the same files have another owner
+                ("checkstat", "minimal"),  # inside a sandbox the same files have another owner
                 ("logallrefupdates", "true"),
             ],
         ),

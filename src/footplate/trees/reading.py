@@ -1,6 +1,7 @@
-"""Differences of a session's files for who asks, on any host: from its git directory if that is here, else from packs.
+"""Reads the differences of a session's files on any host: from its git directory if it is present, otherwise from
+packs.
 
-Nothing is left behind: what had to be read from the object store is gone with the answer.
+Objects that were downloaded from the object store are removed when the response is complete.
 """
 
 import asyncio
@@ -18,12 +19,12 @@ from footplate.trees.placing import host_of, init, private_of
 from footplate.trees.scratch import scratch
 
 _PLACE: Final = "diffs"
-"""In the data directory."""
+"""Directory name inside the data directory."""
 
 
 class DiffReader:
     def __init__(self, data: Path, shelf: Shelf, *, at_once: int) -> None:
-        """`at_once`: how many are made at a time; others wait."""
+        """`at_once`: maximum number of diffs that are computed concurrently; others wait."""
         self._data = data.resolve()
         self._shelf = shelf
         self._slots = OrganisationSlots(at_once)
@@ -50,7 +51,7 @@ class DiffReader:
 
     @contextlib.asynccontextmanager
     async def objects(self, diff: TreeDiff, wanted: Sequence[str]) -> AsyncGenerator[Path, None]:
-        """A git directory that has these objects of a session's."""
+        """Yields a git directory that has these objects of the session."""
         here = host_of(private_of(self._data, diff.organisation, diff.session_id), diff.tree, beside=diff.beside)
         if await packs.has_all(Git(git_dir=here), wanted):
             yield here
@@ -59,7 +60,7 @@ class DiffReader:
         await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
         with scratch(place) as git_dir:
             await init(git_dir, "main", None)
-            for kept in (diff.new, diff.old):  # one mostly leads to the other
+            for kept in (diff.new, diff.old):  # usually one contains the other
                 if kept is not None and not await packs.has_all(Git(git_dir=git_dir), wanted):
                     await self._fetch(git_dir, diff, kept)
             yield git_dir

@@ -1,6 +1,6 @@
-"""What one snapshot leaves for the next one of the same tree, to be quicker. Losing it loses nothing.
+"""Caches the state of the last snapshot of a tree, to make the next one faster. Losing the cache is harmless.
 
-It is a file beside the host's index and belongs to one state of that index: to another it says nothing.
+The cache is a file next to the host's index. It is valid for one state of that index only.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _NAME: Final = "snapshot.json"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A file that is kept apart: its blob, and how the file looked when it was read."""
+    """A file of the sidecar tree: its blob, and its status when it was read."""
 
     mode: str
     blob: str
@@ -27,10 +27,10 @@ class Remembered:
     tree: str
     apart: str | None = None
     directories: set[bytes] = field(default_factory=set)
-    """Those of the tree, and some that it had before: where a nested repository may begin."""
+    """Directories of the tree, including some former ones, where a nested repository may begin."""
     submodules: set[bytes] = field(default_factory=set)
     kept: dict[bytes, Kept] = field(default_factory=dict)
-    """What is apart, by path."""
+    """Sidecar files, by path."""
 
 
 def load(git_dir: Path) -> Remembered | None:
@@ -50,7 +50,9 @@ def load(git_dir: Path) -> Remembered | None:
 
 
 def save(git_dir: Path, index: Path, remembered: Remembered, *, scratch: Path) -> None:
-    """Puts the index in its place, and beside it what is known of it. Killed in between, the one disowns the other."""
+    """Moves the index into place, then the cache file. If the process is killed in between, the cache does not match
+    the index and is ignored.
+    """
     body = {
         "index": _state(index),
         "tree": remembered.tree,

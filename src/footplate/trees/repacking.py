@@ -1,9 +1,9 @@
-"""Merges the packs of a git directory, so that finding an object stays cheap however many packs were added.
+"""Merges the packs of a git directory, so that looking up an object stays cheap however many packs were added.
 
 Each fetch adds a pack to a mirror, and each turn with new commits of the agent adds one to the session's git directory.
-git merges the small ones and keeps every object, referenced or not. It works on hard links in a directory of its own;
-the new pack comes to its place first, and only then the old ones are removed. So a killed process loses nothing, and a
-reader that misses a removed pack finds the new one when it lists the packs again, as git and dulwich do.
+git merges the small ones and keeps every object, referenced or not. It works on hard links in a separate directory. The
+new pack is linked into place before the old ones are removed, so a killed process loses nothing. A reader that misses a
+removed pack finds the new one when it lists the packs again, as git and dulwich do.
 """
 
 import asyncio
@@ -24,19 +24,21 @@ from footplate.trees.scratch import scratch
 log = structlog.get_logger(__name__)
 
 MAX_UNMERGED: Final = 20
-"""Packs. Each is one more file to open and to search; with more than 100, every snapshot scans every file."""
+"""Number of packs that triggers a merge. Each pack is one more file to open and to search. With more than 100, every
+snapshot scans every file.
+"""
 _UNFINISHED_SECONDS: Final = 3600
 _PROCESSOR_SECONDS: Final = 120
 _COPY: Final = {"pack.window": "0", "pack.threads": "1", "core.bigFileThreshold": "16m"}
 """Objects are copied as they are stored: searching for better deltas is expensive, and the content is untrusted."""
 _ALLOCATIONS: Final = {"GIT_ALLOC_LIMIT": "512m"}
 _failed: set[Path] = set()
-"""Git directories whose packs could not be merged: this process does not try it again at every turn."""
+"""Git directories whose packs could not be merged. This process does not retry them at every turn."""
 
 
 async def merge_packs(git_dir: Path, *, seconds: float) -> None:
-    """Merges small packs if there are many, unless another process does. Objects of alternates, and those outside of
-    packs, stay where they are. A failure is only logged: nothing is lost by it.
+    """Merges small packs if there are many, unless another process is merging. Objects in alternates, and loose
+    objects, stay where they are. A failure is only logged, because nothing is lost.
     """
     if git_dir in _failed:
         return
@@ -49,7 +51,7 @@ async def merge_packs(git_dir: Path, *, seconds: float) -> None:
 
 
 async def _merge_locked(git_dir: Path, seconds: float) -> None:
-    """Merges while it holds the lock. Creates only its own scratch directory: the session may be being deleted."""
+    """Merges while holding the lock. Creates only a scratch directory: the session may be in deletion."""
     lock = lock_directory(git_dir / "objects" / "pack")
     if lock is None:
         return
@@ -66,7 +68,7 @@ async def _merge(git_dir: Path, seconds: float) -> None:
         merged = place / "objects" / "pack"
         merged.mkdir(parents=True)
         before = await asyncio.to_thread(_link_packs, packs, merged)
-        # git sees these packs alone: before 2.41 it would also merge those of alternates.
+        # git sees only these packs. Before 2.41 it would also merge those of alternates.
         git = Git(
             git_dir=git_dir,
             objects=merged.parent,
@@ -81,7 +83,7 @@ async def _merge(git_dir: Path, seconds: float) -> None:
 
 
 def _link_packs(source: Path, target: Path) -> set[str]:
-    """Links the files of each pack; returns the packs' names. A reader looks for the index, so that comes last."""
+    """Links the files of each pack and returns the pack names. Readers look for the index, so it is linked last."""
     names = {path.stem for path in source.glob("*.pack")} & {path.stem for path in source.glob("*.idx")}
     for name in names:
         for suffix in (".pack", ".rev", ".idx"):
@@ -91,14 +93,16 @@ def _link_packs(source: Path, target: Path) -> set[str]:
 
 
 def _remove_unfinished_packs(packs: Path) -> None:
-    """Removes what a killed process linked without an index. A fetch has a new pack without an index for a moment."""
+    """Removes packs that a killed process linked without an index. The age check spares the new pack of a running
+    fetch.
+    """
     for pack in packs.glob("*.pack"):
         if not pack.with_suffix(".idx").exists() and time.time() - pack.stat().st_ctime > _UNFINISHED_SECONDS:
             _remove_packs(packs, {pack.stem})
 
 
 def _remove_packs(packs: Path, names: set[str]) -> None:
-    """Removes the `.pack` file first. If the process is then killed, readers ignore the files that remain."""
+    """Removes the `.pack` file first. If the process is then killed, readers ignore the remaining files."""
     for name in names:
         for suffix in (".pack", ".rev", ".idx"):
             (packs / f"{name}{suffix}").unlink(missing_ok=True)

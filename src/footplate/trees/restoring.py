@@ -1,6 +1,6 @@
-"""Writes a snapshot's files into an empty directory, before an agent works there: byte for byte, links and modes too.
+"""Restores a snapshot's files into an empty directory before an agent works there: contents, links and modes.
 
-The agent's git directory is written back as bytes. Nothing of it is asked anything on the way.
+The agent's git directory is written back as plain bytes. git does not use it in the process.
 """
 
 import asyncio
@@ -21,17 +21,18 @@ from footplate.trees.git import Git
 from footplate.trees.indexing import split
 from footplate.trees.snapshots import CONFIGURATION
 
-# Without these two a directory is no git directory, and a tree has no empty directories.
+# git requires these two directories in a git directory, and a tree cannot store empty directories.
 _EMPTY: Final = (b"objects", b"refs")
 
 
 async def restore(git_dir: Path, snapshot: Snapshot, work_tree: Path, *, user: tuple[int, int] | None = None) -> None:
-    """`work_tree` is there and empty. `git_dir` is the host's own for this tree; its index fits the files afterwards.
+    """Restores a snapshot. `work_tree` exists and is empty. `git_dir` is the host's git directory for this tree. Its
+    index matches the files afterwards.
 
-    Killed in between, what is there is no whole tree: begin again with an empty directory.
+    If the process is killed, the tree is incomplete. Start again with an empty directory.
     """
-    if os.listdir(work_tree):  # noqa: PTH208 - the shortest way to ask
-        raise Permanent(f"The files of a snapshot were to be written to {work_tree.name!r}, which is not empty.")
+    if os.listdir(work_tree):  # noqa: PTH208 - the shortest check
+        raise Permanent(f"The snapshot cannot be restored to {work_tree.name!r}: the directory is not empty.")
     git = Git(git_dir=git_dir, work_tree=work_tree, user=user, configuration=CONFIGURATION)
     (git_dir / "index").unlink(missing_ok=True)
     await git.run("read-tree", snapshot.tree)
@@ -41,7 +42,9 @@ async def restore(git_dir: Path, snapshot: Snapshot, work_tree: Path, *, user: t
 
 
 async def _restore_apart(git: Git, tree: str, work_tree: Path) -> None:
-    """Beside the others, under the names that a tree can hold, and then each to its place."""
+    """Checks out the sidecar tree to a temporary directory, under escaped names, and then moves each file to its real
+    path.
+    """
     with _beside(work_tree, git.user) as (place, index):
         git = replace(git, index=index)
         await git.run("read-tree", tree)
@@ -58,17 +61,17 @@ def _move(place: Path, work_tree: Path, paths: list[bytes], user: tuple[int, int
         path = apart.unescape(stored)
         directory, _, name = path.rpartition(b"/")
         if not _make(target, directory, made, user):
-            continue  # a link is there: it was put there while the snapshot was taken, and leads anywhere
+            continue  # a link that appeared while the snapshot was taken: it could lead anywhere
         if name == b"HEAD":
             heads.append(directory)
         os.rename(source + stored, target + path)  # noqa: PTH104 - a name may be any bytes
-    for directory in heads:  # at last: an agent may have had something else there, a link, say
+    for directory in heads:  # last, because the agent may have had something else there, such as a link
         for beside in _EMPTY:
             _make(target, directory + b"/" + beside, made, user)
 
 
 def _make(root: bytes, directory: bytes, made: set[bytes], user: tuple[int, int] | None) -> bool:
-    """As the agent's own, where it is another user than we are. False: something else has its name."""
+    """Creates a directory and its parents, owned by the agent's user. Returns False if something else has the name."""
     if not directory or directory in made:
         return True
     if not _make(root, directory.rpartition(b"/")[0], made, user):
@@ -86,7 +89,7 @@ def _make(root: bytes, directory: bytes, made: set[bytes], user: tuple[int, int]
 
 @contextlib.contextmanager
 def _beside(work_tree: Path, user: tuple[int, int] | None) -> Iterator[tuple[Path, Path]]:
-    """A place on the same filesystem, and an index; git may be another user than we are."""
+    """Creates a temporary directory on the same filesystem, and the path of an index. git may run as another user."""
     scratch = Path(tempfile.mkdtemp(prefix=".restoring-", dir=work_tree.parent))
     try:
         place = scratch / "apart"

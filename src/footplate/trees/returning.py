@@ -1,8 +1,8 @@
-"""A session's tree on a host that does not have it, or has an older one: as the log has it, from the object store.
+"""Recovers a session's tree from the object store, on a host that does not have it or has an outdated version.
 
-Beside the host's index stands which snapshots of the log the tree goes on from: the one that it was made of, or the
-last two that were taken here, because nobody knows whether the last one came into the log. If the log has another by
-now, the session has worked elsewhere since, and what is here is out of date.
+A file next to the host's index lists the snapshots that the tree may be based on: the one it was restored from, or the
+last two that were taken here, because the worker cannot know whether the last one reached the log. If the log has a
+different snapshot, the session has run on another host since, and the tree is outdated.
 """
 
 import asyncio
@@ -27,17 +27,17 @@ _ALTERNATES: Final = (".git", "objects", "info", "alternates")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Return:
     place: TreePlace
-    """Its git directory is where it will be."""
+    """`git_dir` is the final path of the host's git directory."""
     kept: KeptSnapshot
     user: tuple[int, int]
     branch: str = "main"
     mirror: Path | None = None
     objects: str | None = None
-    """The mirror's objects as the agent sees them on this host."""
+    """Path of the mirror's objects as the agent sees it on this host."""
 
 
 async def bring_back(keeper: Keeper, wanted: Return) -> None:
-    """The caller has the session, and this tree of it, for itself."""
+    """Recovers the tree. The caller has exclusive access to the session and this tree."""
     place, private = wanted.place, wanted.place.git_dir.parent
     host = await asyncio.to_thread(begin_anew, private, place.tree, wanted.user)
     await init(host, wanted.branch, wanted.mirror)
@@ -50,12 +50,12 @@ async def bring_back(keeper: Keeper, wanted: Return) -> None:
 
 
 def goes_on(host: Path, kept: KeptSnapshot | None) -> bool:
-    """Whether the tree goes on from what the log has. One that never had a snapshot goes on from none."""
+    """Whether the tree is based on the snapshot in the log. A tree without any snapshot matches a log without one."""
     try:
         found = orjson.loads((host / _GOES_ON_FROM).read_bytes())
     except FileNotFoundError:
         found = [None]
-    except orjson.JSONDecodeError:  # the machine died while it was written
+    except orjson.JSONDecodeError:  # the machine died while the file was written
         return False
     return _line(kept) in found
 
@@ -74,7 +74,9 @@ def _line(kept: KeptSnapshot | None) -> list[int | str | None] | None:
 
 
 def _share_anew(tree: Path, objects: str, user: tuple[int, int]) -> None:
-    """The mirror may lie elsewhere on this host. What is there is the agent's: nothing is written through a link."""
+    """Updates the path of the mirror's objects, which may differ on this host. The agent owns these files, so nothing
+    is written through a link.
+    """
     *directories, name = _ALTERNATES
     place = tree
     for directory in directories:
@@ -83,7 +85,7 @@ def _share_anew(tree: Path, objects: str, user: tuple[int, int]) -> None:
             if not stat.S_ISDIR(place.lstat().st_mode):
                 return
         except FileNotFoundError:
-            return  # it has no git directory any more
+            return  # the git directory was removed
     file = place / name
     file.unlink(missing_ok=True)
     file.write_text(f"{objects}\n")

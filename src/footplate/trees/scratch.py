@@ -1,4 +1,4 @@
-"""Room for one piece of work in a host's git directory, which no agent can reach."""
+"""Temporary directories for one operation, inside a host git directory that no agent can reach."""
 
 import os
 import shutil
@@ -15,9 +15,9 @@ _PREFIX: Final = "work-"
 
 @contextmanager
 def scratch(git_dir: Path) -> Iterator[Path]:
-    """What killed ones left goes first. Not what a worker has that was stopped and lives: it may go on at any moment,
-    and so each has a directory of its own, and a lock on it that ends with the process. A process's number would not
-    do: workers in several containers may share the disk, and each counts its own.
+    """Creates a scratch directory, after removing those of killed processes. A directory of a worker that is suspended
+    stays, because the worker may resume at any time. So each directory is locked, and the lock ends with its process.
+    Process ids would not work: workers in several containers may share the disk, and each container has its own ids.
     """
     for left in git_dir.glob(f"{_PREFIX}*"):
         if (nobodys := lock_directory(left)) is not None:
@@ -32,7 +32,9 @@ def scratch(git_dir: Path) -> Iterator[Path]:
 
 
 def _taken(git_dir: Path) -> tuple[Path, int]:
-    """One that is new may be taken for left before it is locked: then there has to be another."""
+    """Creates and locks a directory. Before it is locked, another process may mistake it for an abandoned one and
+    remove it. Then another directory is created.
+    """
     while True:
         place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=git_dir))
         mine = lock_directory(place)

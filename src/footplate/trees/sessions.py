@@ -1,4 +1,4 @@
-"""The trees of sessions on this host: which base they begin with, where their files are, and what is kept of them."""
+"""The trees of sessions on this host: resolves their base, checks out or recovers their files, and takes snapshots."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ from footplate.trees.returning import Return, bring_back, go_on_from, goes_on
 _LOCK: Final = "lock"
 _MOST_BROUGHT: Final = 32
 _MERGE_SECONDS: Final = 10.0
-"""For the packs of one session, whose next turn waits for it."""
+"""Timeout for merging the packs of one session. The session's next turn waits for it."""
 
 
 class SessionTrees(Trees):
@@ -47,7 +47,7 @@ class SessionTrees(Trees):
         self._watched: dict[Path, IncrementalSnapshots] = {}
         """Incremental snapshots of running turns, by the host's git directory."""
         self._brought: dict[tuple[str, str, str, Trust], Brought] = {}
-        """A commit does not change: what was read last is not read again for every turn."""
+        """Instructions by base commit. A commit never changes, so they are not read again for each turn."""
 
     def private(self, organisation: str, session_id: str) -> Path:
         return private_of(self._data, organisation, session_id)
@@ -70,7 +70,7 @@ class SessionTrees(Trees):
             for number, (project, tree) in enumerate(given or [(None, ground.tree)])
         ]
         if all(self._is_there(tree, files) for tree in trees):
-            for project in projects:  # whose objects they share; from a mirror nothing is ever removed
+            for project in projects:  # the trees share their objects; a mirror never removes any
                 if not self._mirrors.path(organisation, project.id).is_dir():
                     await self._ensure(organisation, project)
             return placed
@@ -81,7 +81,9 @@ class SessionTrees(Trees):
         return placed
 
     def _is_there(self, tree: KeptTree, files: Files) -> bool:
-        """A scratch tree begins empty: there is something to do only if the log has files of it."""
+        """Whether the tree is up to date. A scratch tree starts empty, so it needs work only if the log has files of
+        it.
+        """
         host, kept = self._host(tree), files.kept.get(_name(tree))
         if tree.project is None and kept is None:
             return True
@@ -154,7 +156,7 @@ class SessionTrees(Trees):
         return await collect(environment, seen, Git(git_dir=self._host(tree)), base, before)
 
     def unplace(self, organisation: str, session_id: str) -> None:
-        """Whatever becomes of the files now, the next turn makes the trees anew. No turn runs meanwhile."""
+        """Makes the next turn rebuild the trees, whatever happens to the files now. No turn may be running."""
         private = self.private(organisation, session_id)
         for place in (private, *(private / BESIDE).glob("*")):
             if is_placed(place):
@@ -162,7 +164,7 @@ class SessionTrees(Trees):
                 (place / HOST).rename(place / BEGUN)
 
     def _host(self, tree: KeptTree, session_id: str | None = None) -> Path:
-        """`session_id`: of another session with the same projects."""
+        """`session_id`: another session with the same projects."""
         private = self.private(tree.organisation, session_id or tree.session_id)
         return host_of(private, _name(tree), beside=tree.beside)
 
@@ -193,7 +195,7 @@ class SessionTrees(Trees):
         return self._brought[key]
 
     def git(self, organisation: str, session_id: str, tree: Path, user: tuple[int, int] | None = None) -> Git:
-        """The host's, on the tree of a session's first project."""
+        """Runs git on the tree of the session's first project, with the host's git directory."""
         return Git(git_dir=self.private(organisation, session_id) / HOST, work_tree=tree, user=user)
 
     async def _ensure(self, organisation: str, project: SessionProject) -> Path:
@@ -227,7 +229,7 @@ def _has_any(directory: Path) -> bool:
 
 
 async def _make_host(git_dir: Path) -> None:
-    """Of a scratch tree, which has one once there is something to keep."""
+    """Creates the host's git directory of a scratch tree, once there are files to store."""
     new = git_dir.with_name(f"{HOST}.{os.getpid()}")
     await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
     await asyncio.to_thread(new.mkdir, parents=True)

@@ -1,7 +1,7 @@
-"""Limits what a hostile repository can take of the host's disk: when it is fetched and when it is checked out.
+"""Limits the disk space that a hostile repository can use, during a fetch and during a checkout.
 
-A fetch writes one pack file, which may not grow beyond what is left for the mirror. A commit of a few hundred bytes can
-stand for any number of files, so the files of a commit are counted, entry by entry, before anything is written.
+A fetch writes one pack file, which may not grow beyond the remaining size of the mirror. A commit of a few hundred
+bytes can contain any number of files, so the files of a commit are counted one by one before anything is written.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ BYTES: Final = 10 << 30
 MOST_FILES: Final = 2_000_000
 MOST_LISTED: Final = 64 << 20
 """Bytes of the list of branches and tags that a repository offers."""
-_HELP: Final = "The operator of this server can allow more with FOOTPLATE_GIT_BYTES."
+_HELP: Final = "The operator of this server can raise the limit with FOOTPLATE_GIT_BYTES."
 
 
 class RepositoryTooLarge(Permanent):
@@ -28,21 +28,21 @@ class RepositoryTooLarge(Permanent):
 
 
 async def read_listing(git: Git, *argv: str, seconds: float) -> bytes:
-    """What `git ls-remote` prints, if that is not too much."""
+    """Returns the output of `git ls-remote`. Raises `RepositoryTooLarge` if it is too long."""
     found = bytearray()
     async with git.stream(*argv, seconds=seconds) as pieces:
         async for piece in pieces:
             found += piece
             if len(found) > MOST_LISTED:
                 raise RepositoryTooLarge(
-                    f"the names of its branches and tags take more than {MOST_LISTED} bytes",
-                    "Remove some of them: this limit is fixed.",
+                    f"the list of its branches and tags is larger than {MOST_LISTED} bytes",
+                    "Remove some branches or tags. This limit is fixed.",
                 )
     return bytes(found)
 
 
 async def check_files(git: Git, commit: str, most: int) -> None:
-    """Raise unless the files of a commit are few and small enough to be written."""
+    """Raises `RepositoryTooLarge` if the commit has too many files or they are too large."""
     size = files = 0
     rest = b""
     async with git.stream("ls-tree", "-r", "-l", "-z", commit) as pieces:
@@ -51,30 +51,30 @@ async def check_files(git: Git, commit: str, most: int) -> None:
             files += len(entries)
             size += sum(_size(entry) for entry in entries)
             if size > most:
-                raise RepositoryTooLarge(f"the files of commit {commit} take more than {most} bytes")
+                raise RepositoryTooLarge(f"the files of commit {commit} are larger than {most} bytes in total")
             if files > MOST_FILES:
                 raise RepositoryTooLarge(
                     f"commit {commit} has more than {MOST_FILES} files",
-                    "Use a repository with fewer files: this limit is fixed.",
+                    "Use a repository with fewer files. This limit is fixed.",
                 )
 
 
 def _size(entry: bytes) -> int:
-    """Of `mode type id size<TAB>name`; a submodule has none."""
+    """Returns the size in a line `mode type id size<TAB>name`. A submodule has no size."""
     size = entry.partition(b"\t")[0].split()[-1]
     return int(size) if size.isdigit() else 0
 
 
 async def remaining_fetch_bytes(mirror: Path, most: int) -> int:
-    """Bytes that a fetch may still add to a mirror."""
+    """Returns how many bytes a fetch may still add to a mirror."""
     left = most - await asyncio.to_thread(_bytes_below, mirror / "objects")
     if left <= 0:
-        raise RepositoryTooLarge(f"what was fetched of it so far takes {most} bytes")
+        raise RepositoryTooLarge(f"its mirror already has the maximum size of {most} bytes")
     return left
 
 
 def remove_partial_packs(mirror: Path) -> int:
-    """What a fetch that failed left behind is removed; the size of the largest. The caller holds the mirror's lock."""
+    """Removes the files of a failed fetch and returns the size of the largest. The caller holds the mirror's lock."""
     largest = 0
     for path in (mirror / "objects" / "pack").glob("tmp_*"):
         with contextlib.suppress(OSError):

@@ -1,10 +1,10 @@
-"""Takes snapshots: all files of a work tree as git trees, written through a temporary index of the host's own.
+"""Takes snapshots: stores all files of a work tree as git trees, through a temporary index owned by the host.
 
-Which paths changed is git's to find (`looking.py`). What is stored is read by us (`staging.py`), so that nothing is in
-a snapshot that was not a file of the workspace. The agent's own git directory is kept as bytes (`apart.py`); its index,
-configuration, attributes and excludes are never consulted.
+git finds the changed paths (`looking.py`). The worker reads the files itself (`staging.py`), so a snapshot contains
+only files of the workspace. The agent's git directory is stored as plain bytes (`apart.py`). Its index, configuration,
+attributes and excludes are never used.
 
-The same files have the same ids: a snapshot in which nothing changed writes nothing.
+The same files have the same ids, so a snapshot without changes writes nothing.
 """
 
 import asyncio
@@ -29,22 +29,22 @@ from footplate.trees.scratch import scratch
 from footplate.trees.staging import LINK, Copy, Limits, Staging
 
 CONFIGURATION: Final = {
-    # Names that another system would mistake for `.git` are names here, as they are for the agent.
+    # Names that another operating system would treat as `.git` are ordinary names here, as they are for the agent.
     "core.protectNTFS": "false",
     "core.protectHFS": "false",
     "core.precomposeUnicode": "false",
     "core.ignoreCase": "false",
-    # Larger ones are streamed, and never whole in memory.
+    # git streams larger files instead of loading them into memory.
     "core.bigFileThreshold": "16m",
     "core.looseCompression": "1",
 }
 
 
 async def take(git_dir: Path, work_tree: Path, *, base: str | None = None, limits: Limits | None = None) -> Taken:
-    """A snapshot of what is in `work_tree` now. `git_dir` is the host's own for this tree, used by one at a time.
-    `base` is the project's own tree: what it has is kept, whatever is ignored.
+    """Takes a snapshot of `work_tree`. `git_dir` is the host's git directory for this tree, used by one caller at a
+    time. `base` is the project's own tree: its files are stored even if they are ignored.
 
-    While the agent changes files, each file is as it was at some moment during the call.
+    If the agent changes files during the call, each file is stored as it was at some point during the call.
     """
     return (await take_and_remember(git_dir, work_tree, base=base, limits=limits))[0]
 
@@ -58,7 +58,7 @@ async def take_and_remember(
         index = place / "index"
         git = Git(git_dir=git_dir, work_tree=work_tree, inside=True, index=index, configuration=CONFIGURATION)
         try:
-            os.link(git_dir / "index", index)  # git replaces an index, and never writes into one
+            os.link(git_dir / "index", index)  # safe: git replaces an index file and never modifies it in place
         except FileNotFoundError:
             await git.run("read-tree", "--empty")
         staging = Staging(place, limits, time.monotonic() + limits.seconds)
@@ -67,8 +67,8 @@ async def take_and_remember(
                 return await _take(git, work_tree, base, staging)
         except TimeoutError:
             raise Unavailable(
-                f"The files of the session could not be read within {limits.seconds:g} s.",
-                help_text="Are there very many new files? Have the project ignore those that are made from others.",
+                f"The session's files could not be read within {limits.seconds:g} s.",
+                help_text="If there are very many new files, add generated files to the project's .gitignore.",
             ) from None
 
 
@@ -79,7 +79,7 @@ async def _take(git: Git, work_tree: Path, base: str | None, staging: Staging) -
     gone = [removal(path) for path in (*found.gone, *seen.unwanted)]
     if gone:
         await update(git, gone)
-    # git takes note of the files beside, by itself and as they look, while ours are stored.
+    # git records the files in its index by itself while the worker stores its copies.
     noted, blobs = await asyncio.gather(_note(git, found.files), _store(git, [*found.files, *found.apart]))
     entries = [entry(copy.mode, blob, copy.path) for copy, blob in zip(found.files, blobs, strict=False)]
     kept = dict(found.same)
@@ -106,7 +106,7 @@ class _Found:
     gone: Sequence[bytes]
     apart: Sequence[Copy]
     same: Mapping[bytes, Kept]
-    """What is apart and was so before."""
+    """Sidecar files that did not change since the last snapshot."""
     no_submodules: frozenset[bytes]
 
 
@@ -129,7 +129,7 @@ def _read(work_tree: Path, seen: Seen, staging: Staging) -> _Found:
 
 
 async def _store(git: Git, copies: Sequence[Copy]) -> list[str]:
-    """As blobs: a little in this process, much by git, which streams large files."""
+    """Stores copies as blobs: small amounts in this process, larger amounts with git, which streams large files."""
     if len(copies) <= MAX_FILES and sum(copy.file.stat().st_size for copy in copies) <= MAX_BYTES:
         return await asyncio.to_thread(_write_blobs, git.git_dir, copies)
     return await store(git, [copy.file for copy in copies])
@@ -141,21 +141,23 @@ def _write_blobs(git_dir: Path, copies: Sequence[Copy]) -> list[str]:
 
 
 async def _note(git: Git, files: Sequence[Copy]) -> bool:
-    """Has git note in its index how these files look, and what they would be stored as, so that the next snapshot need
-    not read them again. It stores none of them: what it saw and we did not is in no snapshot.
+    """Makes git record the status and blob ids of these files in its index, so that the next snapshot need not read
+    them. git stores no content here, so a version that only git saw is in no snapshot.
     """
     if not files:
         return True
     paths = b"\0".join(copy.path for copy in files)
     try:
         await git.run("update-index", "-z", "--add", "--replace", "--info-only", "--stdin", stdin=paths)
-    except GitFailed:  # one of them is gone by now, say
+    except GitFailed:  # for example, because a file was deleted in the meantime
         return False
     return True
 
 
 async def _tree(git: Git, entries: Sequence[bytes], *, noted: bool) -> str:
-    """Git refuses a tree of what is not stored. Then the files are changing, and the tree is of what we read."""
+    """Writes the tree. git refuses a tree with a blob that is not stored, which means that a file changed since it was
+    copied. Then the tree is built from the copies.
+    """
     if noted:
         with contextlib.suppress(GitFailed):
             return await write_tree(git)

@@ -1,10 +1,10 @@
-"""Where a project's commits come from: a repository below the projects root, or one behind a URL. Read, never written,
-but for one that is made because nothing was there.
+"""Sources of projects: a repository below the projects root, or a remote repository with a URL. Sources are only read,
+except that a missing repository is created.
 
-The race: a path that was looked at is not the one that is used, if somebody swaps a directory for a link in between.
-So a path is walked once, step by step from the root's descriptor and through no link, and git is given the descriptor
-that was arrived at. A root worker reads such a repository as its owner, with that one's rights: what its files point to
-elsewhere (alternates, includes) is no more than the owner could read.
+If a path were checked and then used, a directory could be replaced with a link in between. So a path is walked once,
+one name at a time from the root's descriptor, without following links, and git receives the descriptor of the last
+step. A root worker reads a repository with the rights of its owner, so alternates and includes in it reach no file that
+the owner could not read.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _PORTS: Final = {"https": 443, "http": 80}
 _NAMES: Final = NameLookup(socket.getaddrinfo)
 _LONGEST_HEAD: Final = 1024
 _BRANCH: Final = "main"
-# Of a repository that a branch is written to: none of its programs run, and what is checked out stays as it is.
+# For the repository that receives a branch: none of its programs run, and the checked-out branch is not updated.
 _RECEIVING: Final = {
     "core.hooksPath": os.devnull,
     "core.alternateRefsCommand": "/bin/false",
@@ -50,22 +50,24 @@ class NoRepository(Permanent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Something that git can fetch from, while it is open."""
+    """A repository that git can fetch from while it is open."""
 
     address: str
     options: Sequence[str] = ()
-    """Of the fetching command."""
+    """Options of the fetch command."""
     receiving: Sequence[str] = ()
-    """Of the command that writes a branch there."""
+    """Options of the push command."""
     configuration: Mapping[str, str] = field(default_factory=dict)
     descriptors: Sequence[int] = ()
     unborn: str = _BRANCH
-    """Which branch the first commit would begin, where there is none."""
+    """The branch that the first commit creates, in a repository without commits."""
 
 
 @asynccontextmanager
 async def opened(project: SessionProject, root: str, reach: Reach) -> AsyncGenerator[Source, None]:
-    """Raises `NoRepository` for what cannot be one, `Unavailable` for what does not answer."""
+    """Opens a project's source. Raises `NoRepository` if it cannot be a repository, `Unavailable` if the host does not
+    respond.
+    """
     if project.url is not None:
         yield await _behind(project.url, reach)
         return
@@ -85,16 +87,18 @@ async def opened(project: SessionProject, root: str, reach: Reach) -> AsyncGener
 @dataclass(frozen=True, slots=True)
 class _Found:
     directory: int
-    """A descriptor."""
+    """A file descriptor."""
     fresh: bool
-    """There is nothing in it, or no more than an initialisation that was broken off."""
+    """The directory is empty, or contains only an interrupted initialisation."""
 
 
 def _open_path(root: str, path: str) -> _Found:
-    """Make it if need be. Every step is looked up in the descriptor of the one before, and none through a link."""
-    steps = path_of(path, root).split("/")  # once more: what is stored may be older than the rule
+    """Opens the directory, and creates it if needed. Each step is opened relative to the one before, without following
+    links.
+    """
+    steps = path_of(path, root).split("/")  # checked again: the stored path may be older than the rule
     try:
-        os.makedirs(root, exist_ok=True)  # noqa: PTH103 - the operator's own, links and all
+        os.makedirs(root, exist_ok=True)  # noqa: PTH103 - the operator's own directory, which may be a link
         here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise _no_root(root, error) from error
@@ -118,29 +122,29 @@ def _step(here: int, name: str) -> int:
     except FileNotFoundError:
         os.mkdir(name, dir_fd=here)
     inner = os.open(name, _DIRECTORY, dir_fd=here)
-    if os.geteuid() == 0:  # whoever has the directory above has this one
+    if os.geteuid() == 0:  # the owner of the parent directory owns this one too
         above = os.fstat(here)
         os.fchown(inner, above.st_uid, above.st_gid)
     return inner
 
 
 def _git_dir(found: _Found, path: str) -> int:
-    """The descriptor of the repository's own directory: `.git`, or the directory itself where that is a bare one."""
+    """Returns the descriptor of the git directory: `.git`, or the directory itself if the repository is bare."""
     try:
         git_dir = os.open(".git", _DIRECTORY, dir_fd=found.directory)
     except FileNotFoundError:
         git_dir = os.dup(found.directory)
     except OSError as error:
         raise NoRepository(
-            f"The project's .git in {path!r} is a file or a link, and leads elsewhere: nothing is read there.",
-            help_text="Name the repository itself, not a linked worktree or a submodule of it.",
+            f"The project's .git in {path!r} is a file or a link. Links to another location are not followed.",
+            help_text="Use the path of the repository itself, not of a linked worktree or a submodule.",
         ) from error
     if _is_git_dir(git_dir):
         return git_dir
     os.close(git_dir)
     raise NoRepository(
-        f"The project's directory {path!r} has files in it, but is no git repository.",
-        help_text="Run `git init` there and commit what sessions are to begin with.",
+        f"The project's directory {path!r} contains files but is not a git repository.",
+        help_text="Run `git init` there and commit the files that sessions should start with.",
     )
 
 
@@ -156,7 +160,7 @@ def _is_git_dir_at(here: int, name: str) -> bool:
 
 
 def _is_git_dir(directory: int) -> bool:
-    """One of its own: no link, and not the part of a linked worktree."""
+    """Whether this is a complete git directory: not a link, and not part of a linked worktree."""
     for name in ("objects", "refs"):
         try:
             os.close(os.open(name, _DIRECTORY, dir_fd=directory))
@@ -187,7 +191,9 @@ def _at(git_dir: int) -> Source:
 
 
 def _with(configuration: Mapping[str, str]) -> list[str]:
-    """Git takes our configuration away from a command that works on another repository; this much it needs."""
+    """Returns a prefix that passes configuration to the command at the other repository. git removes ours there, and
+    these settings are required.
+    """
     needed = {"safe.directory": "*", **configuration}
     words = ["env", f"GIT_CONFIG_COUNT={len(needed)}"]
     for number, (key, value) in enumerate(needed.items()):
@@ -206,18 +212,18 @@ def _unborn(git_dir: int) -> str:
 
 
 async def _behind(url: str, reach: Reach) -> Source:
-    """The name is looked up here, once, and git connects to what was found and allowed; redirects are not followed."""
+    """Resolves the host name once and makes git connect only to the allowed addresses. Redirects are not followed."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     try:
         addresses = await _NAMES.find(host, port)
     except (OSError, UnicodeError) as error:
-        raise Unavailable(f"The project's host {host!r} is not found: {error}.") from error
+        raise Unavailable(f"The project's host {host!r} cannot be resolved: {error}.") from error
     allowed = [str(address) for address in addresses if reach.permits(host, address)]
     if not allowed:
         raise NoRepository(
-            f"The project's host {host!r} is an internal one, and may not be reached.",
-            help_text="The operator allows internal hosts by name, address or network with FOOTPLATE_WEB_ALLOW.",
+            f"The project's host {host!r} has an internal address, which is not allowed.",
+            help_text="The operator can allow internal hosts by name, address or network with FOOTPLATE_WEB_ALLOW.",
         )
     written = ",".join(f"[{address}]" if ":" in address else address for address in allowed)
     return Source(
@@ -232,37 +238,37 @@ async def _behind(url: str, reach: Reach) -> Source:
 
 
 def explained(error: GitFailed, project: SessionProject) -> Permanent:
-    """What git said of a source that cannot be fetched from."""
+    """Returns an error with git's message for a source that cannot be fetched from."""
     where = project.url or project.path
     return NoRepository(
-        f"The project {project.name!r} at {where!r} could not be fetched: {error.said.splitlines()[-1:] or error.said}",
-        help_text="Check that it is a git repository that the worker may read without asking for a password.",
+        f"The project {project.name!r} at {where!r} cannot be fetched: {error.said.splitlines()[-1:] or error.said}",
+        help_text="Check that it is a git repository that the worker can read without a password.",
     )
 
 
 def not_written(project: SessionProject, said: str) -> Conflict:
-    reason = (said.strip().splitlines() or ["git said nothing"])[-1]
+    reason = (said.strip().splitlines() or ["git gave no reason"])[-1]
     return Conflict(
-        f"The project {project.name!r} at {project.url or project.path!r} took no branch: {reason}",
-        help_text="Nothing was changed. Is the server allowed to write there? If not, `footplate export --branch NAME` "
-        "makes the branch in a repository of yours.",
+        f"The project {project.name!r} at {project.url or project.path!r} rejected the branch: {reason}",
+        help_text="Nothing was changed. Give the server write access, or run `footplate export --branch NAME` "
+        "to create the branch in your own repository.",
     )
 
 
 def _no_root(root: str, error: OSError) -> NoRepository:
     return NoRepository(
         f"The projects root {root} cannot be opened: {error.strerror}.",
-        help_text="FOOTPLATE_PROJECTS_ROOT has to be a directory that the workers may enter.",
+        help_text="Set FOOTPLATE_PROJECTS_ROOT to a directory that the workers can access.",
     )
 
 
 def _no_way(path: str, step: str, error: OSError) -> NoRepository:
     if error.errno in {errno.ELOOP, errno.ENOTDIR}:
         return NoRepository(
-            f"The project's path {path!r} leads through {step!r}, which is a link or no directory.",
-            help_text="Links are not followed: name the directory itself.",
+            f"The project's path {path!r} contains {step!r}, which is a link or not a directory.",
+            help_text="Links are not followed. Use the path of the directory itself.",
         )
     return NoRepository(
         f"The project's path {path!r} cannot be opened at {step!r}: {error.strerror}.",
-        help_text="The worker has to be allowed to read it, and to make it if it does not exist.",
+        help_text="Give the worker permission to read the directory, and to create it if it does not exist.",
     )

@@ -1,7 +1,8 @@
-"""Copies what a snapshot needs out of a workspace, to a place that the agent cannot reach, before git looks at it.
+"""Copies the files for a snapshot out of a workspace, to a directory that the agent cannot reach, before git reads
+them.
 
-git would open a file a second time by its name, and store whatever has that name by then. What it is given here are
-copies, numbered; what they are called in the tree is told to it apart.
+git would open each file a second time by name and store whatever has that name by then. So git receives numbered
+copies, and their paths in the tree are passed separately.
 """
 
 import errno
@@ -24,11 +25,11 @@ _PIECE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of one snapshot; what is beyond them is left out, and that is said."""
+    """Limits of one snapshot. Files beyond them are omitted and reported."""
 
     file_bytes: int = 256 << 20
     new_bytes: int = 2 << 30
-    """What may be copied in all: files that were in the last snapshot and did not change are not."""
+    """Limit for all copied bytes. Files that are unchanged since the last snapshot are not copied."""
     seconds: float = 120
 
 
@@ -38,26 +39,26 @@ class Copy:
     mode: str
     file: Path
     status: os.stat_result
-    """Of the file in the workspace, when it was looked at."""
+    """Status of the file in the workspace at the time of inspection."""
 
 
 @dataclass(slots=True)
 class Staging:
-    """A directory of ours that copies are put into."""
+    """A directory owned by the host that receives the copies."""
 
     directory: Path
     limits: Limits
     until: float
-    """On the monotonic clock. Nobody can end a thread from outside."""
+    """Deadline on the monotonic clock, checked here because a thread cannot be cancelled from outside."""
     copies: list[Copy] = field(default_factory=list)
     gone: list[bytes] = field(default_factory=list)
-    """There is nothing to keep at these paths any more."""
+    """Paths that no longer hold anything to store."""
     left_out: list[LeftOut] = field(default_factory=list)
     _number: int = 0
     _bytes: int = 0
 
     def take(self, workspace: Beneath, paths: Iterable[bytes]) -> None:
-        """Sorted paths are quickest. Blocking."""
+        """Copies these paths. Blocking. Sorted paths are fastest."""
         for path in paths:
             self.take_one(workspace, path)
 
@@ -69,12 +70,12 @@ class Staging:
                 self._take(path, found)
         except OSError as error:
             if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE}:
-                raise  # it is ours, and not the workspace's
-            self._leave(path, f"could not be read ({os.strerror(error.errno or 0)})")
+                raise  # the worker ran out of space or descriptors: not the workspace's fault
+            self._leave(path, f"cannot be read ({os.strerror(error.errno or 0)})")
 
     def _take(self, path: bytes, found: Found | None) -> None:
         if found is None or found.is_directory:
-            self.gone.append(path)  # a directory is what is in it, and that has paths of its own
+            self.gone.append(path)  # the files in a directory have paths of their own
         elif found.is_link:
             copy = self._next()
             copy.write_bytes(found.target())
@@ -84,7 +85,7 @@ class Staging:
         elif found.status.st_size > self.limits.file_bytes:
             self._leave(path, f"larger than {self.limits.file_bytes} bytes")
         elif self._bytes + found.status.st_size > self.limits.new_bytes:
-            self._leave(path, f"the snapshot has {self.limits.new_bytes} new bytes without it")
+            self._leave(path, f"the snapshot would exceed {self.limits.new_bytes} new bytes")
         else:
             self._copy(path, found)
 
@@ -93,7 +94,7 @@ class Staging:
         with found.open() as source:
             size = _copied(source, copy, self.limits.file_bytes)
         self._bytes += min(size, self.limits.file_bytes)
-        if size > self.limits.file_bytes:  # it grew while it was read
+        if size > self.limits.file_bytes:  # the file grew while it was read
             copy.unlink()
             self._leave(path, f"larger than {self.limits.file_bytes} bytes")
             return
@@ -109,7 +110,7 @@ class Staging:
 
 
 def _copied(source: int, target: Path, limit: int) -> int:
-    """How many bytes there were; reading stops past the limit, wherever the end went meanwhile."""
+    """Copies a file and returns its size. Reading stops beyond the limit, even if the file keeps growing."""
     size = 0
     fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -124,5 +125,5 @@ def _copied(source: int, target: Path, limit: int) -> int:
 
 
 def signature(status: os.stat_result) -> tuple[int, ...]:
-    """What changes when a file does."""
+    """Returns the status fields that change when a file changes."""
     return (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

@@ -1,8 +1,8 @@
-"""Watches the directories of a work tree, so that a snapshot reads only what was touched since the one before.
+"""Watches the directories of a work tree, so that a snapshot reads only the files touched since the previous one.
 
-Reported paths are hints: each one is checked again before it is read. Writes through a file that is still
-memory-mapped, or through a hard link that is gone or in no watched directory, are not reported. So the last snapshot of
-a turn scans every file.
+Reported paths are hints: each one is checked again before it is read. Some writes are not reported: those through a
+file that is still memory-mapped, and those through a hard link that is deleted or outside the watched directories. So
+the last snapshot of a turn scans every file.
 """
 
 import os
@@ -28,7 +28,7 @@ _MASK: Final = (
 _LOST: Final = flags.Q_OVERFLOW | flags.UNMOUNT
 MAX_DIRECTORIES: Final = 2_000
 _MAX_ENTRIES: Final = 100_000
-"""Names that are read to find the directories."""
+"""Maximum number of names to read while searching for directories."""
 _MAX_TOUCHED: Final = 2_000
 _MAX_DEPTH: Final = 100
 
@@ -40,9 +40,13 @@ class WatchFailed(Exception):
 @dataclass(slots=True)
 class Touched:
     paths: set[bytes] = field(default_factory=set)
-    """Files and directories created, written, removed, renamed or with a new mode; and the files of a new directory."""
+    """Files and directories that were created, written, removed, renamed or changed in mode, and the files of a new
+    directory.
+    """
     directories: set[bytes] = field(default_factory=set)
-    """Those among them that were created or renamed: what was below such a name may be gone without a report."""
+    """Directories among them that were created or renamed. Files below the old name may have disappeared without a
+    report.
+    """
 
 
 class TreeWatch:
@@ -55,7 +59,7 @@ class TreeWatch:
         self._directories: dict[int, bytes] = {}
         try:
             self._inotify = INotify(nonblocking=True)
-        except (OSError, AttributeError) as error:  # only Linux has it
+        except (OSError, AttributeError) as error:  # inotify exists only on Linux
             raise WatchFailed from error
         try:
             self._identity = self._identify()
@@ -89,7 +93,7 @@ class TreeWatch:
         return touched
 
     def _note_directory(self, touched: Touched, created: dict[bytes, None], path: bytes, mask: int) -> None:
-        if mask & flags.ATTRIB:  # what is in it may be readable now, or not any more
+        if mask & flags.ATTRIB:  # files in the directory may have become readable or unreadable
             raise WatchFailed
         if mask & (flags.CREATE | flags.MOVED_FROM | flags.MOVED_TO):
             touched.directories.add(path)
@@ -103,7 +107,7 @@ class TreeWatch:
             raise WatchFailed from error
 
     def _identify(self) -> tuple[int, int]:
-        """Returns device and inode of the root. No event reports that another directory took its place."""
+        """Returns device and inode of the root. No event reports that another directory replaced it."""
         try:
             status = self._root.stat()
         except OSError as error:
@@ -111,7 +115,9 @@ class TreeWatch:
         return status.st_dev, status.st_ino
 
     def _add(self, top: bytes, most: int) -> Iterator[bytes]:
-        """Watches a directory and those below it; yields their files. What is gone by now is reported next time."""
+        """Watches a directory and everything below it, and yields the files. A directory that is gone is reported next
+        time.
+        """
         waiting, entries = [top], 0
         try:
             with Beneath(self._root) as workspace:

@@ -189,7 +189,7 @@ async def test_connections_of_one_address(api: Api) -> None:
     async with asyncio.timeout(30), _serve(api, LIMITS.model_copy(update={"header_seconds": 60})) as server:
         opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(10)]
         error = _refusal(await server.exchange(b""), 429, "FOOTPLATE_CONNECTIONS_PER_ADDRESS")
-        assert "127.0.0.1 has 10 open connections" in error["message"]
+        assert "127.0.0.1 already has 10 open connections" in error["message"]
         for _, writer in opened:
             writer.close()
         assert await wait_until(server.is_empty, 5)

@@ -47,7 +47,7 @@ def test_a_command_gets_as_far_as_the_network(tmp_path: Path) -> None:
     for command in (["run", "hello"], ["ls"], ["agents", "ls"], ["logs", "sesn_1"]):
         done = _without(*command, home=tmp_path)
         assert done.returncode == 7, done.stderr
-        assert "127.0.0.1:9 does not answer" in done.stderr
+        assert "127.0.0.1:9 does not respond" in done.stderr
 
 
 def test_what_needs_no_server_works(tmp_path: Path) -> None:

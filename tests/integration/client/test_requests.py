@@ -107,7 +107,7 @@ async def test_patience_ends(server: Server) -> None:
 async def test_an_address_where_nobody_ever_answered_is_given_up_soon() -> None:
     async with AsyncFootplate(f"http://127.0.0.1:{free_port()}", "k", patience=300) as client:
         started = time.monotonic()
-        with pytest.raises(Unreachable, match="does not answer"):
+        with pytest.raises(Unreachable, match="does not respond"):
             await client.sessions.retrieve("sesn_1")
     assert time.monotonic() - started < 100
 

@@ -35,7 +35,7 @@ def test_a_named_one_counts_only_where_it_is_allowed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("named", ["relative", "/no/such/directory"])
 def test_one_that_is_not_there_is_refused(tmp_path: Path, named: str) -> None:
-    with pytest.raises(InvalidRequest, match="is no directory") as caught:
+    with pytest.raises(InvalidRequest, match="is not a directory") as caught:
         working_directory(tmp_path / "own", "org", _variables(named), ANYWHERE)
     assert caught.value.help_text
 
@@ -52,7 +52,7 @@ def test_a_link_is_judged_by_where_it_leads(tmp_path: Path) -> None:
         "home": home,
     }.items():
         (root / name).symlink_to(target)
-        with pytest.raises(InvalidRequest, match="cannot be worked in"):
+        with pytest.raises(InvalidRequest, match="cannot be used"):
             working_directory(tmp_path / "own", "org", _variables(str(root / name)), named)
     (root / "fine").symlink_to(root / "real")
     assert working_directory(tmp_path / "own", "org", _variables(str(root / "fine")), named) == root / "real"
@@ -64,5 +64,5 @@ def test_a_repository_s_own_files_are_refused_by_whatever_name(tmp_path: Path, b
     for name in ("objects", "refs", "hooks"):
         (bare / name).mkdir(parents=True)
     (bare / "HEAD").write_text("ref: refs/heads/main\n")
-    with pytest.raises(InvalidRequest, match="own files"):
+    with pytest.raises(InvalidRequest, match="inside a git directory"):
         working_directory(tmp_path / "own", "org", _variables(str(bare / below)), ANYWHERE)

@@ -181,7 +181,7 @@ async def test_memory_that_runs_out_is_explained(opened: Opened) -> None:
     environment = await opened(limits=Limits(memory=64 * MIB))
     result = await environment.run(["bash", "-c", "x=$(yes | head -c 200000000); echo never"])
     assert result.exit_code != 0
-    assert "has 64 MiB of memory" in result.error
+    assert "memory limit is 64 MiB" in result.error
     assert (await environment.run(["echo", "again"])).stdout == b"again\n"
 
 
@@ -196,7 +196,7 @@ async def test_a_container_that_is_removed_under_a_command(
         await listed.delete(force=True)
     result = await command
     assert result.exit_code == 137
-    assert "the next command gets a fresh one" in result.error
+    assert "the next command starts in a new one" in result.error
     assert (await environment.run(["echo", "fresh"])).stdout == b"fresh\n"
 
 
@@ -251,7 +251,7 @@ async def test_a_setup_script_that_fails(dockerd: Dockerd, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("where", "what", "says", "advises"),
     [
-        ("unix:///no/such.sock", FULL, "does not answer", "apt install docker.io"),
+        ("unix:///no/such.sock", FULL, "does not respond", "apt install docker.io"),
         ("", "no-such-image:1", "no image 'no-such-image:1'", "docker pull no-such-image:1"),
     ],
 )
@@ -268,7 +268,7 @@ async def test_a_directory_with_the_engines_socket_is_refused(dockerd: Dockerd, 
     ground = Ground(root=tmp_path / "workspaces", uid=UID, named=NamedRoots({"acme": ["/"]}))
     found = await find(dockerd.address, ground, tmp_path / "docker", wanted=Recipe(image=FULL))
     variables = {"FOOTPLATE_CONTEXT": json.dumps({"directory": str(dockerd.directory)})}
-    with pytest.raises(InvalidRequest, match="docker engine's own socket"):
+    with pytest.raises(InvalidRequest, match="docker engine's socket"):
         await found.environments.open(
             "acme", "session", deadline=clock() + 60, variables=variables, config=EnvironmentConfig(), models=None
         )
@@ -420,7 +420,7 @@ class TestNamed:
 
     async def test_one_that_does_not_see_the_files(self, dockerd: Dockerd, tmp_path: Path, named: str) -> None:
         ground = Ground(root=tmp_path / "elsewhere", uid=UID)
-        with pytest.raises(NoContainer, match="does not see") as caught:
+        with pytest.raises(NoContainer, match="does not mount") as caught:
             await find(dockerd.address, ground, tmp_path / "docker", wanted=named)
         assert "docker run -v" in caught.value.help_text
 

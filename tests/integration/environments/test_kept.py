@@ -24,7 +24,7 @@ MIB = 1 << 20
 
 
 def _left_out(number: int) -> bytes:
-    return f"\n[... {number} bytes left out ...]\n".encode()
+    return f"\n[... {number} bytes omitted ...]\n".encode()
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30))

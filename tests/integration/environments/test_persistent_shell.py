@@ -117,7 +117,7 @@ async def test_output_is_bounded(open_environment: Open) -> None:
     assert result.truncated
     assert result.stdout.startswith(b"first\nxxx")
     assert result.stdout.endswith(b"xxxlast\n")
-    assert b"\n[... 2999011 bytes left out ...]\n" in result.stdout
+    assert b"\n[... 2999011 bytes omitted ...]\n" in result.stdout
     assert len(result.stdout) < 1100
     assert not (await environment.shell("echo short", timeout=10)).truncated
 

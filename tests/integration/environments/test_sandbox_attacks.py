@@ -190,7 +190,7 @@ async def test_background_jobs_fill_no_disk_while_nobody_waits(sandbox_host: Fou
         size = disk.used(str(tmp_path / WORKSPACES / "org" / "session"))
         await asyncio.sleep(1)
         assert 20 * MIB < size == disk.used(str(tmp_path / WORKSPACES / "org" / "session"))
-        assert "was ended" in (await environment.shell("true", timeout=10)).error
+        assert "was killed" in (await environment.shell("true", timeout=10)).error
 
 
 async def test_a_disk_that_fills_faster_is_looked_at_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,18 +86,18 @@ async def test_a_servers_word_counts_as_any_hooks(place: Place, server: HookServ
 @pytest.mark.parametrize(
     ("answer", "status", "extra", "reason"),
     [
-        ({"decision": "approve"}, "500 Oops", "", "answered 500"),
-        ({"decision": "approve"}, "404 Not Found", "", "answered 404"),
-        (b"", "302 Found", "location: http://127.0.0.1:1/\r\n", "answered 302"),
-        (b"{not json", "200 OK", "", "no answer"),
-        (b"yes", "200 OK", "", "no JSON"),
-        (b'["approve"]', "200 OK", "", "no JSON"),
-        (b"{\xff}", "200 OK", "", "no answer"),
-        (b'{"decision": NaN}', "200 OK", "", "no answer"),
-        (b"{" * 2_000_000, "200 OK", "", "more than an answer"),
+        ({"decision": "approve"}, "500 Oops", "", "HTTP status 500"),
+        ({"decision": "approve"}, "404 Not Found", "", "HTTP status 404"),
+        (b"", "302 Found", "location: http://127.0.0.1:1/\r\n", "HTTP status 302"),
+        (b"{not json", "200 OK", "", "not valid"),
+        (b"yes", "200 OK", "", "not a JSON object"),
+        (b'["approve"]', "200 OK", "", "not a JSON object"),
+        (b"{\xff}", "200 OK", "", "not valid"),
+        (b'{"decision": NaN}', "200 OK", "", "not valid"),
+        (b"{" * 2_000_000, "200 OK", "", "too large"),
         ({"decision": "perhaps"}, "200 OK", "", "'perhaps'"),
-        ({"decision": "approve"}, "200 OK", "content-encoding: gzip\r\n", "packed"),
-        (b"\r\n\r\n", "2000 !!", "", "could not be asked"),
+        ({"decision": "approve"}, "200 OK", "content-encoding: gzip\r\n", "compressed"),
+        (b"\r\n\r\n", "2000 !!", "", "request to the hook failed"),
     ],
 )
 async def test_all_else_that_a_server_answers_is_a_no(
@@ -114,19 +114,19 @@ async def test_a_server_that_hangs_floods_or_is_gone_is_a_no_in_time(place: Plac
     place.access = reaching(server)
     server.answer = None
     began = time.monotonic()
-    assert "did not answer within 1 s" in (await by_http(place, server, seconds=1)).reason
+    assert "did not respond within 1 s" in (await by_http(place, server, seconds=1)).reason
     assert time.monotonic() - began < 15
     server.answer, server.floods = b"HTTP/1.1 200 OK\r\n\r\n", True
-    assert "more than an answer" in (await by_http(place, server)).reason
+    assert "too large" in (await by_http(place, server)).reason
     server.answer, server.floods = b"", False
-    assert "could not be asked" in (await by_http(place, server)).reason
+    assert "request to the hook failed" in (await by_http(place, server)).reason
 
 
 async def test_only_hosts_that_the_operator_named_are_asked(place: Place, server: HookServer) -> None:
     for access, reason in (
-        (HookAccess(), "of which there are none"),
-        (reaching(server, "localhost"), "not among the hosts"),
-        (HookAccess(hosts=Network.allow(["127.0.0.1"]), secret=SECRET), "not among the hosts"),
+        (HookAccess(), "which is empty"),
+        (reaching(server, "localhost"), "not in the list of allowed hook hosts"),
+        (HookAccess(hosts=Network.allow(["127.0.0.1"]), secret=SECRET), "not in the list of allowed hook hosts"),
         (HookAccess(hosts=Network.allow([f"127.0.0.1:{server.port}"])), "FOOTPLATE_HOOK_SECRET"),
     ):
         place.access = access
@@ -140,7 +140,7 @@ async def test_an_agent_and_a_session_send_the_worker_nowhere(place: Place, serv
     place.access = reaching(server)
     said = await by_http(place, server, layer=Layer.SESSION)
     assert said.outcome is Outcome.DENY
-    assert "the organisation's or a project's" in said.reason
+    assert "by the organisation or a project" in said.reason
     assert server.asked == []
 
 
@@ -148,15 +148,15 @@ async def test_an_agent_and_a_session_send_the_worker_nowhere(place: Place, serv
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("hangs", "did not answer within"),
+        ("hangs", "did not respond within"),
         ("crashes", "ValueError: out of order"),
         ("exits", "SystemExit: 3"),
         ("killed", "SIGKILL"),
-        ("floods", "more than an answer"),
-        ("chatters", "more than an answer"),
+        ("floods", "too large"),
+        ("chatters", "too large"),
         ("eats", "MemoryError"),
         ("garbage", "TypeError"),
-        ("words", "no JSON object"),
+        ("words", "not a JSON object"),
         ("nobody", "No hook 'nobody' is installed"),
         ("polite", "not this"),
     ],

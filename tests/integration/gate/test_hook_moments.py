@@ -56,12 +56,12 @@ async def test_what_the_model_is_told_besides(place: Place) -> None:
 async def test_a_prompt_does_not_pass_a_hook_that_fails(place: Place) -> None:
     heard = await tell(place, HookEvent.PROMPT, "exit 7")
     assert heard.block is not None
-    assert "failed with 7" in heard.block
+    assert "failed with exit code 7" in heard.block
     assert [entry.outcome for entry in place.recorded] == ["block"]
     place.rules.layers = {Layer.PROJECT: {"hooks": {"SessionStart": []}}}
     heard = await place.gate().tell(HookEvent.PROMPT, {})
     assert heard.block is not None
-    assert "cannot be read" in heard.block
+    assert "is invalid" in heard.block
     assert await place.gate().tell(HookEvent.STOP, {}) == Heard()
 
 
@@ -70,7 +70,9 @@ async def test_afterwards_a_failure_is_recorded_and_stops_nothing(place: Place, 
     heard = await tell(place, event, "exit 7", BLOCK)
     assert heard.block == "not yet"
     assert [entry.outcome for entry in place.recorded] == ["failed", "block"]
-    assert [("failed with 7" in said) for said in heard.told] == ([True] if event is HookEvent.AFTER_TOOL else [])
+    assert [("failed with exit code 7" in said) for said in heard.told] == (
+        [True] if event is HookEvent.AFTER_TOOL else []
+    )
 
 
 async def test_matchers(place: Place) -> None:

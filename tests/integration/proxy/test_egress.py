@@ -99,7 +99,7 @@ async def test_one_request_a_connection(door: Door, provider: Provider) -> None:
 async def test_what_is_not_listed_is_not_even_looked_up(door: Door, provider: Provider, form: str, host: str) -> None:
     heard = await door.say(f"{form.format(host=host, port=door.port)} {HEAD}\r\n")
     assert heard.startswith(b"HTTP/1.1 403 ")
-    assert b"is not on the list" in heard
+    assert b"is not in this environment's list of allowed hosts" in heard
     assert (door.looked_up, provider.seen) == ([], [])
 
 

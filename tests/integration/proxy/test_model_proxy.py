@@ -415,7 +415,7 @@ async def test_one_provider_alone() -> None:
         await grant.aclose()
     assert (answered.status_code, answered.json()["error"]["message"]) == (
         404,
-        "This worker has no key for the provider 'openai'.",
+        "This worker has no API key for the provider 'openai'.",
     )
 
 

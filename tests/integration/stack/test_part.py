@@ -90,7 +90,7 @@ async def test_a_failure_while_starting_shows_the_log(tmp_path: Path) -> None:
 async def test_a_start_that_never_answers_is_given_up(tmp_path: Path) -> None:
     part = Sleeper(tmp_path, script="exec sleep 300")
     part.start_patience = 0.3
-    with pytest.raises(PartFailed, match="did not answer"):
+    with pytest.raises(PartFailed, match="did not respond"):
         await part.start()
     assert not leftovers.find(Path("/bin/sleep"), tmp_path)
 

@@ -47,7 +47,7 @@ def test_an_address_may_be_written_in_several_ways(
 
 @pytest.mark.parametrize("text", ["localhost", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:70000"])
 def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(InvalidRequest, match="is no address"):
+    with pytest.raises(InvalidRequest, match="is not a valid address"):
         serving.parse(text, default_port=None)
 
 

@@ -60,7 +60,7 @@ async def test_the_summary_has_a_line_for_each_file(world: World) -> None:
 async def test_a_summary_of_files_without_number_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = await change(world)
     monkeypatch.setattr(diffs, "MOST_LISTED", 500)
-    with pytest.raises(InvalidRequest, match="too many files"):
+    with pytest.raises(InvalidRequest, match="too many changed files"):
         await diffs.summary(world.git_dir, old, new)
 
 

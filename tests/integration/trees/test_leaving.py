@@ -504,7 +504,7 @@ async def test_a_project_behind_a_url_is_written_to_in_the_same_way(world: World
     git(world.user, "config", "http.receivepack", "false")
     change(session.tree, 4, "four")
     await session.turn()
-    with pytest.raises(Conflict, match="took no branch") as caught:
+    with pytest.raises(Conflict, match="rejected the branch") as caught:
         await session.merge()
     assert "footplate export --branch" in caught.value.help_text
     assert git(world.user, "rev-parse", "next") == left.commit
@@ -513,14 +513,14 @@ async def test_a_project_behind_a_url_is_written_to_in_the_same_way(world: World
 async def test_nothing_is_no_merge(world: World) -> None:
     session = await world.session()
     await session.turn()
-    with pytest.raises(NothingToLeave, match="has changed nothing"):
+    with pytest.raises(NothingToLeave, match="has made no changes"):
         await session.merge()
     change(session.tree, 3, "three")
     await session.turn()
     with pytest.raises(InvalidRequest, match="has no branch 'nowhere'"):
         await session.merge("nowhere")
     shutil.rmtree(world.user / ".git")
-    with pytest.raises(Conflict, match="is no git repository"):
+    with pytest.raises(Conflict, match="is not a git repository"):
         await session.merge()
 
 

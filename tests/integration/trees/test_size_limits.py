@@ -57,7 +57,7 @@ async def test_a_fetch_ends_at_the_limit_and_leaves_nothing(mirrors: Mirrors, tm
     git(source, "add", "-A")
     git(source, "commit", "-qm", "large")
     for _ in range(2):
-        with pytest.raises(RepositoryTooLarge, match="a fetch of it"):
+        with pytest.raises(RepositoryTooLarge, match="a fetch needs more"):
             await mirrors.refresh("default", project())
     mirror = mirrors.path("default", project().id)
     assert sum(path.stat().st_size for path in mirror.rglob("*") if path.is_file()) < MOST // 2

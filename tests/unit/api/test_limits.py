@@ -102,10 +102,10 @@ def test_memory_for_bodies_is_shared_by_keys() -> None:
     assert quotas.buffered_bytes == 0
     for _ in range(4):
         first.add(MIB // 2)
-    with pytest.raises(LimitExceeded, match="This API key's requests in progress take more than 2 MiB"):
+    with pytest.raises(LimitExceeded, match="Request bodies of this API key take more than 2 MiB"):
         first.add(MIB)
     second.add(MIB)
-    with pytest.raises(LimitExceeded, match="Requests in progress take more than 3 MiB"):
+    with pytest.raises(LimitExceeded, match="All request bodies in progress take more than 3 MiB"):
         second.add(MIB // 2)
     for reservation in (small, first, second):
         reservation.release()
@@ -123,7 +123,7 @@ async def test_streams_of_one_key_are_limited(api: Api, sdk: AsyncAnthropic) -> 
     async with client_of(app) as http:
         with quotas.take_stream(key_id), quotas.take_stream(key_id):
             error = judge(await http.get(f"/v1/sessions/{session.id}/events/stream"), 429, "true")
-            assert "This API key has 2 open streams" in error["message"]
+            assert "This API key already has 2 open streams" in error["message"]
             assert "FOOTPLATE_STREAMS_PER_KEY" in error["help"]
         for _ in range(3):
             assert (await http.get(f"/v1/sessions/{session.id}/events/stream")).status_code == 200
@@ -134,7 +134,7 @@ async def test_streams_of_one_key_are_limited(api: Api, sdk: AsyncAnthropic) -> 
 def test_streams_in_all_are_limited() -> None:
     quotas = KeyQuotas(RequestLimits(streams=2))
     slots = [quotas.take_stream(key) for key in ("a", "b")]
-    with pytest.raises(LimitExceeded, match="The server has 2 open streams"):
+    with pytest.raises(LimitExceeded, match="The server already has 2 open streams"):
         quotas.take_stream("c")
     slots[0].release()
     slots[0].release()
@@ -144,10 +144,10 @@ def test_streams_in_all_are_limited() -> None:
 def test_connections_are_counted_by_address() -> None:
     slots = ConnectionSlots(RequestLimits(connections=3, connections_per_address=2))
     first, _ = slots.take("10.0.0.1"), slots.take("10.0.0.1")
-    with pytest.raises(LimitExceeded, match=r"10\.0\.0\.1 has 2 open connections"):
+    with pytest.raises(LimitExceeded, match=r"10\.0\.0\.1 already has 2 open connections"):
         slots.take("10.0.0.1")
     slots.take("10.0.0.2")
-    with pytest.raises(LimitExceeded, match="The server has 3 open connections"):
+    with pytest.raises(LimitExceeded, match="The server already has 3 open connections"):
         slots.take("10.0.0.3")
     first.release()
     first.release()

@@ -99,7 +99,7 @@ async def test_rules_of_a_claude_settings_file(http: httpx2.AsyncClient) -> None
         body = {"settings": {**settings, "hooks": {event: [other]}}}
         field, message = await refused(http, "/v1/policies/import", body)
         assert field == f"hooks.{event}[0].hooks[0]"
-        assert "would allow what it forbids" in message
+        assert "the rules would allow more" in message
     off = (await http.post("/v1/policies/import", json={"settings": {**settings, "disableAllHooks": True}})).json()
     assert "hooks" not in off["permissions"]
     assert "disableAllHooks" in off["notes"][-1]

@@ -76,8 +76,8 @@ async def test_what_cannot_be_honoured_is_refused(sdk: AsyncAnthropic, http: htt
         "harness": [await agent(harness="native")],
         "custom": [await agent(tools=[custom])],
         "model_parameters": [await agent(model_parameters={"max_tokens": 5})],
-        "something else": [await agent(name="fork")],
-        "by its id": [{"type": "self"}],
+        "Claude Code reserves": [await agent(name="fork")],
+        "the id of an agent": [{"type": "self"}],
         "of this type": [{"type": "advisor", "model": "claude-opus-4-5"}],
     }
     for what, names in members.items():
@@ -94,14 +94,14 @@ async def test_what_cannot_be_honoured_is_refused(sdk: AsyncAnthropic, http: htt
 
 
 async def test_a_harness_without_subagents_is_refused(sdk: AsyncAnthropic, scout: str) -> None:
-    with pytest.raises(anthropic.BadRequestError, match="has no subagents"):
+    with pytest.raises(anthropic.BadRequestError, match="does not support subagents"):
         await sdk.beta.agents.create(name="lead", model="m", multiagent=asks(scout))
     lead = await sdk.beta.agents.create(name="lead", model="claude-x", multiagent=asks(scout), extra_body=CLAUDE)
-    with pytest.raises(anthropic.BadRequestError, match="has no subagents"):
+    with pytest.raises(anthropic.BadRequestError, match="does not support subagents"):
         await sdk.beta.agents.update(lead.id, extra_body={"harness": "native"})
     environment = await sdk.beta.environments.create(name="env")
     other: Any = {"type": "agent_with_overrides", "id": lead.id, "harness": "native"}
-    with pytest.raises(anthropic.BadRequestError, match="has no subagents"):
+    with pytest.raises(anthropic.BadRequestError, match="does not support subagents"):
         await sdk.beta.sessions.create(agent=other, environment_id=environment.id)
 
 

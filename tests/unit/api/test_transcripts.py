@@ -87,8 +87,8 @@ async def test_what_is_wrong_is_said_and_nothing_stored(http: httpx2.AsyncClient
     first = await _first(http)
     cases: list[tuple[list[Any], str]] = [
         ([], "Nobody says anything"),
-        ([*LINES, {"line": 7}], "Line 4 is not understood"),
-        ([*LINES, {"line": PROMPT, "path": "x"}], "Line 4 is not understood"),
+        ([*LINES, {"line": 7}], "Line 4 has an unknown format"),
+        ([*LINES, {"line": PROMPT, "path": "x"}], "Line 4 has an unknown format"),
         ([{"line": {"no": "type"}}], "Line 1 is no line of a transcript"),
         ([*LINES, {"line": PROMPT, "subpath": "../x"}], "no subpath"),
     ]

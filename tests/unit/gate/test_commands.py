@@ -190,7 +190,7 @@ def test_a_decision_says_which_rule_and_why() -> None:
     ]
     assert verdict.parts[1].via == ("env",)
     assert verdict.parts[1].runs == ("rm x",)
-    assert verdict.decision.reason == "Bash(rm *) is for `rm x`, which env runs."
+    assert verdict.decision.reason == "Bash(rm *) applies to `rm x`, which env runs."
 
 
 def test_what_a_glob_or_a_variable_surely_means_is_forbidden() -> None:

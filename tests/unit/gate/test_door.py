@@ -176,7 +176,7 @@ async def test_rules_that_cannot_be_read_deny(place: Place) -> None:
     place.rules.layers = {Layer.PROJECT: {"allow": ["Bash("]}}
     decision = await place.ask("bash", command="ls")
     assert decision.outcome is Outcome.DENY
-    assert "cannot be read" in decision.reason
+    assert "is invalid" in decision.reason
 
 
 async def test_rules_that_cannot_be_had_let_nothing_through(place: Place) -> None:

@@ -50,7 +50,7 @@ async def test_who_asks_is_told_why_and_a_session_cannot_allow_it(place: Place) 
     place.rules.layers[Layer.SESSION] = {"allow": ["Grep", "Glob", "Read"]}
     decision = await place.ask("grep", pattern="x")
     assert (decision.outcome, decision.layer) == (Outcome.DENY, Layer.PROJECT)
-    assert "search elsewhere" in decision.reason
+    assert "Search elsewhere" in decision.reason
     assert "key.txt" not in decision.reason
     place.rules.layers[Layer.PROJECT] = {"ask": ["Read(secrets/**)"]}
     assert (await place.ask("grep", pattern="x")).outcome is Outcome.ASK

@@ -67,7 +67,7 @@ def test_a_rule_that_is_no_text_is_refused() -> None:
 def test_without_rules_there_is_one_that_makes_asking_the_default() -> None:
     found = import_settings("{}", Layer.PROJECT)
     assert [(placed.rule.outcome, placed.rule.text) for placed in found.rules] == [(Outcome.ALLOW, NOTHING_MORE)]
-    assert "there are no rules" in found.notes[0]
+    assert "the file has no rules" in found.notes[0]
 
 
 @pytest.mark.parametrize("mode", ["dontAsk", "plan"])
@@ -82,10 +82,10 @@ def test_a_mode_that_allows_less_is_refused(mode: str) -> None:
         (
             {"permissions": {"denny": ["Bash(rm *)"], "allow": ["Bash"]}},
             "permissions.denny",
-            "`deny`, `ask` and `allow`",
+            "`deny`, `ask` or `allow`",
         ),
-        ({"permisions": {"deny": ["Bash"]}}, "permisions", "written `permissions`"),
-        ({"permission": {"deny": ["Bash"]}}, "permission", "written `permissions`"),
+        ({"permisions": {"deny": ["Bash"]}}, "permisions", "Did you mean `permissions`?"),
+        ({"permission": {"deny": ["Bash"]}}, "permission", "Did you mean `permissions`?"),
         ({"deny": ["Bash(rm *)"], "permissions": {"allow": ["Bash"]}}, "deny", '{"permissions": {"deny": […]}}'),
     ],
 )

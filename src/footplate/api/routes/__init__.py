@@ -1,1 +1,1 @@
-"""One file for each noun: read the request, ask a port, shape the answer."""
+"""One module for each resource. A route reads the request, calls a port and builds the response."""

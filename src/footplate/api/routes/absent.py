@@ -1,7 +1,6 @@
-"""Parts of the reference that this server does not have. An SDK that asks for one hears so, with its name.
+"""Routes of the reference API that this server does not support. They return an error that names the missing feature.
 
-Without these routes it would hear that the thing it asked for was not found, which means something else. They are no
-part of the OpenAPI document.
+Without them an SDK would receive "not found", which means something else. They are not in the OpenAPI document.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,7 +24,7 @@ ABSENT: Final = {
     "user_profiles": "/v1/user_profiles",
     "vaults": "/v1/vaults",
 }
-"""What is missing, and where the reference has it."""
+"""The unsupported features, and their paths in the reference API."""
 _METHODS: Final = ["GET", "POST", "DELETE"]
 
 
@@ -35,7 +34,7 @@ def _refusing(part: str) -> Callable[[Request], Awaitable[Response]]:
         raise InvalidRequest(
             f"{part}: is not supported by this server",
             field=part,
-            help_text="docs/compatibility.md says what it has of the reference, and what it has not.",
+            help_text="docs/compatibility.md lists the supported parts of the reference API.",
         )
 
     return refuse

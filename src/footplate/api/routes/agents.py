@@ -1,4 +1,4 @@
-"""`/v1/agents`: versioned definitions. They are archived, never deleted."""
+"""`/v1/agents`: versioned agent definitions. Agents are archived, never deleted."""
 
 from fastapi import Request
 from starlette.responses import Response
@@ -41,7 +41,7 @@ async def create_agent(request: Request, principal: Asking) -> Response:
 async def _multiagent(
     services: ApiServices, principal: Principal, body: AgentCreate | AgentUpdate
 ) -> JsonObject | None:
-    """With each agent that it names in one version. Before the transaction opens, as for a session's agent."""
+    """Resolves each named agent to one version. Reads happen before the transaction opens, as for a session's agent."""
     if body.multiagent is None:
         return None
     members = multiagent.members_of(body.multiagent)
@@ -103,7 +103,7 @@ async def archive_agent(request: Request, agent_id: str, principal: Asking) -> R
     openapi_extra=takes(query=ListVersions),
 )
 async def list_versions(request: Request, agent_id: str, principal: Asking) -> Response:
-    """Newest first."""
+    """Lists the versions of an agent, newest first."""
     query = read_query(request, ListVersions)
     cursor = cursors.read_number("versions", query.page, "desc")
     rows = await services_of(request).reads.agent_versions(

@@ -1,4 +1,6 @@
-"""`/v1/approvals`: what waits for a person's word, in all sessions. It is answered by `user.tool_confirmation`."""
+"""`/v1/approvals`: tool calls of all sessions that wait for a person's decision. A decision is sent as
+`user.tool_confirmation`.
+"""
 
 import asyncio
 from typing import Final
@@ -19,14 +21,14 @@ from footplate.api.wire.lists import NoParameters
 from footplate.domain.pages import Page
 
 _MOST_DISPLAYED: Final = 2000
-"""Characters of each input that a list escapes: it must not cost more than a page of anything else."""
+"""Characters of each input that a list escapes, so that a list costs no more than other pages."""
 
 router = router_of("/v1/approvals", "approvals")
 
 
 @router.get("", response_model=answers.Listing[gate_answers.Approval], openapi_extra=takes(query=ListApprovals))
 async def list_approvals(request: Request, principal: Asking) -> Response:
-    """Who has waited longest comes first. One that is answered is in the list no more."""
+    """Lists pending approvals, the oldest first. Decided approvals are not listed."""
     query = read_query(request, ListApprovals)
     cursor = cursors.read_row("approvals", query.page, "asc")
     page = Page(limit=query.limit + 1, order="asc", after=cursor.place if cursor else None)
@@ -40,7 +42,7 @@ async def list_approvals(request: Request, principal: Asking) -> Response:
 
 @router.get("/{approval_id}", response_model=gate_answers.Approval)
 async def retrieve_approval(request: Request, approval_id: str, principal: Asking) -> Response:
-    """By the id of the event that asks; also once it is answered."""
+    """Retrieves an approval by the id of the event that requests it, also after the decision."""
     read_query(request, NoParameters)
     found = await services_of(request).reads.approval(principal, approval_id)
     return reply(await asyncio.to_thread(approvals.answer, found))

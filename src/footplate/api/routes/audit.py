@@ -1,4 +1,4 @@
-"""`/v1/audit`: what the gate decided, what people said of it, and whether anything of that was changed."""
+"""`/v1/audit`: decisions of the gate and of people, and a check that the recorded entries are unchanged."""
 
 from datetime import datetime
 
@@ -39,7 +39,9 @@ async def list_audit(request: Request, principal: Asking) -> Response:
 
 @router.get("/verify", response_model=gate_answers.AuditVerification, openapi_extra=takes(query=VerifyAudit))
 async def verify_audit(request: Request, principal: Asking) -> Response:
-    """All of it is read, and every hash made again. A fault says what is not as it was when it was sealed."""
+    """Reads the whole audit trail and recomputes every hash. Each fault names an entry that differs from its sealed
+    state.
+    """
     query = read_query(request, VerifyAudit)
     return reply(audit.verified(await services_of(request).reads.verify_audit(principal, query.head)))
 

@@ -1,4 +1,4 @@
-"""`/v1/sessions/{id}/diff`: what changed of a session's files, in a turn, from event to event, or in all."""
+"""`/v1/sessions/{id}/diff`: changes of a session's files in one turn, between two events, or overall."""
 
 import asyncio
 
@@ -25,7 +25,9 @@ router = router_of("/v1/sessions/{session_id}/diff", "sessions")
     openapi_extra=takes(query=ReadDiff),
 )
 async def read_diff(request: Request, session_id: str, principal: Asking) -> Response:
-    """By snapshots that were taken with the events: a summary of each tree, or the patch of one as a stream."""
+    """Compares snapshots that were taken with the events. Returns a summary of each tree, or streams the patch of one
+    tree.
+    """
     query = read_query(request, ReadDiff)
     service = services_of(request).diffs
     found = await service.find(principal, session_id, diffs.asked_of(query))

@@ -1,4 +1,4 @@
-"""`/v1/environments`: where commands run."""
+"""`/v1/environments`: configurations of the environments in which commands run."""
 
 from fastapi import Request
 from starlette.responses import Response

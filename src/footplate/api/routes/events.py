@@ -1,4 +1,4 @@
-"""`/v1/sessions/{id}/events`: the only way in and out of a session."""
+"""`/v1/sessions/{id}/events`: sends, lists and streams events, the only way to interact with a session."""
 
 from functools import partial
 
@@ -60,7 +60,7 @@ async def list_events(request: Request, session_id: str, principal: Asking) -> R
 
 
 async def page_of(request: Request, principal: Principal, session_id: str, page: EventPage) -> Response:
-    """`page`: with one event more than the client wants."""
+    """Responds with one page. `page` must ask for one event more than the client wants."""
     rows = await services_of(request).reads.events(principal, session_id, page)
     limit = page.limit - 1
     next_page = cursors.write_number("events", page.order, rows[limit - 1].seq) if len(rows) > limit else None
@@ -74,9 +74,9 @@ async def page_of(request: Request, principal: Principal, session_id: str, page:
     openapi_extra=takes(query=StreamEvents),
 )
 async def stream_events(request: Request, session_id: str, principal: Asking) -> Response:
-    """From now on, or from behind the frame that `Last-Event-ID` or `after` names."""
+    """Streams events from now on, or from after the frame that `Last-Event-ID` or `after` names."""
     query = read_query(request, StreamEvents)
-    services_of(request).quotas.check_streams(principal.id)  # before the database is asked
+    services_of(request).quotas.check_streams(principal.id)  # before any database query
     return await stream_of(request, principal, await services_of(request).reads.session(principal, session_id), query)
 
 
@@ -93,8 +93,8 @@ async def stream_of(
         deltas=frozenset(query.event_deltas),
         thread_id=thread_id,
     )
-    # The first one says that the stream's place is fixed: only now may the client hear that it is open, for it sends
-    # its message at once and expects to see it.
+    # The first frame shows that the start position is fixed. The response must not start before: a client sends its
+    # message as soon as the stream is open, and expects to see it.
     try:
         first = await anext(frames, b"")
     except BaseException:
@@ -104,7 +104,9 @@ async def stream_of(
 
 
 def cursor_of(header: str | None, after: str | None) -> Cursor | None:
-    """The header wins: a browser sends it by itself when it reconnects to an address that still says `after`."""
+    """Returns the start position. The header wins: a reconnecting browser sends it, while its URL still has the old
+    `after`.
+    """
     if header:
         return parse_cursor(header)
     return parse_cursor(after, field="after") if after else None

@@ -1,4 +1,4 @@
-"""`/v1/files`: what clients upload once and name in inputs by its id."""
+"""`/v1/files`: uploaded files, which inputs reference by id."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final
@@ -54,7 +54,7 @@ async def upload_file(request: Request, principal: Asking) -> Response:
     read_query(request, NoParameters)
     async with uploaded(request) as upload:
         file_id = ids.new_id(ids.FILE)
-        # Before the transaction opens; without its commit, the bytes are removed again.
+        # Stored before the transaction opens. If it does not commit, the bytes are removed again.
         await services_of(request).files.store(principal.organisation, file_id, upload.pieces())
 
         async def work(unit: Unit) -> Changed:
@@ -77,9 +77,11 @@ async def list_files(request: Request, principal: Asking) -> Response:
     reads = services_of(request).reads
     wanted = [*dict.fromkeys(query.ids)]
     if wanted and (query.page is not None or query.limit is not None):
-        raise InvalidRequest("ids: is given beside page or limit", field="ids", help_text="Give one of the two.")
+        raise InvalidRequest(
+            "ids: cannot be combined with page or limit", field="ids", help_text="Use either ids or page and limit."
+        )
     if len(wanted) > MOST_IDS:
-        raise InvalidRequest(f"ids: at most {MOST_IDS} are looked for at once", field="ids")
+        raise InvalidRequest(f"ids: accepts at most {MOST_IDS} ids", field="ids")
     cursor = cursors.read_row("files", query.page, "desc")
     if query.scope_id is not None:
         return listing([], next_page=None)
@@ -103,14 +105,14 @@ async def retrieve_file(request: Request, file_id: str, principal: Asking) -> Re
 @router.get(
     "/{file_id}/content",
     response_class=Response,
-    responses={200: {"description": "The bytes, as they were uploaded.", "content": {"*/*": {}}}},
+    responses={200: {"description": "The content of the file, as it was uploaded.", "content": {"*/*": {}}}},
 )
 async def read_file(request: Request, file_id: str, principal: Asking) -> Response:
     read_query(request, NoParameters)
     services = services_of(request)
     file = await services.reads.file(principal, file_id)
     pieces = services.files.pieces(file)
-    first = await anext(pieces, b"")  # what is not there is said before an answer begins
+    first = await anext(pieces, b"")  # a missing file must fail before the response starts
     headers = {
         "content-length": str(file.size_bytes),
         "content-disposition": f"attachment; filename*=utf-8''{quote(file.filename, safe='')}",
@@ -121,7 +123,7 @@ async def read_file(request: Request, file_id: str, principal: Asking) -> Respon
 
 @router.delete("/{file_id}", response_model=answers.Deleted)
 async def delete_file(request: Request, file_id: str, principal: Asking) -> Response:
-    """What sessions were given of it before is theirs, and goes with them."""
+    """Deletes the file. Copies that sessions received earlier remain until their sessions are deleted."""
     raw = await read_nothing(request)
 
     async def work(unit: Unit) -> Changed:
@@ -132,8 +134,8 @@ async def delete_file(request: Request, file_id: str, principal: Asking) -> Resp
 
 
 async def check_inputs(services: ApiServices, principal: Principal, inputs: list[Input]) -> None:
-    """Raises `NotFound` for a file that an input names and the organisation has not, and `InvalidRequest` for a
-    directory that it may not name.
+    """Raises `NotFound` for a file that the organisation does not have, and `InvalidRequest` for a directory that the
+    caller may not name.
     """
     for entry in inputs:
         services.named_roots.check_context(principal.organisation, entry.context)

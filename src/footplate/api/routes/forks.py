@@ -1,4 +1,4 @@
-"""`/v1/sessions/{id}/fork`: another session that begins where this one was at some event."""
+"""`/v1/sessions/{id}/fork`: creates a session that starts from the state of another session at some event."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ router = router_of("/v1/sessions/{session_id}/fork", "sessions")
 
 @router.post("", response_model=answers.Session, openapi_extra=takes(body=SessionFork))
 async def fork_session(request: Request, session_id: str, principal: Asking) -> Response:
-    """The parent is not touched. What the fork begins with is shared, not copied."""
+    """Forks a session. The parent does not change, and its history is shared with the fork, not copied."""
     body, raw = await read_messages(request, SessionFork)
     services = services_of(request)
     point = forks.point_of(body)

@@ -1,4 +1,4 @@
-"""Is it alive, and can it serve? No key needed; nothing is said that an outsider should not know."""
+"""Liveness and readiness checks. They need no API key and reveal nothing confidential."""
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -13,7 +13,7 @@ router = APIRouter(tags=["operations"])
 
 @router.get("/livez", response_model=Health, openapi_extra=OPEN)
 async def livez() -> Response:
-    """The process answers; it says nothing about what is behind it."""
+    """Reports that the process is running, without checking its dependencies."""
     return reply({"status": "ok"})
 
 

@@ -1,7 +1,7 @@
-"""`/v1/sessions/{id}/merge`, `…/push` and `…/bundle`: how a session's work leaves its tree.
+"""`/v1/sessions/{id}/merge`, `…/push` and `…/bundle`: deliver a session's work as git commits.
 
-None of them is a transaction of the log's: git may take a while, and others may be asked to wait. What makes a retry
-safe is that the same files are the same commit, and a branch that has it is left as it is.
+None of them is a transaction of the log, because git may take a while and requests may wait for each other. Retries are
+safe: the same files give the same commit, and a branch that already has the commit does not change.
 """
 
 from fastapi import Request
@@ -23,7 +23,9 @@ router = router_of("/v1/sessions/{session_id}", "sessions")
 
 @router.post("/merge", response_model=answers.SessionLeft, openapi_extra=takes(body=SessionMerge))
 async def merge_session(request: Request, session_id: str, principal: Asking) -> Response:
-    """Into a branch of the project, in its own repository. One at a time for each branch; nothing is left half done."""
+    """Merges the session's work into a branch of the project's repository. Merges into one branch run one at a time,
+    and each is complete or has no effect.
+    """
     body, _ = await read_body(request, SessionMerge)
     service = services_of(request).leaving
     what, where = leaving.of_merge(body)
@@ -33,7 +35,7 @@ async def merge_session(request: Request, session_id: str, principal: Asking) ->
 
 @router.post("/push", response_model=answers.SessionLeft, openapi_extra=takes(body=SessionPush))
 async def push_session(request: Request, session_id: str, principal: Asking) -> Response:
-    """As a branch of its own, in the project's own repository."""
+    """Pushes the session's work as a new branch to the project's repository."""
     body, _ = await read_body(request, SessionPush)
     service = services_of(request).leaving
     what, where = leaving.of_push(body)
@@ -43,7 +45,7 @@ async def push_session(request: Request, session_id: str, principal: Asking) -> 
 
 @router.get("/bundle", responses={200: {"content": {BUNDLE: {}}}}, openapi_extra=takes(query=ReadBundle))
 async def read_bundle(request: Request, session_id: str, principal: Asking) -> Response:
-    """The same commits as a git bundle, for a repository that has the commit which the session began with."""
+    """Returns the commits as a git bundle, for a repository that has the session's base commit."""
     query = read_query(request, ReadBundle)
     service = services_of(request).leaving
     departure = await service.find(principal, session_id, DepartureAsked(project_id=query.project_id, writes=False))

@@ -1,4 +1,6 @@
-"""`/v1/policies`: the organisation's permission rules. Those of projects, agents and sessions are fields of theirs."""
+"""`/v1/policies`: the organisation's permission rules. Projects, agents and sessions have their rules in their own
+fields.
+"""
 
 import asyncio
 import json
@@ -33,9 +35,9 @@ from footplate.gate.settings import import_settings
 router = router_of("/v1/policies", "policies")
 _CALLS: Final = "calls"
 _REPLAY_SECONDS: Final = 2.0
-"""Processor time for one page."""
+"""CPU time for one page."""
 _replays: Final[WeakValueDictionary[str, asyncio.Lock]] = WeakValueDictionary()
-"""By organisation."""
+"""One lock for each organisation."""
 
 
 @router.get("", response_model=gate_answers.OrganisationPolicy)
@@ -46,7 +48,7 @@ async def retrieve_policy(request: Request, principal: Asking) -> Response:
 
 @router.post("", response_model=gate_answers.OrganisationPolicy, openapi_extra=takes(body=PolicyUpdate))
 async def update_policy(request: Request, principal: Asking) -> Response:
-    """In force for every call from a second later on, also of turns that run."""
+    """Updates the rules. They apply to every call within a second, including calls of running turns."""
     body, raw = await read_body(request, PolicyUpdate)
     check_writer(principal, "the organisation")
     permissions.check_hosts(body.permissions, services_of(request).hooks)
@@ -59,8 +61,10 @@ async def update_policy(request: Request, principal: Asking) -> Response:
 
 
 @router.post("/import", response_model=gate_answers.ImportedPermissions, openapi_extra=takes(body=SettingsImport))
-async def import_permissions(request: Request, principal: Asking) -> Response:  # noqa: ARG001 - who asks has a key
-    """Nothing is stored: the answer says which rules the file has, and which of it is left out, and why."""
+async def import_permissions(request: Request, principal: Asking) -> Response:  # noqa: ARG001 - requires a key
+    """Converts a settings file into permission rules without storing anything. Notes name the skipped parts and the
+    reasons.
+    """
     body, _ = await read_body(request, SettingsImport)
     found = await asyncio.to_thread(import_settings, json.dumps(body.settings), Layer.ORGANISATION)
     return reply(await asyncio.to_thread(permissions.imported, found, body.settings))
@@ -68,10 +72,11 @@ async def import_permissions(request: Request, principal: Asking) -> Response:  
 
 @router.post("/replay", response_model=gate_answers.PolicyReplay, openapi_extra=takes(body=ReplayRequest))
 async def replay_policy(request: Request, principal: Asking) -> Response:
-    """Newest calls first, a page at a time: each answer has the sums of its own page.
+    """Evaluates proposed rules against past calls, newest first, one page at a time. Each response has the totals of
+    its own page.
 
-    A page ends early when its calls took two seconds of processor time; `next_page` leads on. An organisation has one
-    replay at a time.
+    A page ends early after two seconds of CPU time, and `next_page` continues. An organisation runs one replay at a
+    time.
     """
     body, _ = await read_body(request, ReplayRequest)
     cursor = cursors.read_row(_CALLS, body.page, "desc")
@@ -100,7 +105,7 @@ def _judge(
     calls: Sequence[StoredCall],
     rules: Mapping[str, SessionRules],
 ) -> list[tuple[StoredCall, Replayed | None]]:
-    """As many of the calls as there is time for."""
+    """Evaluates as many calls as the time limit permits."""
     ends = time.thread_time() + _REPLAY_SECONDS
     replay = Replay(layer, proposed)
     judged: list[tuple[StoredCall, Replayed | None]] = []

@@ -24,7 +24,9 @@ router = router_of("/v1/projects", "projects")
 
 @router.post("", response_model=answers.Project, openapi_extra=takes(body=ProjectCreate))
 async def create_project(request: Request, principal: Asking) -> Response:
-    """Nothing is read, made or fetched yet: that is done by the worker of the first session that needs it."""
+    """Creates a project. The repository is read, created or fetched later, by the worker of the first session that
+    needs it.
+    """
     body, raw = await read_body(request, ProjectCreate)
     permissions.check_hosts(body.permissions, services_of(request).hooks)
     path, url = projects.place_of(body, services_of(request).projects_root, principal.organisation)
@@ -90,7 +92,9 @@ async def update_project(request: Request, project_id: str, principal: Asking) -
 
 @router.post("/{project_id}/archive", response_model=answers.Project)
 async def archive_project(request: Request, project_id: str, principal: Asking) -> Response:
-    """No new session works on it. Those that do go on; the repository is not touched."""
+    """Archives the project: new sessions cannot use it. Existing sessions continue, and the repository does not
+    change.
+    """
     raw = await read_nothing(request)
 
     async def work(unit: Unit) -> Changed:

@@ -1,4 +1,4 @@
-"""`/v1/sessions/{id}/resources`: files that lie in a session's tree from its next turn on."""
+"""`/v1/sessions/{id}/resources`: uploaded files that are placed in a session's tree at its next turn."""
 
 from fastapi import Request
 from starlette.responses import Response
@@ -54,19 +54,19 @@ async def retrieve_resource(request: Request, session_id: str, resource_id: str,
 
 @router.post("/{resource_id}", include_in_schema=False)
 async def update_resource(request: Request, session_id: str, resource_id: str, principal: Asking) -> Response:
-    """Only repositories have something to change, and a session's repositories are its projects."""
+    """Always refused: only repositories have fields to update, and a session's repositories are its projects."""
     session = await services_of(request).reads.session(principal, session_id)
     _one(session.resources, resource_id)
     raise InvalidRequest(
         "authorization_token: is not supported by this server",
         field="authorization_token",
-        help_text="A file has none. Remove the resource and add another.",
+        help_text="A file resource has no token. Delete the resource and add another.",
     )
 
 
 @router.delete("/{resource_id}", response_model=answers.Deleted)
 async def delete_resource(request: Request, session_id: str, resource_id: str, principal: Asking) -> Response:
-    """What is in the tree by now stays there."""
+    """Removes the resource. A file that is already in the tree stays there."""
     raw = await read_nothing(request)
 
     def without(known: Resources) -> Resources:

@@ -1,4 +1,4 @@
-"""`/v1/sessions`: conversations with a working tree, each on a snapshot of its agent."""
+"""`/v1/sessions`: conversations with a working tree, each with a snapshot of its agent."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ router = router_of("/v1/sessions", "sessions")
 @router.post("", response_model=answers.Session, openapi_extra=takes(body=SessionCreate))
 async def create_session(request: Request, principal: Asking) -> Response:
     body, raw = await read_messages(request, SessionCreate)
-    # Before the transaction opens: a request that holds one connection never waits for a second.
+    # Read before the transaction opens: a request that holds a database connection must not wait for a second one.
     agent = await snapshot_of(services_of(request), principal, body.agent)
     inputs = inputs_of(body.initial_events)
     await check_inputs(services_of(request), principal, inputs)
@@ -59,7 +59,7 @@ async def create_session(request: Request, principal: Asking) -> Response:
             kept = await unit.change_resources(principal, session.id, lambda _: mounted)
             session = replace(session, resources=kept)
         prepared = is_prepared(services_of(request), agent)
-        # What a harness keeps running for the next turn is found again by a workflow that stays open.
+        # A workflow that stays open finds the warm harness again at the next turn.
         accepted = replace(accepted, prepare=prepared, ends_when_idle=not prepared)
         return sessions.answer(session), accepted
 
@@ -67,12 +67,12 @@ async def create_session(request: Request, principal: Asking) -> Response:
 
 
 def is_prepared(services: ApiServices, agent: JsonObject) -> bool:
-    """Whether something can be got ready before a new session of this agent has its first turn."""
+    """Returns whether workers can prewarm a new session of this agent before its first turn."""
     return (agent.get("harness") or services.default_harness) in services.prepared
 
 
 async def snapshot_of(services: ApiServices, principal: Principal, choice: AgentChoice) -> JsonObject:
-    """The agent as a session keeps it."""
+    """Returns the agent as a session stores it."""
     if isinstance(choice, str):
         agent = await services.reads.agent(principal, choice)
     else:
@@ -89,7 +89,7 @@ async def snapshot_of(services: ApiServices, principal: Principal, choice: Agent
 
 
 async def _with_subagents(services: ApiServices, principal: Principal, snapshot: JsonObject) -> JsonObject:
-    """With the whole of each agent that it may ask, as it is now."""
+    """Adds the current definition of each subagent to the snapshot."""
     multiagent.check_harness(snapshot, services.default_harness, where="agent.")
     references = multiagent.references(snapshot)
     if not references:

@@ -1,7 +1,7 @@
-"""`/v1/sessions/{id}/ws`: the stream of a session's events over WebSocket, for clients that prefer it to SSE.
+"""`/v1/sessions/{id}/ws`: streams a session's events over WebSocket, for clients that prefer it to SSE.
 
-Everything that can be refused is refused at the handshake, in the envelope and with the status that any other route
-would answer. A browser cannot set headers there, so it offers its key as a subprotocol.
+Requests are refused at the handshake, with the same error body and status as on other routes. A browser cannot set
+headers there, so it sends its API key as a subprotocol.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -30,7 +30,7 @@ from footplate.domain.errors import FootplateError, InvalidRequest, NotFound
 PATH: Final = "/v1/sessions/{session_id}/ws"
 PROTOCOL: Final = "footplate.v1"
 KEY: Final = "footplate.key."
-"""In front of the key, where it is offered as a subprotocol."""
+"""Prefix of an API key that is sent as a subprotocol."""
 
 log = structlog.get_logger(__name__)
 
@@ -72,12 +72,12 @@ async def _serve_frames(
     until_revoked: Callable[[], Coroutine[None, None, None]],
 ) -> None:
     async with aclosing(cast("Closing", frames)):
-        first = await anext(frames, b"")  # as for SSE: open only once the place is fixed
+        first = await anext(frames, b"")  # as for SSE: open only when the start position is fixed
         offered = socket.scope.get("subprotocols", ())
         try:
             await socket.accept(PROTOCOL if PROTOCOL in offered else None, [(HEADER, request_id.encode())])
         except OSError:
-            return  # the client did not wait for it
+            return  # the client disconnected
         await serve(socket, frames, first=first, until=until_revoked())
 
 
@@ -90,7 +90,7 @@ def _secret(socket: WebSocket) -> str:
 
 async def nothing_here(socket: WebSocket) -> None:
     where = socket.scope["path"]
-    refused = errors.Unknown(404, f"There is no WebSocket at {where}.", f"The only one is at {PATH}.")
+    refused = errors.Unknown(404, f"There is no WebSocket at {where}.", f"The only WebSocket is at {PATH}.")
     request_id: str = socket.scope["request_id"]
     await _refuse(socket, errors.answer(refused, request_id), request_id)
 
@@ -101,11 +101,11 @@ async def _refuse(socket: WebSocket, answer: Response, request_id: str) -> None:
 
 
 async def not_a_socket(request: Request) -> Response:
-    """Somebody asks with plain HTTP. A stranger must not learn from the answer what exists."""
+    """Refuses a plain HTTP request. It authenticates first, so that strangers cannot find out which sessions exist."""
     principal = await authenticate(request)
     await services_of(request).reads.session(principal, request.path_params["session_id"])
     raise InvalidRequest(
-        "This is a WebSocket; the request does not ask for one.",
+        "This route is a WebSocket, but the request is not a WebSocket handshake.",
         field="upgrade",
         help_text="Connect with ws:// or wss://, or use /events/stream for server-sent events.",
     )

@@ -1,4 +1,6 @@
-"""`/v1/sessions/{id}/threads`: the primary one, whose events are the session's own, and one for each subagent."""
+"""`/v1/sessions/{id}/threads`: the primary thread, whose events are the session's own, and one thread for each
+subagent.
+"""
 
 from dataclasses import dataclass
 
@@ -33,7 +35,7 @@ router = router_of("/v1/sessions/{session_id}/threads", "threads")
 class _Found:
     session: Session
     thread: Thread | None
-    """None: the primary one."""
+    """None for the primary thread."""
 
     @property
     def id(self) -> str | None:
@@ -47,7 +49,7 @@ class _Found:
 
 @router.get("", response_model=answers.Listing[answers.Thread], openapi_extra=takes(query=ListThreads))
 async def list_threads(request: Request, session_id: str, principal: Asking) -> Response:
-    """The primary one first, then those of subagents, oldest first."""
+    """Lists the primary thread first, then those of subagents, oldest first."""
     query = read_query(request, ListThreads)
     after = cursors.read_id("threads", query.page)
     session = await services_of(request).reads.session(principal, session_id)
@@ -69,13 +71,13 @@ async def retrieve_thread(request: Request, session_id: str, thread_id: str, pri
 
 @router.post("/{thread_id}/archive", include_in_schema=False)
 async def archive_thread(request: Request, session_id: str, thread_id: str, principal: Asking) -> Response:
-    """Refused by its name: a thread goes with its session."""
+    """Always refused: a thread is archived with its session."""
     await read_nothing(request)
     await _found(request, principal, session_id, thread_id)
     raise InvalidRequest(
-        "thread_id: a thread is archived with its session",
+        "thread_id: a thread cannot be archived by itself",
         field="thread_id",
-        help_text="Archive the session instead.",
+        help_text="Archive the session instead, which archives its threads.",
     )
 
 
@@ -83,7 +85,7 @@ async def archive_thread(request: Request, session_id: str, thread_id: str, prin
     "/{thread_id}/events", response_model=answers.Listing[answers.Event], openapi_extra=takes(query=ListThreadEvents)
 )
 async def list_thread_events(request: Request, session_id: str, thread_id: str, principal: Asking) -> Response:
-    """Oldest first."""
+    """Lists the events of a thread, oldest first."""
     query = read_query(request, ListThreadEvents)
     found = await _found(request, principal, session_id, thread_id)
     cursor = cursors.read_number("events", query.page, "asc")
@@ -98,7 +100,9 @@ async def list_thread_events(request: Request, session_id: str, thread_id: str, 
     openapi_extra=takes(query=StreamEvents),
 )
 async def stream_thread_events(request: Request, session_id: str, thread_id: str, principal: Asking) -> EventStream:
-    """As the stream of the session's events. What a subagent says comes when it is complete, without previews."""
+    """Streams the events of a thread, like the stream of a session. Messages of subagents arrive when complete, without
+    previews.
+    """
     query = read_query(request, StreamEvents)
     found = await _found(request, principal, session_id, thread_id)
     return await stream_of(request, principal, found.session, query, thread_id=found.id)
@@ -115,7 +119,7 @@ async def _found(request: Request, principal: Principal, session_id: str, thread
 
 
 async def _subagents(request: Request, principal: Principal, session: Session) -> list[Thread]:
-    """From the log: nothing else knows of them. Most sessions cannot have any, and are not searched."""
+    """Finds subagent threads in the log, their only record. Most sessions cannot have any and are not searched."""
     if session.agent.get("multiagent") is None and session.forked_from is None:
         return []
     reads = services_of(request).reads

@@ -1,4 +1,6 @@
-"""`/v1/sessions/import` and `/v1/sessions/{id}/transcript`: conversations of a harness's own program, in and out."""
+"""`/v1/sessions/import` and `/v1/sessions/{id}/transcript`: import and export of conversations in a harness's own
+format.
+"""
 
 import asyncio
 from typing import Final
@@ -28,13 +30,13 @@ router = router_of("/v1/sessions", "sessions")
 _TAKES: Final = takes(
     body=SessionImport,
     media_type=LINES,
-    description="Lines of JSON: first what is described here, then each line of the transcript.",
+    description="JSON lines: first the object described here, then each line of the transcript.",
 )
 
 
 @router.post("/import", response_model=answers.Session, openapi_extra=_TAKES)
 async def import_session(request: Request, principal: Asking) -> Response:
-    """A session that begins with a conversation from elsewhere. The same transcript again is the same session."""
+    """Creates a session from an existing conversation. Importing the same transcript again returns the same session."""
     services = services_of(request)
     with await Spool.of(request) as spool:
         reservation_of(request).add(len(spool.first))
@@ -42,9 +44,7 @@ async def import_session(request: Request, principal: Asking) -> Response:
         services.named_roots.check_context(principal.organisation, body.context or {})
         agent = await snapshot_of(services, principal, body.agent)
         await services.reads.environment(principal, body.environment_id)
-        program = await _program_of(
-            services, agent, "agent: its harness {!r} has no transcripts that could be imported"
-        )
+        program = await _program_of(services, agent, "agent: the harness {!r} does not support transcript import")
         lines = lambda: (transcripts.line_of(number, value) for number, value in spool.lines())  # noqa: E731
         origin, pieces = await asyncio.to_thread(program.arriving, lines)
 
@@ -66,16 +66,14 @@ async def import_session(request: Request, principal: Asking) -> Response:
 @router.get(
     "/{session_id}/transcript",
     response_class=Response,
-    responses={200: {"description": "Lines of JSON, the last of which counts them.", "content": {LINES: {}}}},
+    responses={200: {"description": "JSON lines. The last one has the number of lines.", "content": {LINES: {}}}},
 )
 async def read_transcript(request: Request, session_id: str, principal: Asking) -> Response:
-    """The conversation as the harness's own program keeps it, so that this one can go on with it elsewhere."""
+    """Returns the conversation in the format of the harness's own program, which can continue it elsewhere."""
     read_query(request, NoParameters)
     services = services_of(request)
     session = await services.reads.session(principal, session_id)
-    program = await _program_of(
-        services, session.agent, "The conversation of a session with the harness {!r} is not a file"
-    )
+    program = await _program_of(services, session.agent, "The harness {!r} does not support transcript export")
     if session.status is not SessionStatus.IDLE:
         raise Conflict(
             f"Session {session_id!r} is {session.status.value}: its conversation is not finished.",
@@ -88,11 +86,11 @@ async def read_transcript(request: Request, session_id: str, principal: Asking) 
 
 async def _program_of(services: ApiServices, agent: JsonObject, otherwise: str) -> Transcripts:
     harness = str(agent.get("harness") or services.default_harness)
-    program = await asyncio.to_thread(services.transcripts, harness)  # the first time it is loaded
+    program = await asyncio.to_thread(services.transcripts, harness)  # the first call loads the harness
     if program is None:
         raise InvalidRequest(
             f"{otherwise.format(harness)}.",
             field="agent",
-            help_text="Transcripts are those of Claude Code: use an agent with the harness 'claude'.",
+            help_text="Only Claude Code has transcripts: use an agent with the harness 'claude'.",
         )
     return program

@@ -1,4 +1,4 @@
-"""`/v1/sessions/{id}/turns`: what each input caused: status, configuration, usage, result."""
+"""`/v1/sessions/{id}/turns`: the status, configuration, usage and result of each turn."""
 
 from fastapi import Request
 from starlette.responses import Response
@@ -19,7 +19,7 @@ router = router_of("/v1/sessions/{session_id}/turns", "turns")
 
 @router.get("", response_model=answers.Listing[answers.Turn], openapi_extra=takes(query=ListTurns))
 async def list_turns(request: Request, session_id: str, principal: Asking) -> Response:
-    """Newest first."""
+    """Lists turns, newest first."""
     query = read_query(request, ListTurns)
     before = cursors.read_id("turns", query.page)
     rows = await services_of(request).reads.turns(principal, session_id, limit=query.limit + 1, before=before)

@@ -1,4 +1,4 @@
-"""`/v1/usage`: tokens, cost and turns of the caller's organisation, added up from the log."""
+"""`/v1/usage`: totals of tokens, cost and turns of the caller's organisation, computed from the log."""
 
 from fastapi import Request
 from starlette.responses import Response
@@ -17,7 +17,9 @@ router = router_of("/v1/usage", "usage")
 
 @router.get("", response_model=UsageListing, openapi_extra=takes(query=AskUsage))
 async def read_usage(request: Request, principal: Asking) -> Response:
-    """One line for each group; one in all if nothing is grouped. Turns of deleted sessions are gone from it."""
+    """Returns one line for each group, or a single total without grouping. Turns of deleted sessions are not
+    included.
+    """
     query = read_query(request, AskUsage)
     question = query.question()
     lines = list(await services_of(request).usage.usage(principal, question))

@@ -1,1 +1,1 @@
-"""The wire format as pydantic models: what a request may say, and what an answer looks like."""
+"""The wire format as pydantic models: request bodies, query strings and responses."""

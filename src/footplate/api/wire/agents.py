@@ -1,4 +1,4 @@
-"""Agents on the wire: what create, update and overrides may say, the definition that is stored, the answer."""
+"""Wire models of agents: request bodies, session and turn overrides, the stored definition, and the response."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import Json, JsonObject
 
 EXTRAS: Final = ("harness", "role", "goal", "backstory", "limits", "model_parameters", "permissions")
-"""Fields of ours. They appear in a definition only when they were set."""
+"""Footplate's own fields. They appear in a definition only if they were set."""
 
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Prompt = Annotated[str, StringConstraints(max_length=100_000)]
@@ -37,7 +37,7 @@ Persona = Annotated[str, StringConstraints(max_length=10_000)]
 
 
 class ModelConfig(Body):
-    """A model by name; a provider in front (`openai:…`) chooses whose."""
+    """A model by name. A prefix such as `openai:` selects the provider."""
 
     id: ModelName
     speed: Literal["standard"] | None = None
@@ -55,11 +55,11 @@ Model = Annotated[Annotated[ModelName, Tag("string")] | Annotated[ModelConfig, T
 class Limits(Body):
     max_iterations: Annotated[int, Field(ge=1, le=100_000)] | None = None
     max_retries: Annotated[
-        int | None, Field(ge=0, le=100, description="How often a turn is tried again after a temporary failure.")
+        int | None, Field(ge=0, le=100, description="How often a turn is retried after a temporary failure.")
     ] = None
     timeout_seconds: Annotated[
         float | None,
-        Field(gt=0, le=604_800, description="How long a turn may take by the clock; then it is `timed_out`."),
+        Field(gt=0, le=604_800, description="Maximum duration of a turn. After it, the turn's status is `timed_out`."),
     ] = None
 
 
@@ -91,7 +91,7 @@ class AgentCreate(Extras):
 
 
 class AgentUpdate(Extras):
-    """An omitted field keeps its value, null clears it, lists replace, metadata is patched by key."""
+    """An omitted field keeps its value, and null clears it. Lists are replaced; metadata is merged by key."""
 
     version: Version | None = None
     name: Name = KEPT
@@ -108,7 +108,7 @@ class AgentUpdate(Extras):
 
 
 class AgentOverrides(Extras):
-    """What a session may replace in its copy of the agent."""
+    """Fields that a session can override in its copy of the agent."""
 
     model: Model = KEPT
     system: Prompt | None = None
@@ -118,7 +118,7 @@ class AgentOverrides(Extras):
 
 
 class TurnOverrides(Body):
-    """What one turn may replace."""
+    """Fields that can be overridden for one turn."""
 
     model: Model = KEPT
     system: Prompt | None = None
@@ -127,7 +127,7 @@ class TurnOverrides(Body):
 
 
 def fields_of(body: AgentCreate | AgentUpdate | AgentOverrides | TurnOverrides) -> JsonObject:
-    """The definition's fields that this body sets, normalised; a null among ours stays null."""
+    """Returns the normalised definition fields that this body sets. Null stays null in Footplate's own fields."""
     sent = body.model_fields_set
     fields: JsonObject = {}
     for name in ("description", "system", *EXTRAS):
@@ -152,7 +152,9 @@ def _plain(value: Any) -> Json:
 
 
 def define(body: AgentCreate, multiagent: JsonObject | None) -> JsonObject:
-    """A whole definition, as it is stored and shown. `multiagent`: with the agents that it names looked up."""
+    """Builds a complete definition for storage and responses. `multiagent` has its agents already resolved to
+    versions.
+    """
     defaults: JsonObject = {
         "description": None,
         "model": {},
@@ -167,7 +169,9 @@ def define(body: AgentCreate, multiagent: JsonObject | None) -> JsonObject:
 
 
 def merge(definition: JsonObject, fields: JsonObject) -> JsonObject:
-    """Later wins. An empty description or system prompt is none; a field of ours that is null goes away."""
+    """Merges `fields` over `definition`. An empty description or system prompt becomes null, and Footplate's own fields
+    are removed if null.
+    """
     merged = {**definition, **fields}
     for name in ("description", "system"):
         merged[name] = merged[name] or None
@@ -175,13 +179,13 @@ def merge(definition: JsonObject, fields: JsonObject) -> JsonObject:
 
 
 def checked(definition: JsonObject, *, where: str = "") -> JsonObject:
-    """Raises `InvalidRequest` for parts that do not fit each other, wherever they came from."""
+    """Raises `InvalidRequest` if parts of a definition contradict each other. Applies to merged definitions too."""
     check_toolsets(definition.get("mcp_servers"), definition.get("tools"), where=where)
     return definition
 
 
 def change_of(body: AgentUpdate, multiagent: JsonObject | None, *, default_harness: str) -> Callable[[Agent], Agent]:
-    """`multiagent`: as of `define`."""
+    """Returns the function that applies the update. `multiagent` has its agents already resolved to versions."""
     fields = fields_of(body)
     if "multiagent" in body.model_fields_set:
         fields["multiagent"] = multiagent
@@ -206,7 +210,7 @@ def change_of(body: AgentUpdate, multiagent: JsonObject | None, *, default_harne
 
 
 def snapshot(agent: Agent, overrides: JsonObject) -> JsonObject:
-    """The agent as a session keeps it."""
+    """Returns the agent as a session stores it."""
     return {
         "id": agent.id,
         "type": "agent",
@@ -233,7 +237,7 @@ def answer(agent: Agent) -> JsonObject:
 def check_harness(body: Extras, known: frozenset[str], *, where: str = "") -> None:
     if body.harness is not None and body.harness not in known:
         raise InvalidRequest(
-            f"{where}harness: there is no harness {body.harness!r} on this server",
+            f"{where}harness: this server has no harness {body.harness!r}",
             field=f"{where}harness",
-            help_text=f"Known here: {', '.join(sorted(known))}.",
+            help_text=f"Available harnesses: {', '.join(sorted(known))}.",
         )

@@ -1,4 +1,4 @@
-"""Answers as models, for the OpenAPI document and for tests. At run time answers are built as plain dictionaries."""
+"""Response models for the OpenAPI document and for tests. At run time, responses are built as plain dictionaries."""
 
 from datetime import datetime
 from typing import Annotated, Generic, Literal, TypeVar
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class AnswerModel(BaseModel):
-    """Clients must expect more fields than are listed here: changes under /v1 are additive."""
+    """Base of response models. Clients must accept additional fields: changes under /v1 are additive."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -103,7 +103,7 @@ class Agent(Definition, Dated):
 
 
 class SessionAgent(Definition):
-    """The agent as it was when the session was created, overrides included."""
+    """The agent as it was when the session was created, including overrides."""
 
 
 class Environment(Dated):
@@ -137,7 +137,7 @@ class ForkedFrom(AnswerModel):
 
 
 class BaseAnswer(AnswerModel):
-    """What the tree of a project began with."""
+    """The commit and branch that a project's tree started from."""
 
     commit: str | None
     branch: str
@@ -209,7 +209,7 @@ class Workspace(Dated):
 
 
 class ThreadAgent(AnswerModel):
-    """The session's, or the subagent's, without what the session alone tells."""
+    """The agent of the session or the subagent, without the fields that only the session has."""
 
     id: str
     type: Literal["agent"]
@@ -270,21 +270,23 @@ class Turn(AnswerModel):
 
 
 class FileChangeAnswer(AnswerModel):
-    path: Annotated[str, Field(description="Bytes that are no UTF-8 are written as a backslash, x and hex.")]
-    old_path: Annotated[str | None, Field(description="Where a renamed file was.")]
+    path: Annotated[str, Field(description="Bytes that are not valid UTF-8 are escaped as `\\xNN`.")]
+    old_path: Annotated[str | None, Field(description="The previous path of a renamed file.")]
     status: Literal["added", "modified", "deleted", "renamed", "type_changed"]
-    added: Annotated[int | None, Field(description="Lines; null for a binary file.")]
+    added: Annotated[int | None, Field(description="Number of added lines; null for a binary file.")]
     deleted: int | None
     binary: bool
 
 
 class TreeDiffAnswer(AnswerModel):
-    project_id: Annotated[str | None, Field(description="Null: the session's scratch directory.")]
+    project_id: Annotated[str | None, Field(description="Null for the session's scratch directory.")]
     name: str
     files: list[FileChangeAnswer]
-    added: Annotated[int, Field(description="Lines in all.")]
+    added: Annotated[int, Field(description="Total number of added lines.")]
     deleted: int
-    left_out: Annotated[list[str], Field(description="What is in the directory and not compared, and why.")]
+    left_out: Annotated[
+        list[str], Field(description="Files that are in the directory but were not compared, with the reason.")
+    ]
 
 
 class Diff(AnswerModel):
@@ -299,11 +301,11 @@ class SessionLeft(AnswerModel):
     project_id: str
     status: Annotated[
         Literal["merged", "fast_forwarded", "pushed", "unchanged"],
-        Field(description="`unchanged`: the branch had it already."),
+        Field(description="`unchanged`: the branch already had the commit."),
     ]
     branch: str
-    commit: Annotated[str, Field(description="What the branch is at.")]
-    before: Annotated[str | None, Field(description="What it was at; null: it is new.")]
+    commit: Annotated[str, Field(description="The branch's commit after the operation.")]
+    before: Annotated[str | None, Field(description="The branch's commit before the operation; null for a new branch.")]
 
 
 class Listing(AnswerModel, Generic[T]):

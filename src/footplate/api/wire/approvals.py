@@ -1,4 +1,4 @@
-"""Calls that wait for a person's word, on the wire. They are answered by an event of their session."""
+"""Wire models of approvals: calls that wait for a person's decision, which is sent as an event of their session."""
 
 from footplate.api.wire.base import Id, Parameters, Text, optional_timestamp, timestamp
 from footplate.api.wire.lists import PageSize

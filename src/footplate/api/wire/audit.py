@@ -1,4 +1,4 @@
-"""The audit trail on the wire."""
+"""Wire models of the audit trail: list filters, entries and the result of a verification."""
 
 from typing import Annotated, Literal
 
@@ -24,7 +24,7 @@ class ListAudit(Parameters):
 
 class VerifyAudit(Parameters):
     head: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$")] = None
-    """A head that was saved elsewhere: it must still be in the chain."""
+    """A head hash that was saved elsewhere. It must still be in the chain."""
 
 
 def answer(entry: AuditEntry) -> JsonObject:

@@ -1,7 +1,7 @@
-"""What all request models share: unknown fields are refused, and known ones that nobody enforces as well.
+"""Base classes and field types that all request models share. Unknown fields are refused.
 
-A field that is accepted is enforced. So a field of the reference that has no effect here yet is declared with
-`Refused` or `OnlyEmpty`: the answer then names it, instead of calling it unknown or, worse, ignoring it.
+An accepted field is enforced. A field of the reference API that has no effect on this server has a type that refuses
+values: the error then names the field as unsupported, instead of calling it unknown or silently ignoring it.
 """
 
 import json
@@ -22,13 +22,13 @@ MAX_INTEGER: Final = 2**31 - 1
 
 
 class Body(BaseModel):
-    """Part of a request body. Strict: a number in quotes is not a number."""
+    """Base of request bodies and their parts. Validation is strict: a number in quotes is not a number."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Parameters(BaseModel):
-    """A query string. Everything arrives as text, so the values are converted."""
+    """Base of query strings. All values arrive as text and are converted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -41,16 +41,16 @@ def _refuse_all(value: object) -> None:
 def _refuse_content(value: object) -> object:
     if value is None or value == []:
         return None
-    raise PydanticCustomError(UNSUPPORTED, "is not supported by this server; leave it out or empty")
+    raise PydanticCustomError(UNSUPPORTED, "is not supported by this server; omit it or leave it empty")
 
 
 Refused = Annotated[
-    None, BeforeValidator(_refuse_all), Field(description="Known, but not supported: anything but null is refused.")
+    None, BeforeValidator(_refuse_all), Field(description="Not supported by this server. Must be null or omitted.")
 ]
 OnlyEmpty = Annotated[
     list[JsonValue] | None,
     BeforeValidator(_refuse_content),
-    Field(description="Known, but not supported: anything but an empty list is refused."),
+    Field(description="Not supported by this server. Must be empty, null or omitted."),
 ]
 
 
@@ -64,20 +64,20 @@ def _utc(moment: datetime) -> datetime:
 
 def _plain(text: str) -> str:
     if "\x00" in text:
-        raise ValueError("must not contain NUL")
+        raise ValueError("must not contain a NUL character")
     return text
 
 
 def _small(context: dict[str, JsonValue]) -> dict[str, JsonValue]:
     if len(json.dumps(context)) > MAX_CONTEXT:
-        raise ValueError(f"must not take more than {MAX_CONTEXT} bytes as JSON")
+        raise ValueError(f"must not be larger than {MAX_CONTEXT} bytes as JSON")
     return context
 
 
 Context = Annotated[
     dict[str, JsonValue],
     AfterValidator(_small),
-    Field(description="Given to every command of the turn as FOOTPLATE_CONTEXT, in JSON."),
+    Field(description="Passed as JSON to every command of the turn in FOOTPLATE_CONTEXT."),
 ]
 Moment = Annotated[datetime, AfterValidator(_utc)]
 Text = Annotated[str, AfterValidator(_plain)]
@@ -95,19 +95,19 @@ def _without_default(schema: JsonObject) -> None:
 
 
 KEPT: Any = Field(default="", json_schema_extra=_without_default)
-"""Of a field that may be left out but not be null: it cannot be cleared."""
+"""Default of a field that may be omitted but cannot be null, because it cannot be cleared."""
 
 
 def patched(metadata: Mapping[str, str], patch: Mapping[str, str | None]) -> dict[str, str]:
-    """Set the keys that have a value, drop those that are null, keep the others."""
+    """Sets keys that have a value, removes keys that are null, and keeps all others."""
     merged = {key: value for key, value in {**metadata, **patch}.items() if value is not None}
     if len(merged) > MAX_METADATA:
-        raise InvalidRequest(f"metadata: at most {MAX_METADATA} pairs are kept for one object", field="metadata")
+        raise InvalidRequest(f"metadata: an object can have at most {MAX_METADATA} pairs", field="metadata")
     return merged
 
 
 def timestamp(moment: datetime) -> str:
-    """RFC 3339, in UTC, with a Z."""
+    """Formats a time as RFC 3339 in UTC, with a Z."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -116,6 +116,6 @@ def optional_timestamp(moment: datetime | None) -> str | None:
 
 
 def dumped(model: BaseModel) -> JsonObject:
-    """The fields that the caller really sent, as plain JSON."""
+    """Returns the fields that the caller sent, as plain JSON."""
     fields: dict[str, Any] = model.model_dump(exclude_unset=True)
     return fields

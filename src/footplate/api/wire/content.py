@@ -1,7 +1,7 @@
-"""Content blocks that a person or a custom tool may send: text, images and documents.
+"""Content blocks that a user or a custom tool can send: text, images and documents.
 
-Of a message, the bytes of an image or a document are inside, in an uploaded file, or behind a URL, and are given to the
-model or written to the session's files (`deliver`, ours). What a custom tool answers has its bytes inside.
+In a message, an image or a document is embedded, an uploaded file, or a URL. With `deliver`, a Footplate extension, it
+goes to the model or into the session's files. In the result of a custom tool, it is always embedded.
 """
 
 import binascii
@@ -14,7 +14,9 @@ from footplate.api.wire.base import Body, Id, Text
 IMAGES = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 Deliver = Annotated[
     Literal["inline", "file"],
-    Field(description="`inline`: the model is given it. `file`: it is written to the session's files, and told of."),
+    Field(
+        description="`inline`: sent to the model. `file`: written to the session's files, whose path the model gets."
+    ),
 ]
 _MOST_URLS = 20
 Title = Annotated[Text, StringConstraints(max_length=500)]
@@ -31,7 +33,7 @@ def _base64(data: str) -> str:
 def _address(url: str) -> str:
     scheme, found, rest = url.partition("://")
     if scheme.lower() not in {"http", "https"} or not found or not rest or rest.startswith("/"):
-        raise ValueError("is no http or https address")
+        raise ValueError("is not an http or https URL")
     return url
 
 
@@ -61,7 +63,7 @@ class DocumentBytes(Body):
 
 
 class AnyBytes(Body):
-    """Other types than PDF are for `deliver: file` alone."""
+    """Types other than PDF require `deliver: file`."""
 
     type: Literal["base64"]
     media_type: Annotated[str, StringConstraints(pattern=r"^[\w!#$&^.+-]{1,100}/[\w!#$&^.+-]{1,100}$")]
@@ -93,7 +95,7 @@ class ImageBlock(Body):
 class DocumentBlock(Body):
     type: Literal["document"]
     source: Annotated[AnyBytes | DocumentText | OfUrl | OfFile, Field(discriminator="type")]
-    title: Annotated[Title | None, Field(description="Also what it is called among the session's files.")] = None
+    title: Annotated[Title | None, Field(description="Also the name of the document in the session's files.")] = None
     context: str | None = None
     deliver: Deliver = "inline"
 
@@ -101,7 +103,7 @@ class DocumentBlock(Body):
     def _fits(self) -> "DocumentBlock":
         source = self.source
         if isinstance(source, AnyBytes) and self.deliver == "inline" and source.media_type != "application/pdf":
-            raise ValueError(f"a document of the type {source.media_type} is delivered as a file, or not at all")
+            raise ValueError(f"a document of type {source.media_type} requires `deliver: file`")
         return self
 
 
@@ -127,7 +129,7 @@ def _not_empty(blocks: list[Block]) -> list[Block]:
             raise ValueError(f"the text of block {index} is empty")
     urls = sum(not isinstance(block, TextBlock) and isinstance(block.source, OfUrl) for block in blocks)
     if urls > _MOST_URLS:
-        raise ValueError(f"has {urls} blocks with a URL, and at most {_MOST_URLS} are fetched")
+        raise ValueError(f"has {urls} blocks with a URL; at most {_MOST_URLS} are allowed")
     return blocks
 
 

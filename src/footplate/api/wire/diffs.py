@@ -1,4 +1,4 @@
-"""Differences of a session's files on the wire."""
+"""Wire models of diffs: the query for a session's changed files, and the response."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
@@ -18,19 +18,17 @@ Position = Annotated[int, Field(ge=0, le=_MAX_POSITION)]
 
 
 class ReadDiff(Parameters):
-    """Without any of them: all that changed since the session's files began."""
+    """Without any parameter: all changes since the session started."""
 
-    turn_id: Annotated[Id | None, Field(description="What this turn changed.")] = None
-    from_event_id: Annotated[Id | None, Field(description="From the files as they were at this event.")] = None
-    from_position: Annotated[Position | None, Field(description="Instead: its position.")] = None
-    to_event_id: Annotated[Id | None, Field(description="To the files at this event; left out: as they are now.")] = (
-        None
-    )
-    to_position: Annotated[Position | None, Field(description="Instead: its position.")] = None
-    project_id: Annotated[Id | None, Field(description="Of this project alone.")] = None
-    format: Annotated[
-        Literal["json", "patch"], Field(description="A summary, or the patch as `git apply` takes it.")
-    ] = "json"
+    turn_id: Annotated[Id | None, Field(description="Only the changes of this turn.")] = None
+    from_event_id: Annotated[Id | None, Field(description="Start from the files at this event.")] = None
+    from_position: Annotated[Position | None, Field(description="Alternative: the event's position.")] = None
+    to_event_id: Annotated[
+        Id | None, Field(description="Compare with the files at this event; default: the current files.")
+    ] = None
+    to_position: Annotated[Position | None, Field(description="Alternative: the event's position.")] = None
+    project_id: Annotated[Id | None, Field(description="Only this project.")] = None
+    format: Annotated[Literal["json", "patch"], Field(description="A summary, or a patch for `git apply`.")] = "json"
 
 
 def asked_of(query: ReadDiff) -> DiffAsked:
@@ -38,9 +36,9 @@ def asked_of(query: ReadDiff) -> DiffAsked:
     new = _point("to", query.to_event_id, query.to_position)
     if query.turn_id is not None and (old is not None or new is not None):
         raise InvalidRequest(
-            "turn_id: is given beside events",
+            "turn_id: cannot be combined with events or positions",
             field="turn_id",
-            help_text="Ask for what a turn changed, or for what changed from one event to another.",
+            help_text="Give either turn_id, or the events to compare.",
         )
     return DiffAsked(turn_id=query.turn_id, old=old, new=new or ForkPoint(), project_id=query.project_id)
 
@@ -50,7 +48,7 @@ def _point(name: str, event_id: str | None, position: int | None) -> ForkPoint |
         return None
     if event_id is not None and position is not None:
         raise InvalidRequest(
-            f"{name}_position: is given beside {name}_event_id",
+            f"{name}_position: cannot be combined with {name}_event_id",
             field=f"{name}_position",
             help_text="Give one of the two, or neither.",
         )
@@ -58,13 +56,13 @@ def _point(name: str, event_id: str | None, position: int | None) -> ForkPoint |
 
 
 def one_of(found: Sequence[TreeDiff]) -> TreeDiff:
-    """A patch is that of one repository."""
+    """Returns the only diff. Raises `InvalidRequest` for several, because a patch covers one repository."""
     if len(found) == 1:
         return found[0]
     raise InvalidRequest(
-        f"project_id: the session works on {len(found)} projects, and a patch is that of one",
+        f"project_id: is required because the session works on {len(found)} projects and a patch covers one",
         field="project_id",
-        help_text=f"Name one of {', '.join(diff.tree for diff in found)}.",
+        help_text=f"Choose one of {', '.join(diff.tree for diff in found)}.",
     )
 
 

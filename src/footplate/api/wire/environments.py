@@ -1,4 +1,6 @@
-"""Environments on the wire. `cloud` is the operator's own backend; what that cannot hold to is refused by name."""
+"""Wire models of environments. `cloud` is the operator's own backend. Settings that it cannot enforce are refused by
+name.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,7 +45,7 @@ PackageList = Annotated[list[Package], Field(max_length=_MOST)]
 
 
 class Networking(Body):
-    """A field of a limited network that is left out keeps its value, or is empty or false."""
+    """In a limited network, an omitted field keeps its value; for a new environment it is empty or false."""
 
     type: Literal["unrestricted", "limited"]
     allowed_hosts: Annotated[list[Host], Field(max_length=_MOST)] | None = None
@@ -53,7 +55,7 @@ class Networking(Body):
 
 def _of_its_type(networking: Networking | None) -> Networking | None:
     if networking is not None and networking.type == "unrestricted" and len(networking.model_fields_set) > 1:
-        raise ValueError("`unrestricted` takes no further fields")
+        raise ValueError("`unrestricted` accepts no other fields")
     return networking
 
 
@@ -72,7 +74,7 @@ class CloudConfig(Body):
     networking: Annotated[Networking | None, AfterValidator(_of_its_type)] = None
     packages: Packages | None = None
     image: Annotated[str, StringConstraints(max_length=256)] | None = None
-    """Not the reference's, as `setup`. Empty: the operator's own."""
+    """`image` and `setup` are Footplate extensions. Empty selects the operator's image."""
     setup: Annotated[Text, StringConstraints(max_length=65_536)] | None = None
 
 
@@ -114,7 +116,7 @@ class EnvironmentCreate(Body):
 
 
 class EnvironmentUpdate(Body):
-    """A null keeps as an omitted field does, but for the description, which it clears."""
+    """An omitted or null field keeps its value. Only the description is cleared by null."""
 
     name: Name | None = None
     description: Description | None = None
@@ -126,9 +128,9 @@ class EnvironmentUpdate(Body):
 def configuration(
     config: CloudConfig | SelfHostedConfig | None, backend: Backend, *, before: JsonObject | None = None
 ) -> JsonObject:
-    """With every field that clients expect. What is left out stays as it was `before`.
+    """Returns a configuration with every field that clients expect. Omitted fields keep their previous values.
 
-    Raises `InvalidRequest` for what the backend cannot hold to.
+    Raises `InvalidRequest` for settings that the backend cannot enforce.
     """
     asked = config if isinstance(config, CloudConfig) else CloudConfig(type="cloud")
     before = before or {}
@@ -139,7 +141,7 @@ def configuration(
     }
     for name, value in (("image", asked.image), ("setup", asked.setup)):
         if kept := before.get(name) if value is None else value:
-            made[name] = kept  # clients of the reference see neither unless somebody asked for it
+            made[name] = kept  # Footplate extensions are shown only if they are set
     environments.check(environments.load(made), backend)
     return made
 

@@ -1,4 +1,4 @@
-"""Events on the wire: what may be sent into a session, and the names that a list may be filtered by."""
+"""Wire models of events: events that clients send, and the query strings of event lists and streams."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal, Self, TypeAlias
@@ -107,25 +107,25 @@ class UserCustomToolResult(Body):
 
 
 class UserToolConfirmation(Body):
-    """A person's word on a call that waits for it."""
+    """A person's decision on a call that waits for approval."""
 
     type: Literal["user.tool_confirmation"]
     tool_use_id: Id
     result: Literal["allow", "deny"]
     deny_message: Annotated[Text, StringConstraints(max_length=10_000)] | None = None
     updated_input: Annotated[
-        dict[str, JsonValue] | None, Field(description="The call is made with this input instead of the model's.")
+        dict[str, JsonValue] | None, Field(description="The call runs with this input instead of the model's.")
     ] = None
     session_rule: Annotated[
-        AllowRule | None, Field(description="A rule that allows calls like this one for the rest of the session.")
+        AllowRule | None, Field(description="A rule that allows similar calls for the rest of the session.")
     ] = None
 
     @model_validator(mode="after")
     def _only_with_its_own(self) -> Self:
         if self.deny_message is not None and self.result != "deny":
-            raise ValueError("`deny_message` goes with `deny` alone")
+            raise ValueError("`deny_message` requires the result `deny`")
         if self.result != "allow" and (self.updated_input is not None or self.session_rule is not None):
-            raise ValueError("`updated_input` and `session_rule` go with `allow` alone")
+            raise ValueError("`updated_input` and `session_rule` require the result `allow`")
         return self
 
     def to_input(self) -> Input:
@@ -149,7 +149,7 @@ def inputs_of(sent: Sequence[UserEvent]) -> list[Input]:
 
 
 def sent(accepted: Accepted) -> list[Json]:
-    """The events of a send, each once, with what is known of it last; what the server added is left out."""
+    """Returns the sent events in their latest state, each once, without events that the server added."""
     latest = {position.event.id: events.wire(position) for position in accepted.positions if _is_input(position)}
     return list(latest.values())
 
@@ -170,7 +170,7 @@ class ListEvents(Parameters):
 
 
 class StreamEvents(Parameters):
-    """`after` is the id of the last frame seen, for clients that cannot set `Last-Event-ID`."""
+    """`after` is the id of the last frame received, for clients that cannot set `Last-Event-ID`."""
 
     after: Text | None = None
     event_deltas: Annotated[

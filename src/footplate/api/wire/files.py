@@ -1,4 +1,4 @@
-"""Files on the wire: the list's filters, the answer."""
+"""Wire models of files and session resources: request bodies, list filters and responses."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -16,13 +16,13 @@ MOST_IDS: Final = 100
 
 
 class FileResourceParams(Body):
-    """A file of the organisation, to lie in the session's tree."""
+    """An uploaded file of the organisation, to be placed in the session's tree."""
 
     type: Literal["file"]
     file_id: Id
     mount_path: Annotated[
         Annotated[Text, StringConstraints(min_length=1, max_length=1024)] | None,
-        Field(description="In the working directory; without it, below `.footplate/uploads`."),
+        Field(description="Path in the working directory; default: a path below `.footplate/uploads`."),
     ] = None
 
 
@@ -38,7 +38,9 @@ class ListFiles(Parameters):
     ids: Annotated[list[Id], Field(alias="ids[]", default_factory=list)]
     limit: Annotated[int | None, Field(ge=1, le=1000)] = None
     page: Text | None = None
-    scope_id: Annotated[Id | None, Field(description="Of a session. No file belongs to one: the list is empty.")] = None
+    scope_id: Annotated[
+        Id | None, Field(description="A session id. Files do not belong to sessions, so the list is empty.")
+    ] = None
 
 
 def answer(file: StoredFile) -> JsonObject:
@@ -68,17 +70,17 @@ def resource(file: StoredFile, asked: FileResourceParams) -> JsonObject:
 
 
 def with_more(known: Resources, new: Sequence[JsonObject]) -> Resources:
-    """Raises `InvalidRequest` where two would lie at one place, or there are too many."""
+    """Adds resources. Raises `InvalidRequest` if two mount paths collide or there are too many resources."""
     found = [*known, *new]
     places: list[str] = []
     for place in (str(one["mount_path"]) for one in found):
         if any(f"{place}/".startswith(f"{other}/") or other.startswith(f"{place}/") for other in places):
             raise InvalidRequest(
-                f"mount_path: at {place!r}, or on the way there, lies another file of the session",
+                f"mount_path: {place!r} collides with another resource of the session",
                 field="mount_path",
-                help_text="Give each a place of its own.",
+                help_text="Choose another mount_path: none may be equal to or inside another one.",
             )
         places.append(place)
     if len(found) > MOST_RESOURCES:
-        raise InvalidRequest(f"resources: a session has at most {MOST_RESOURCES}", field="resources")
+        raise InvalidRequest(f"resources: a session can have at most {MOST_RESOURCES}", field="resources")
     return found

@@ -1,4 +1,4 @@
-"""Forks on the wire: where, and what is other than in the parent."""
+"""Wire models of forks: the fork point, and the fields that differ from the parent session."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,28 +19,30 @@ _MAX_POSITION: Final = 2**63 - 1
 
 
 class SessionFork(Body):
-    """Without a place it is the newest event. What is left out is as in the parent."""
+    """By default the fork starts after the newest event. Omitted fields are taken from the parent."""
 
     at_event_id: Annotated[
         Id | None,
-        Field(description="The fork's history ends with this event; with one that was queued, where it was taken up."),
+        Field(description="Last event of the fork's history. For a queued event: the point where it was processed."),
     ] = None
     at_position: Annotated[
         int | None,
-        Field(ge=1, le=_MAX_POSITION, description="Instead: the position of the event, as streams have it in `id`."),
+        Field(
+            ge=1, le=_MAX_POSITION, description="Alternative: the event's position, as in the `id` of stream frames."
+        ),
     ] = None
     agent: AgentChoice | None = None
     model: Model = KEPT
     environment_id: Id | None = None
     title: Title | None = None
-    metadata: Annotated[MetadataPatch | None, Field(description="Patched by key; null drops a key.")] = None
+    metadata: Annotated[MetadataPatch | None, Field(description="Merged by key; null removes a key.")] = None
     initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS, default_factory=list)]
 
 
 def point_of(body: SessionFork) -> ForkPoint:
     if body.at_event_id is not None and body.at_position is not None:
         raise InvalidRequest(
-            "at_position: is given beside at_event_id",
+            "at_position: cannot be combined with at_event_id",
             field="at_position",
             help_text="Give one of the two, or neither.",
         )
@@ -48,7 +50,9 @@ def point_of(body: SessionFork) -> ForkPoint:
 
 
 def change_of(body: SessionFork, agent: JsonObject | None, *, default_harness: str) -> Callable[[Session], Session]:
-    """`agent`: a snapshot of the one that the body names."""
+    """Returns the function that derives the fork from its parent. `agent` is a snapshot of the agent that the body
+    names.
+    """
 
     def change(parent: Session) -> Session:
         chosen = parent.agent if agent is None else agent
@@ -68,7 +72,7 @@ def change_of(body: SessionFork, agent: JsonObject | None, *, default_harness: s
 def _check_harness(old: object, new: object) -> None:
     if old != new:
         raise InvalidRequest(
-            f"agent: its harness is {new!r}, and the conversation of this session is that of {old!r}",
+            f"agent: uses the harness {new!r}, but the conversation of this session belongs to {old!r}",
             field="agent",
-            help_text="A fork goes on with its parent's harness. Choose an agent that has the same one.",
+            help_text="A fork must use its parent's harness. Choose an agent with the same harness.",
         )

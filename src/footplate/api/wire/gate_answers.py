@@ -1,4 +1,4 @@
-"""What the api answers about rules, people's words and the audit trail. For the OpenAPI document and for tests."""
+"""Response models for permission rules, approvals and the audit trail, used by the OpenAPI document and tests."""
 
 from datetime import datetime
 from typing import Literal

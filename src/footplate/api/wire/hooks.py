@@ -1,4 +1,4 @@
-"""Hooks on the wire: Claude Code's own form. What is not asked here is refused where it is written."""
+"""Wire models of hooks, in Claude Code's format. Unsupported hooks are refused when they are written."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal
@@ -35,7 +35,7 @@ def _matcher(text: str) -> str:
 
 def _installed(name: str) -> str:
     if name not in (known := python.installed()):
-        raise ValueError(f"no such hook is installed here; there are {', '.join(known) or 'none'}")
+        raise ValueError(f"is not an installed hook; installed hooks: {', '.join(known) or 'none'}")
     return name
 
 
@@ -48,7 +48,7 @@ class CommandHook(Body):
 
 
 class HttpHook(Body):
-    """A server that the worker asks, signed by Standard Webhooks. Of an organisation or a project alone."""
+    """An HTTP endpoint that the worker calls, signed as in Standard Webhooks. Only for organisations and projects."""
 
     type: Literal["http"]
     url: Annotated[Text, Field(min_length=1, max_length=2000)]
@@ -60,7 +60,7 @@ class PythonHook(Body):
 
     type: Literal["python"]
     name: Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_installed)]
-    options: Annotated[dict[str, JsonValue], Field(description="For the hook itself.", default_factory=dict)]
+    options: Annotated[dict[str, JsonValue], Field(description="Passed to the hook.", default_factory=dict)]
     timeout: Seconds = int(hooks.SECONDS)
 
 
@@ -70,7 +70,10 @@ AnyHook = Annotated[CommandHook | HttpHook | PythonHook, Field(discriminator="ty
 class HookGroup(Body):
     matcher: Annotated[
         Text,
-        Field(max_length=1000, description="Names of tools, as Claude Code has them; of subagents, of reasons."),
+        Field(
+            max_length=1000,
+            description="Matches tool names in Claude Code's syntax; for other events, subagent names or reasons.",
+        ),
         AfterValidator(_matcher),
     ] = ""
     hooks: Annotated[list[AnyHook], Field(max_length=MAX_HOOKS)]
@@ -80,7 +83,7 @@ Groups = Annotated[list[HookGroup], Field(max_length=MAX_HOOKS)]
 
 
 class Hooks(Body):
-    """In Claude Code's form: who is asked before and after calls and at other moments of a session."""
+    """Hooks in Claude Code's format, by event: before and after tool calls, and at other events of a session."""
 
     PreToolUse: Groups = Field(default_factory=list)
     PostToolUse: Groups = Field(default_factory=list)
@@ -95,7 +98,7 @@ class Hooks(Body):
         return {event: groups for event, groups in handler(self).items() if groups}
 
     def asked_by_http(self) -> Iterator[tuple[str, HttpHook]]:
-        """With the place of each."""
+        """Yields each HTTP hook with its path in this object."""
         for event in HookEvent:
             for index, group in enumerate(getattr(self, event)):
                 for number, hook in enumerate(group.hooks):
@@ -104,9 +107,9 @@ class Hooks(Body):
 
 
 def of_one_session(found: Hooks | None) -> Hooks | None:
-    """For an agent's and a session's own: the worker is not sent anywhere by them."""
+    """Refuses HTTP hooks of agents and sessions, which must not make the worker call arbitrary hosts."""
     for place, _ in found.asked_by_http() if found is not None else ():
-        raise ValueError(f"{place} is a hook by HTTP, which an organisation or a project may name, and nobody else")
+        raise ValueError(f"{place} is an HTTP hook, which only an organisation or a project can have")
     return found
 
 
@@ -114,29 +117,31 @@ def check_hosts(found: Hooks | None, access: HookAccess) -> None:
     """Raises `InvalidRequest` for a host that the operator does not allow."""
     for place, hook in found.asked_by_http() if found is not None else ():
         if (why := not_allowed(access, hook.url)) is not None:
-            raise InvalidRequest(why, field=f"permissions.hooks.{place}", help_text="docs/hooks.md tells more of it.")
+            raise InvalidRequest(
+                why, field=f"permissions.hooks.{place}", help_text="See docs/hooks.md for allowed hosts."
+            )
 
 
 def imported_hooks(brought: JsonValue) -> tuple[JsonObject, list[str]]:
-    """The hooks of a settings file that are asked here, and what is left out and why. One that could say no, and cannot
-    be asked here, is not left out: the file is refused.
+    """Returns the supported hooks of a settings file, and notes that name each skipped hook and the reason. A file with
+    an unsupported hook that could deny a call is refused instead, because skipping the hook would allow more.
     """
     taken: JsonObject = {}
     notes: list[str] = []
     for event, found in (brought if isinstance(brought, dict) else {}).items():
         if event not in {*HookEvent} or not isinstance(found, list):
-            notes.append(f"hooks.{event}: not taken over: hooks are asked here at {', '.join(HookEvent)}")
+            notes.append(f"hooks.{event}: not imported: the supported events are {', '.join(HookEvent)}")
             continue
         before = len(notes)
         groups = [
             kept for index, group in enumerate(found) if (kept := _group(group, f"hooks.{event}[{index}]", notes))
         ]
         if event in FAIL_CLOSED and len(notes) > before:
-            place, _, why = notes[before].partition(": not taken over: ")
+            place, _, why = notes[before].partition(": not imported: ")
             raise InvalidRequest(
-                f"{place} cannot be asked here: {why}. Without it the file would allow what it forbids now.",
+                f"{place} is not supported: {why}. Without this hook the rules would allow more than the file does.",
                 field=place,
-                help_text="Write it as a command hook, or take it out of the file.",
+                help_text="Rewrite it as a command hook, or remove it from the file.",
             )
         if groups:
             taken[event] = [*groups]
@@ -146,7 +151,7 @@ def imported_hooks(brought: JsonValue) -> tuple[JsonObject, list[str]]:
 def _group(group: JsonValue, where: str, notes: list[str]) -> JsonObject | None:
     hooks_of = group.get("hooks") if isinstance(group, dict) else None
     if not isinstance(group, dict) or not isinstance(hooks_of, list):
-        notes.append(f"{where}: not taken over: it is no group of hooks")
+        notes.append(f"{where}: not imported: it is not a group of hooks")
         return None
     kept: list[Json] = []
     matcher: Json = ""
@@ -156,7 +161,7 @@ def _group(group: JsonValue, where: str, notes: list[str]) -> JsonObject | None:
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(step) for step in first["loc"][2:] or first["loc"])
-            notes.append(f"{where}.hooks[{index}]: not taken over: {field}: {first['msg']}")
+            notes.append(f"{where}.hooks[{index}]: not imported: {field}: {first['msg']}")
             continue
         matcher = made["matcher"]
         kept += made["hooks"]

@@ -1,4 +1,4 @@
-"""A session's work on its way out, on the wire."""
+"""Wire models of delivery: merge, push and bundle of a session's work."""
 
 from typing import Annotated, Final
 
@@ -16,26 +16,32 @@ _LONGEST_MESSAGE: Final = 16 * 1024
 Message = Annotated[
     Text,
     StringConstraints(min_length=1, max_length=_LONGEST_MESSAGE),
-    Field(description="Of the commit with what the agent left uncommitted. Left out: the session's title."),
+    Field(description="Message of the commit with the agent's uncommitted changes. Default: the session's title."),
 ]
-Wait = Annotated[int, Field(ge=0, le=int(WAIT), description="Seconds to wait for others who write to the same branch.")]
-OfProject = Annotated[Id | None, Field(description="Which project, where the session works on several.")]
+Wait = Annotated[
+    int, Field(ge=0, le=int(WAIT), description="Seconds to wait while another request writes to the same branch.")
+]
+OfProject = Annotated[Id | None, Field(description="Required if the session works on several projects.")]
 
 
 class SessionMerge(Body):
-    """Into a branch of the project's own repository. Asking again changes nothing."""
+    """Merges into a branch of the project's repository. Repeating the request has no further effect."""
 
     project_id: OfProject = None
-    into: Annotated[Id | None, Field(description="A branch; left out: the one that the session began with.")] = None
+    into: Annotated[
+        Id | None, Field(description="The target branch. Default: the branch that the session started from.")
+    ] = None
     message: Message | None = None
     wait_seconds: Wait = int(WAIT)
 
 
 class SessionPush(Body):
-    """As a branch of its own in the project's repository. Asking again changes nothing."""
+    """Pushes a new branch to the project's repository. Repeating the request has no further effect."""
 
     project_id: OfProject = None
-    branch: Annotated[Id | None, Field(description="Its name; left out: `footplate/` and the session's id.")] = None
+    branch: Annotated[
+        Id | None, Field(description="Name of the branch. Default: `footplate/` and the session's id.")
+    ] = None
     message: Message | None = None
     wait_seconds: Wait = int(WAIT)
 

@@ -33,4 +33,4 @@ class ChooseVersion(Parameters):
 
 
 class NoParameters(Parameters):
-    """Of routes that take none."""
+    """For routes without query parameters."""

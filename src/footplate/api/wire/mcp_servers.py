@@ -1,4 +1,4 @@
-"""MCP servers of an agent on the wire. Whether one may be reached is known when it is: by the worker that asks it."""
+"""Wire models of an agent's MCP servers. Whether a server is reachable is known only when a worker connects to it."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
@@ -21,11 +21,11 @@ def _endpoint(url: str) -> str:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ValueError("is no address") from None
+        raise ValueError("is not a valid URL") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
-        raise ValueError("is no http or https address; write it whole, such as https://mcp.example.com/mcp")
+        raise ValueError("is not a full http or https URL, such as https://mcp.example.com/mcp")
     if parts.username is not None or parts.password is not None or parts.fragment:
-        raise ValueError("has a user name, a password or a fragment, which are not sent; leave them out")
+        raise ValueError("must not have a user name, a password or a fragment")
     return url
 
 
@@ -36,11 +36,11 @@ class McpServer(Body):
 
 
 def _told_apart(servers: list[McpServer]) -> list[McpServer]:
-    """By a model too, which knows them by the letters that providers take."""
+    """Refuses server names that are equal after the conversion to the characters that model providers accept."""
     names = [mcp.plain(server.name) for server in servers]
     twice = next((server.name for server in servers if names.count(mcp.plain(server.name)) > 1), None)
     if twice is not None:
-        raise ValueError(f"two servers are named {twice!r}, or alike")
+        raise ValueError(f"two servers have the name {twice!r} or an equivalent one")
     return servers
 
 
@@ -52,7 +52,7 @@ def normalise_servers(servers: Sequence[McpServer] | None) -> list[Json]:
 
 
 def check_toolsets(servers: Json, tools: Json, *, where: str = "") -> None:
-    """Each toolset is that of a server that the agent has."""
+    """Raises `InvalidRequest` for a toolset of a server that the agent does not have."""
     known = {server.get("name") for server in _list(servers) if isinstance(server, dict)}
     for index, tool in enumerate(_list(tools)):
         if isinstance(tool, dict) and tool.get("type") == mcp.TOOLSET and tool.get("mcp_server_name") not in known:
@@ -60,7 +60,7 @@ def check_toolsets(servers: Json, tools: Json, *, where: str = "") -> None:
             raise InvalidRequest(
                 f"{field}: the agent has no MCP server {tool.get('mcp_server_name')!r}",
                 field=field,
-                help_text="Name one of its mcp_servers, or add the server to them.",
+                help_text="Use the name of one of the agent's mcp_servers, or add the server to them.",
             )
 
 

@@ -1,4 +1,4 @@
-"""An agent's `multiagent` on the wire: the agents that it may ask for help, each in a thread of its session."""
+"""Wire models of an agent's `multiagent` field: its subagents, each of which runs in its own thread of the session."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
@@ -12,11 +12,11 @@ from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 
 HARNESSES: Final = frozenset({"claude"})
-"""Those that can ask subagents."""
+"""Harnesses that support subagents."""
 MAX_AGENTS: Final = 20
 _FIELD: Final = "multiagent"
 _RESERVED: Final = frozenset({"fork"})
-"""What Claude Code itself calls something else."""
+"""Names that have another meaning in Claude Code."""
 
 
 class AgentReference(Body):
@@ -26,7 +26,7 @@ class AgentReference(Body):
 
 
 def shape_of(value: object) -> str | None:
-    """None, for what has no known type, makes the answer list the types that there are."""
+    """Returns the tag of a union member. None, for an unknown type, makes the error list the known types."""
     if isinstance(value, str):
         return "id"
     kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
@@ -35,7 +35,7 @@ def shape_of(value: object) -> str | None:
 
 def _named(value: Any) -> Any:
     if shape_of(value) in {"self", "advisor"}:
-        raise PydanticCustomError(UNSUPPORTED, "of this type is not supported by this server; name an agent by its id")
+        raise PydanticCustomError(UNSUPPORTED, "of this type is not supported by this server; use the id of an agent")
     return value
 
 
@@ -45,7 +45,9 @@ Member = Annotated[
 
 
 class Coordinator(Body):
-    """The agent asks others of its choice. They have their own prompt, model and tools, and work in the same tree."""
+    """The agent delegates work to subagents. They have their own prompt, model and tools, and share the working
+    tree.
+    """
 
     type: Literal["coordinator"]
     agents: Annotated[list[Member], Field(min_length=1, max_length=MAX_AGENTS)]
@@ -55,7 +57,7 @@ def _coordinates(value: Any) -> Any:
     if shape_of(value) == "multiagent_20261001":
         raise PydanticCustomError(
             UNSUPPORTED,
-            "of this type is not supported by this server; name the agents with the type `coordinator`",
+            "of this type is not supported by this server; use the type `coordinator`",
         )
     return value
 
@@ -64,12 +66,12 @@ Multiagent = Annotated[Coordinator, BeforeValidator(_coordinates)]
 
 
 def members_of(multiagent: Coordinator) -> list[tuple[str, int | None]]:
-    """The agents' ids, with the version that is asked for."""
+    """Returns the agents' ids with the requested versions."""
     return [(one, None) if isinstance(one, str) else (one.id, one.version) for one in multiagent.agents]
 
 
 def stored(members: Sequence[Agent]) -> JsonObject:
-    """As an agent's definition has it: each in one version."""
+    """Returns the stored form, in which each agent has a fixed version."""
     check(members)
     return {
         "type": "coordinator",
@@ -78,7 +80,7 @@ def stored(members: Sequence[Agent]) -> JsonObject:
 
 
 def check(members: Sequence[Agent]) -> None:
-    """Raises `InvalidRequest` for those that no harness could ask as they are."""
+    """Raises `InvalidRequest` for agents that cannot be subagents."""
     for index, member in enumerate(members):
         for reason, advice in _objections(member, members[:index]):
             place = f"{_FIELD}.agents.{index}"
@@ -88,37 +90,37 @@ def check(members: Sequence[Agent]) -> None:
 def _objections(member: Agent, earlier: Sequence[Agent]) -> Iterator[tuple[str, str]]:
     definition, name = member.definition, member.name
     if member.archived_at is not None:
-        yield "is archived", "Name another agent."
+        yield "is archived", "Choose another agent."
     if any(other.id == member.id for other in earlier):
-        yield "is named twice", "Name each agent once."
+        yield "is listed twice", "List each agent once."
     if any(other.name == name for other in earlier):
-        yield f"has the name of another one, {name!r}", "The model asks for them by name: give them different ones."
+        yield f"has the same name as another agent, {name!r}", "The model selects agents by name: use distinct names."
     if name in _RESERVED:
-        yield f"is called {name!r}, which Claude Code takes for something else", "Give it another name."
+        yield f"has the name {name!r}, which Claude Code reserves", "Rename the agent."
     if definition.get(_FIELD) is not None:
-        yield "has subagents itself", "An agent that is asked asks no others: name one without `multiagent`."
+        yield "has subagents itself", "Subagents cannot be nested: choose an agent without `multiagent`."
     if (harness := definition.get("harness")) is not None and harness not in HARNESSES:
-        yield f"runs with the harness {harness!r}", "It would work inside Claude Code: leave its harness out."
+        yield f"runs with the harness {harness!r}", "Subagents run inside Claude Code: remove the agent's harness."
     tools = definition.get("tools")
     custom = [tool for tool in (tools if isinstance(tools, list) else []) if shape_of(tool) == CUSTOM]
     more = {"mcp_servers": definition.get("mcp_servers"), "model_parameters": definition.get("model_parameters")}
     for what, found in {**more, "custom tools": custom}.items():
         if found:
-            yield f"has {what}, which a subagent cannot have yet", "Name an agent without them."
+            yield f"has {what}, which subagents do not support", "Choose an agent without them."
 
 
 def check_harness(definition: JsonObject, default_harness: str, *, where: str = "") -> None:
     harness = definition.get("harness") or default_harness
     if definition.get(_FIELD) is not None and harness not in HARNESSES:
         raise InvalidRequest(
-            f"{where}{_FIELD}: the harness {harness!r} has no subagents",
+            f"{where}{_FIELD}: the harness {harness!r} does not support subagents",
             field=f"{where}{_FIELD}",
-            help_text=f"Choose the harness {' or '.join(sorted(HARNESSES))!r} for this agent, or leave it out.",
+            help_text=f"Choose the harness {' or '.join(sorted(HARNESSES))!r} for this agent, or omit `{_FIELD}`.",
         )
 
 
 def references(definition: JsonObject) -> list[tuple[str, int]]:
-    """The agents that a stored definition names."""
+    """Returns the subagents that a stored definition references."""
     multiagent = definition.get(_FIELD)
     named = multiagent.get("agents") if isinstance(multiagent, dict) else None
     found = [one for one in (named if isinstance(named, list) else []) if isinstance(one, dict)]
@@ -126,7 +128,7 @@ def references(definition: JsonObject) -> list[tuple[str, int]]:
 
 
 def kept(members: Sequence[JsonObject]) -> JsonObject:
-    """As a session keeps it: the whole of each agent, without what it may ask itself."""
+    """Returns the form that a session stores: the whole definition of each agent, without its own `multiagent`."""
     return {
         "type": "coordinator",
         "agents": [{name: value for name, value in member.items() if name != _FIELD} for member in members],

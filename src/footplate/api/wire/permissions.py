@@ -1,4 +1,6 @@
-"""Permission rules on the wire: Claude Code's own lists. One that cannot be read is refused here, with its position."""
+"""Wire models of permission rules, in Claude Code's format. An invalid rule is refused with the position of the
+error.
+"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -18,7 +20,7 @@ from footplate.gate.settings import Imported
 
 MAX_RULES: Final = 1000
 MAX_CHARACTERS: Final = 100_000
-"""Of the rules of one layer."""
+"""Total length of the rules of one layer."""
 
 
 def _readable(text: str, *, outcome: Outcome) -> str:
@@ -38,16 +40,16 @@ def _rule(outcome: Outcome) -> AfterValidator:
 
 
 def _bounded(permissions: object) -> object:
-    """Checked before any rule is read."""
+    """Limits the total length before any rule is parsed."""
     lists = [permissions.get(outcome) for outcome in Outcome] if isinstance(permissions, dict) else []
     texts = [text for each in lists if isinstance(each, list) for text in each if isinstance(text, str)]
     if sum(map(len, texts)) > MAX_CHARACTERS:
-        raise ValueError(f"the rules of one layer have at most {MAX_CHARACTERS:,} characters")
+        raise ValueError(f"the rules of one layer can have at most {MAX_CHARACTERS:,} characters")
     return permissions
 
 
 class Permissions(Body):
-    """Rules of one layer. `deny` comes before `ask`, and `ask` before `allow`, whichever layer wrote them."""
+    """Rules of one layer. `deny` takes precedence over `ask`, and `ask` over `allow`, across all layers."""
 
     _is_bounded = model_validator(mode="before")(_bounded)
 
@@ -58,29 +60,31 @@ class Permissions(Body):
 
 
 class OwnPermissions(Permissions):
-    """Of an agent or a session."""
+    """Rules of an agent or a session."""
 
     hooks: Annotated[Hooks | None, AfterValidator(of_one_session)] = None
 
 
 class ApprovalTerms(Body):
-    """Who may answer an ask, and what becomes of one that nobody answers."""
+    """Who may decide an approval, and the outcome of an approval that expires."""
 
     expires_after_seconds: Annotated[int | None, Field(ge=1, le=366 * 86400)] = None
-    outcome: Annotated[Literal["deny", "allow"], Field(description="Of one that expires.")] = "deny"
+    outcome: Annotated[Literal["deny", "allow"], Field(description="Outcome of an approval that expires.")] = "deny"
     role: Annotated[Text | None, Field(min_length=1, max_length=64)] = None
-    two_people: Annotated[bool, Field(description="Whose message led to the call cannot answer.")] = False
+    two_people: Annotated[bool, Field(description="The author of the message that led to the call may not decide.")] = (
+        False
+    )
 
 
 class PolicyUpdate(Body):
-    """The organisation's rules, as a whole, and its terms for approvals. What is left out stays as it is."""
+    """Replaces the organisation's rules as a whole, and its approval terms. Omitted fields keep their values."""
 
     permissions: Permissions | None = None
     approvals: ApprovalTerms | None = None
 
 
 class SettingsImport(Body):
-    settings: Annotated[dict[str, JsonValue], Field(description="The content of a `.claude/settings.json`.")]
+    settings: Annotated[dict[str, JsonValue], Field(description="The content of a `.claude/settings.json` file.")]
 
 
 def terms(approvals: ApprovalTerms | None) -> JsonObject | None:
@@ -103,7 +107,7 @@ def shown(permissions: JsonObject) -> JsonObject:
 
 
 def differ(one: JsonObject, other: JsonObject) -> bool:
-    """No rules may be stored as nothing or as empty lists."""
+    """Compares two sets of rules. An absent list and an empty list are equal."""
     return shown(one) != shown(other)
 
 
@@ -119,13 +123,13 @@ def answer(policy: Written) -> JsonObject:
 
 
 def imported(found: Imported, settings: Mapping[str, JsonValue]) -> JsonObject:
-    """`settings`: the file, of which the hooks are taken here."""
+    """Builds the response of an import. `settings` is the file, from which the hooks are imported here."""
     lists: dict[str, list[Json]] = {"deny": [], "ask": [], "allow": []}
     for placed in found.rules:
         lists[placed.rule.outcome].append(placed.rule.text)
     taken, notes = imported_hooks(settings.get("hooks"))
     if taken and settings.get("disableAllHooks") is True:
-        taken, notes = {}, ["hooks: not taken over: the file says disableAllHooks"]
+        taken, notes = {}, ["hooks: not imported: the file sets disableAllHooks"]
     hooked: JsonObject = {"hooks": taken} if taken else {}
     return {
         "type": "imported_permissions",

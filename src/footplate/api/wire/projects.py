@@ -1,4 +1,4 @@
-"""Projects and workspaces on the wire."""
+"""Wire models of projects and workspaces: request bodies, list filters and responses."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -40,32 +40,33 @@ Name = Annotated[str, StringConstraints(pattern=rf"^{NAME.pattern}$", max_length
 Place = Annotated[Text, StringConstraints(min_length=1, max_length=2048)]
 TrustName = Literal["nothing", "instructions", "all"]
 Ids = Annotated[list[Id], Field(max_length=MOST_PROJECTS)]
-OrderedIds = Annotated[Ids, Field(description="In their order: the first is the working directory.")]
+OrderedIds = Annotated[Ids, Field(description="Ordered: the first project is the working directory.")]
 
 
 class ProjectCreate(Body):
-    """Either a path or a URL."""
+    """Requires either a path or a URL."""
 
     path: Annotated[
         Place | None,
-        Field(description="Below the server's projects root. A repository is made there at the first use, if none is."),
+        Field(
+            description="Below the server's projects root. A repository is created there on first use if none exists."
+        ),
     ] = None
-    url: Annotated[Place | None, Field(description="Of a repository that workers fetch when a session needs it.")] = (
-        None
-    )
-    name: Annotated[Name | None, Field(description="After the path or the URL, if it is left out.")] = None
+    url: Annotated[Place | None, Field(description="Repository that workers fetch when a session needs it.")] = None
+    name: Annotated[Name | None, Field(description="Default: derived from the path or the URL.")] = None
     branch: Annotated[
-        Place | None, Field(description="What sessions begin with; null: what the repository has checked out.")
+        Place | None,
+        Field(description="Branch that sessions start from. Default: the branch checked out in the repository."),
     ] = None
-    trust: Annotated[TrustName, Field(description="How far the project's own files may direct an agent's harness.")] = (
-        "nothing"
-    )
+    trust: Annotated[
+        TrustName, Field(description="Which of the project's own files may configure an agent's harness.")
+    ] = "nothing"
     metadata: Metadata = Field(default_factory=dict)
     permissions: Permissions | None = None
 
 
 class ProjectUpdate(Body):
-    """What is left out stays as it is. Where the repository is cannot be changed."""
+    """Omitted fields keep their values. The location of the repository cannot be changed."""
 
     name: Name = KEPT
     branch: Place | None = None
@@ -81,7 +82,7 @@ class WorkspaceCreate(Body):
 
 
 class WorkspaceUpdate(Body):
-    """Sessions that exist keep the projects that they began with."""
+    """Existing sessions keep the projects that they started with."""
 
     name: Name = KEPT
     project_ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_PROJECTS)] = KEPT
@@ -92,7 +93,7 @@ class ListProjects(Parameters):
     limit: PageSize = 20
     page: Text | None = None
     include_archived: bool = False
-    path: Annotated[Place | None, Field(description="Only the project that is there.")] = None
+    path: Annotated[Place | None, Field(description="Only the project at this path.")] = None
 
 
 class ListWorkspaces(Parameters):
@@ -102,10 +103,10 @@ class ListWorkspaces(Parameters):
 
 
 def place_of(body: ProjectCreate, root: str, organisation: str) -> tuple[str | None, str | None]:
-    """Path and URL, of which one is None."""
+    """Returns the path and the URL, one of which is None."""
     if (body.path is None) == (body.url is None):
         raise InvalidRequest(
-            "path: a project is at a path or at a url", field="path", help_text="Give one of the two, and not both."
+            "path: a project requires either a path or a url", field="path", help_text="Give exactly one of the two."
         )
     if body.path is not None:
         return path_of(body.path, root_of(root, organisation)), None
@@ -154,15 +155,15 @@ def change_of_workspace(body: WorkspaceUpdate) -> Callable[[Workspace], Workspac
 def choice_of(project_ids: list[str] | None, workspace_id: str | None, context: Mapping[str, object]) -> Choice:
     if project_ids and workspace_id is not None:
         raise InvalidRequest(
-            "workspace_id: is given beside project_ids",
+            "workspace_id: cannot be combined with project_ids",
             field="workspace_id",
             help_text="Give one of the two, or neither for a session without a project.",
         )
     if (project_ids or workspace_id is not None) and "directory" in context:
         raise InvalidRequest(
-            "context.directory: is given beside projects",
+            "context.directory: cannot be combined with projects",
             field="context.directory",
-            help_text="A session works on projects, or in a directory that it names.",
+            help_text="A session works either on projects or in the directory that it names.",
         )
     return Choice(project_ids or (), workspace_id)
 

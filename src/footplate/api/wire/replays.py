@@ -1,4 +1,4 @@
-"""Proposed rules over stored calls, on the wire."""
+"""Wire models of policy replays, which evaluate proposed rules against past calls."""
 
 import json
 from collections import Counter
@@ -20,27 +20,27 @@ _GIST: Final = ("command", "file_path", "path", "url")
 
 def _text(value: object) -> object:
     if not isinstance(value, str):
-        raise ValueError("a moment is a text, such as 2026-11-16T08:00:00Z")  # noqa: TRY004 - as pydantic wants it
+        raise ValueError("must be a string such as 2026-11-16T08:00:00Z")  # noqa: TRY004 - as pydantic wants it
     return value
 
 
 When = Annotated[Moment, Strict(False), BeforeValidator(_text)]
-"""JSON has no moments of its own."""
+"""A time as a JSON string: JSON has no type for times, and strict validation would refuse the conversion."""
 
 
 class ReplayRequest(Body):
-    """What rules would have said of calls that were made. Nothing is stored, and nothing runs."""
+    """Evaluates proposed rules against past calls. Nothing is stored and nothing runs."""
 
     permissions: Permissions
     layer: Annotated[
         Literal["organisation", "project", "agent", "session"],
-        Field(description="Whose rules they would be, in the place of those that it has."),
+        Field(description="The layer whose current rules are replaced by the proposed rules."),
     ] = "organisation"
     session_id: Id | None = None
     project_id: Id | None = None
     since: When | None = None
     until: When | None = None
-    limit: Annotated[int, Field(ge=1, le=MOST, description="Calls that are judged for one answer.")] = 500
+    limit: Annotated[int, Field(ge=1, le=MOST, description="Maximum number of calls evaluated for one page.")] = 500
     page: Text | None = None
 
     @property
@@ -49,7 +49,7 @@ class ReplayRequest(Body):
 
 
 def answer(judged: list[tuple[StoredCall, Replayed | None]], *, next_page: str | None) -> JsonObject:
-    """`None`: of that call nothing is left to be judged."""
+    """Builds the response. A call with None can no longer be evaluated, because its input or session was deleted."""
     known = [(call, said) for call, said in judged if said is not None]
     sums = Counter((call.was, said.would.outcome) for call, said in known)
     outcomes: dict[str, Json] = {was.value: {would.value: sums[was, would] for would in Outcome} for was in Outcome}
@@ -88,7 +88,7 @@ def _changed(call: StoredCall, said: Replayed) -> JsonObject:
 
 
 def _gist(given: JsonObject) -> str:
-    """The command or the path; a call is shown whole by its event."""
+    """Returns the command or the path. The call's event has the whole input."""
     found = next((given[name] for name in _GIST if isinstance(given.get(name), str)), None)
     text = found if isinstance(found, str) else json.dumps(given, ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

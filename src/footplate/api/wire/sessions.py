@@ -1,4 +1,4 @@
-"""Sessions on the wire: create, update, the list's filters, the answer."""
+"""Wire models of sessions: create and update requests, list filters, and the response."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -56,7 +56,7 @@ AgentChoice = Annotated[
     | Annotated[AgentWithOverrides, Tag("agent_with_overrides")],
     Discriminator(shape_of),
 ]
-InitialEvent = Annotated[UserMessage, Field(description="Only `user.message` may open a session.")]
+InitialEvent = Annotated[UserMessage, Field(description="Only `user.message` is accepted as an initial event.")]
 
 
 class SessionCreate(Body):
@@ -66,10 +66,12 @@ class SessionCreate(Body):
     metadata: Metadata = Field(default_factory=dict)
     context: Context | None = None
     mode: Annotated[
-        Literal["interactive", "background"], Field(description="In the background there are no previews.")
+        Literal["interactive", "background"], Field(description="`background`: streams send no previews.")
     ] = "interactive"
     project_ids: OrderedIds | None = None
-    workspace_id: Annotated[Id | None, Field(description="Instead: the projects of a workspace, as it is now.")] = None
+    workspace_id: Annotated[
+        Id | None, Field(description="Alternative to project_ids: the current projects of a workspace.")
+    ] = None
     initial_events: Annotated[list[InitialEvent], Field(max_length=MAX_INITIAL_EVENTS, default_factory=list)]
     permissions: OwnPermissions | None = None
     resources: FileResources | None = None
@@ -78,7 +80,7 @@ class SessionCreate(Body):
 
 
 class SessionAgentUpdate(Body):
-    """What may change in a session's copy of its agent. A list replaces the old one as a whole."""
+    """Fields that can change in a session's copy of its agent. A list replaces the old one as a whole."""
 
     tools: Tools = KEPT
     mcp_servers: McpServers | None = None
@@ -171,7 +173,9 @@ def _duration(session: Session) -> float:
 
 
 def usage(total: Usage) -> JsonObject:
-    """Tokens in the reference's words. A cost that is not known is left out: unknown is not free."""
+    """Returns token counts in the reference API's fields. An unknown cost is omitted, because unknown does not mean
+    free.
+    """
     tokens: JsonObject = {
         "input_tokens": total.input_tokens,
         "output_tokens": total.output_tokens,
@@ -183,6 +187,8 @@ def usage(total: Usage) -> JsonObject:
 
 
 def _cost(microusd: int) -> dict[str, Json]:
-    """In whole cents, rounded up, because that is all the reference's field can say; exactly in ours."""
+    """Returns the cost in whole cents, rounded up, in the reference API's field, and exactly in Footplate's own
+    field.
+    """
     cents = -(-microusd // _MICRO_PER_CENT)
     return {"list_cost": {"amount": str(cents), "currency": "USD"}, "cost_microusd": microusd}

@@ -1,4 +1,4 @@
-"""Threads on the wire: the primary one, whose events are the session's own, and those of subagents."""
+"""Wire models of threads: the primary thread, whose events are the session's own, and those of subagents."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Final
@@ -40,7 +40,7 @@ class ListThreadEvents(Parameters):
 
 
 def answer(session: Session) -> JsonObject:
-    """The primary thread."""
+    """Builds the response for the primary thread."""
     return {
         **_shared(session),
         "id": primary_id(session.id),
@@ -74,7 +74,7 @@ def answer_of_subagent(session: Session, thread: Thread) -> JsonObject:
 
 
 def status_of(session: Session, thread: Thread) -> str:
-    """A thread works while its session does: a turn that failed has left nothing running."""
+    """Returns the thread's status. A thread runs only while its session runs: a failed turn leaves nothing running."""
     works = thread.works or session.status is SessionStatus.TERMINATED
     return session.status.value if works else SessionStatus.IDLE.value
 
@@ -89,8 +89,8 @@ def _shared(session: Session) -> JsonObject:
 
 
 def _agent_of(session: Session, name: str) -> JsonObject:
-    """The agent that the session keeps under this name. A fork that has another agent may keep none: then all that is
-    left of it is its name.
+    """Returns the subagent that the session stores under this name. A fork with another agent may not have it; then
+    only the name is known.
     """
     multiagent = session.agent.get("multiagent")
     members = multiagent.get("agents") if isinstance(multiagent, dict) else None

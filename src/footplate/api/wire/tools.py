@@ -1,4 +1,4 @@
-"""Tools of an agent: the built-in toolset, toolsets of its MCP servers, and custom tools."""
+"""Wire models of an agent's tools: the built-in toolset, toolsets of its MCP servers, and custom tools."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal, TypeAlias
@@ -32,7 +32,7 @@ class Policy(Body):
 def _judged(policy: Policy | None) -> Policy | None:
     if policy is not None and policy.type == "auto":
         raise PydanticCustomError(
-            UNSUPPORTED, "`auto` is not supported by this server: nobody is named who would judge"
+            UNSUPPORTED, "`auto` is not supported by this server; use `always_ask` or `always_allow`"
         )
     return policy
 
@@ -69,7 +69,7 @@ def _supported(configs: list[ToolConfig] | None) -> list[ToolConfig] | None:
 
 
 class Toolset(Body):
-    """The built-in tools. Those that reach the web are off unless they are enabled by name."""
+    """The built-in tools. Tools that access the web are disabled unless they are enabled by name."""
 
     type: Literal["agent_toolset_20260401"]
     configs: Annotated[list[ToolConfig] | None, AfterValidator(_supported)] = None
@@ -97,14 +97,14 @@ def _config(name: str, config: ToolConfig | None, *, enabled: bool) -> JsonObjec
 
 
 def _policy(config: "ToolConfig | DefaultToolConfig | McpToolConfig | None") -> JsonObject:
-    """What nobody said stays unsaid: it is no rule."""
+    """Omits a policy that was not set: a default must not act as a rule."""
     if config is None or config.permission_policy is None:
         return {}
     return {"permission_policy": {"type": config.permission_policy.type}}
 
 
 class SchemaHead(Body):
-    """The part of a JSON Schema that has to hold for a tool's input; the rest is the caller's."""
+    """The part of a JSON Schema that a tool's input requires. The rest is not validated."""
 
     type: Literal["object"]
     properties: dict[str, JsonValue] | None = None
@@ -126,12 +126,12 @@ def _input_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 def _not_of_a_server(name: str) -> str:
     if name.startswith(mcp.PREFIX):
-        raise ValueError(f"names that begin with {mcp.PREFIX!r} are those of MCP servers' tools")
+        raise ValueError(f"must not begin with {mcp.PREFIX!r}, which is reserved for tools of MCP servers")
     return name
 
 
 class CustomTool(Body):
-    """A tool that the client runs: the session waits for its `user.custom_tool_result`."""
+    """A tool that the client runs. The session waits for its `user.custom_tool_result`."""
 
     type: Literal["custom"]
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), AfterValidator(_not_of_a_server)]
@@ -162,7 +162,7 @@ def _named_once(configs: list[McpToolConfig] | None) -> list[McpToolConfig] | No
 
 
 class McpToolset(Body):
-    """Tools of one of the agent's MCP servers. By default a person is asked before each call."""
+    """Tools of one of the agent's MCP servers. By default each call requires approval."""
 
     type: Literal["mcp_toolset"]
     mcp_server_name: ServerName
@@ -193,13 +193,13 @@ Tool = Annotated[AnyTool, Field(discriminator="type")]
 
 def _distinct(tools: list[Tool]) -> list[Tool]:
     if sum(isinstance(tool, Toolset) for tool in tools) > 1:
-        raise ValueError("the built-in toolset may be listed once")
+        raise ValueError("the built-in toolset can be listed only once")
     names: list[str] = [tool.name for tool in tools if isinstance(tool, CustomTool)]
     if any(isinstance(tool, Toolset) for tool in tools):
         names.extend(BUILT_IN_TOOLS)
     servers = [tool.mcp_server_name for tool in tools if isinstance(tool, McpToolset)]
     if len(servers) > len({*servers}):
-        raise ValueError("two toolsets are of one MCP server")
+        raise ValueError("two toolsets name the same MCP server")
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise ValueError(f"two tools are named {min(twice)!r}")
@@ -214,7 +214,7 @@ def normalise_tools(tools: Sequence[AnyTool] | None) -> list[Json]:
 
 
 def check_search(tools: Sequence[AnyTool] | None, *, available: bool, where: str = "") -> None:
-    """Who may search needs somebody who answers."""
+    """Raises `InvalidRequest` if `web_search` is enabled and the server has no search provider."""
     for index, tool in enumerate(tools or ()):
         for place, config in enumerate((tool.configs or ()) if isinstance(tool, Toolset) else ()):
             if config.name == "web_search" and config.enabled and not available:
@@ -222,5 +222,5 @@ def check_search(tools: Sequence[AnyTool] | None, *, available: bool, where: str
                 raise InvalidRequest(
                     f"{field}: this server has no search provider",
                     field=field,
-                    help_text="Leave web_search out, or have the operator set FOOTPLATE_SEARCH_PROVIDER.",
+                    help_text="Disable web_search, or ask the operator to set FOOTPLATE_SEARCH_PROVIDER.",
                 )

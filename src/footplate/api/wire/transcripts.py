@@ -1,4 +1,6 @@
-"""Transcripts on the wire: lines of JSON. The first says what session is wanted, each other one brings a line."""
+"""Wire format of transcripts: JSON lines. The first line describes the session; each further line wraps one transcript
+line.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Annotated, Final
@@ -14,11 +16,13 @@ from footplate.domain.ports import Entry
 from footplate.domain.transcripts import Leaving, Line
 
 LINES: Final = "application/x-ndjson"
-_NOT_OURS: Final = 'A line is {"line": {…}}, with a "subpath" beside it where it is a subagent\'s.'
+_NOT_OURS: Final = 'Each line must be {"line": {…}}, with a "subpath" for lines of a subagent.'
 
 
 class SessionImport(Body):
-    """The first line. Those of the transcript follow, each as `{"line": {…}}`, with `subpath` for a subagent's."""
+    """The first line of an import. Each transcript line follows as `{"line": {…}}`, with `subpath` for lines of a
+    subagent.
+    """
 
     agent: AgentChoice
     environment_id: Id
@@ -31,13 +35,17 @@ def line_of(number: int, value: JsonObject) -> Line:
     body, subpath = value.get("line"), value.get("subpath", "")
     if not isinstance(body, dict) or not isinstance(subpath, str) or not value.keys() <= {"line", "subpath"}:
         raise InvalidRequest(
-            f"Line {number} is not understood.", field=f"lines.{number}", help_text=f"{_NOT_OURS} Nothing was stored."
+            f"Line {number} has an unknown format.",
+            field=f"lines.{number}",
+            help_text=f"{_NOT_OURS} Nothing was stored.",
         )
     return Line(body, subpath)
 
 
 async def written(leaving: Leaving, conversation: AsyncIterator[Entry]) -> AsyncIterator[bytes]:
-    """The last line says how many there were: what breaks off before it is not the whole."""
+    """Yields the lines of an exported transcript. The last line has their number, so that a truncated export is
+    detected.
+    """
     yield _dumped({"type": "transcript", "transcript_id": leaving.transcript_id})
     count = 0
     async for entry in conversation:

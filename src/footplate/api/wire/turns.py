@@ -1,4 +1,4 @@
-"""Turns on the wire: ours, so the shape is free, but the words are those of sessions and events."""
+"""Wire models of turns. They are a Footplate extension with the same field names as sessions and events."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ class ListTurns(Parameters):
 
 
 def result(turn: Turn) -> JsonObject:
-    """What came of it, also while it runs (S3): then nothing is a success yet."""
+    """Returns the result of a turn. While the turn runs, `success` is false."""
     stored = turn.result
     return {
         "success": False,

@@ -1,4 +1,4 @@
-"""Usage on the wire: the question's parameters, and the answer's lines."""
+"""Wire models of usage: the query parameters and the response."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Final, Literal
@@ -18,7 +18,7 @@ _LONGEST: Final = timedelta(days=366)
 
 
 class AskUsage(Parameters):
-    """Of turns that began in a span of time: the last 30 days, today included, by default; 366 days at most."""
+    """Selects turns by their start time. The default is the last 30 days including today; the maximum is 366 days."""
 
     group_by: Annotated[list[Grouping], Field(alias="group_by[]", default_factory=list)]
     start: Annotated[Moment | None, Field(alias="from")] = None
@@ -26,18 +26,18 @@ class AskUsage(Parameters):
     limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = MAX_LINES
 
     def question(self) -> UsageQuestion:
-        """Asks for one line too many, which tells whether there are more."""
+        """Builds the query for one line more than the limit, which shows whether there are more."""
         now = datetime.now(UTC)
         tomorrow = _midnight(now + timedelta(days=1))
         end = self.end or max(tomorrow, self.start or tomorrow)
         start = self.start or _before(end)
         if start > end:
-            raise InvalidRequest("from: is later than to", field="from", help_text="Exchange the two.")
+            raise InvalidRequest("from: is later than to", field="from", help_text="Swap the two values.")
         if min(end, max(now, start)) - start > _LONGEST:
             raise InvalidRequest(
                 f"from: is more than {_LONGEST.days} days before to",
                 field="from",
-                help_text="Ask for a shorter span of time, several times if need be.",
+                help_text="Split the period into several requests.",
             )
         return UsageQuestion(start=start, end=end, group_by=frozenset(self.group_by), limit=self.limit + 1)
 
@@ -50,12 +50,12 @@ def _before(end: datetime) -> datetime:
 
 
 def _midnight(moment: datetime) -> datetime:
-    """The beginning of its day: what was used on whole days is read faster."""
+    """Returns the start of the day: usage of whole days is read faster."""
     return datetime.combine(moment.astimezone(UTC), time(), UTC)
 
 
 class UsageLineAnswer(AnswerModel):
-    """What a group was not asked for is left out."""
+    """Dimensions that the query does not group by are omitted."""
 
     type: Literal["usage"]
     day: date | None = None

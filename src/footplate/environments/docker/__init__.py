@@ -1,1 +1,1 @@
-"""The `docker` environment: a container around all that a turn does, or one that is named."""
+"""The `docker` backend: runs all processes of a turn in a new container, or in a container that the operator names."""

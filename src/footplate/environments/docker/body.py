@@ -1,4 +1,4 @@
-"""What the engine is asked for: a container that can do nothing but what its turn needs. Pure."""
+"""Builds the engine's request for a container with only the privileges that a turn needs. Does no I/O."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,27 +12,30 @@ from footplate.environments.sandbox.view import DOORS, READ_ONLY_STATE, STATE, V
 SOCKET: Final = "/run/footplate.socket"
 _TEMPORARY: Final = ("/tmp", "/var/tmp")  # noqa: S108 - of the container
 _TO_INSTALL: Final = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
-"""What a package manager needs of root: other users' files, and to become them."""
+"""The root capabilities that a package manager needs: access to files of other users, and switching to them."""
 _CORE: Final = BEFORE["RLIMIT_CORE"]
 _RESOURCES: Final = ("RLIMIT_CORE", "RLIMIT_FSIZE", "RLIMIT_NOFILE")
-"""The number of processes is the control group's: the kernel would count those of one user in all containers."""
+"""RLIMIT_NPROC is not among them: the kernel would count a user's processes of all containers. The cgroup limits them.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     image: str
     volumes: Sequence[str]
-    """Directories that the image declares to be written to: on disk they would have no limit."""
+    """The volumes that the image declares. They are mounted in memory, because on disk they would have no limit."""
     view: View
     user: tuple[int, int]
     network: str
-    """One of the engine's, where the view shares a network."""
+    """The engine's network, used if the view shares a network."""
     runtime: Path
     files: Mapping[str, Path]
-    """Single files of ours, by where they are seen: who the users are."""
+    """Files to mount by their path inside: the passwd and group files."""
     labels: Mapping[str, str]
     keeps: bool = False
-    """Whether what is written to its root stays, for an image that is made of it: then its user may be root there."""
+    """Whether changes to its root file system are retained, to build an image from it. Its user may then be root
+    inside.
+    """
 
 
 def process_limits(view: View, *, may_write: bool) -> list[str]:
@@ -49,7 +52,7 @@ def container(wanted: Wanted, socket: Path, command: Sequence[str]) -> dict[str,
         "User": ":".join(map(str, wanted.user)),
         "WorkingDir": "/",
         "Hostname": "footplate",
-        # Of the image's own variables, what would change our first process. Commands get the image's.
+        # Clears the image's variables that would affect the init process. Commands get the image's values.
         "Env": ["LD_PRELOAD=", "LD_LIBRARY_PATH="],
         "Labels": dict(wanted.labels),
         "Healthcheck": {"Test": ["NONE"]},
@@ -89,7 +92,7 @@ def container(wanted: Wanted, socket: Path, command: Sequence[str]) -> dict[str,
 
 
 def sources(wanted: Wanted) -> list[Path]:
-    """All of the host's that can be seen."""
+    """Returns all host paths that are mounted."""
     return [source for source, _, _ in _binds(wanted, Path(SOCKET))]
 
 
@@ -113,7 +116,7 @@ def _binds(wanted: Wanted, socket: Path) -> Iterator[tuple[Path, str, bool]]:
 
 
 def _in_memory(wanted: Wanted) -> Iterator[tuple[str, str]]:
-    """Counted as memory of the container."""
+    """Yields the tmpfs mounts, which count as the container's memory."""
     for place in (*_TEMPORARY, *wanted.volumes):
         yield place, f"rw,exec,nosuid,nodev,mode=1777,size={wanted.view.limits.memory}"
     for path, how in protected(wanted.view):

@@ -1,9 +1,9 @@
-"""One container around all that a turn runs: made by the engine, held by the guardian, spoken to through a socket.
+"""Starts one container for a turn: the engine creates it, the guardian owns it, and the worker talks to it by a socket.
 
-The engine, not the guardian, is the parent of what runs there; so the guardian's end would end nothing. What does is
-the line: a connection whose one end is held by a child of the guardian, the other by process 1 of the container. When
-that child is gone, by whatever death of worker, lease or guardian, process 1 ends, the kernel kills everything beside
-it, and the engine removes the container. Nobody of ours has to be alive for it.
+The parent of its processes is the engine, not the guardian, so the end of the guardian alone would end nothing. The
+lifeline does: a connection between a child of the guardian (the anchor process) and the container's init process. When
+the anchor process dies, because the worker, the lease or the guardian ended, the init process exits, the kernel kills
+all other processes, and the engine removes the container. No process of Footplate outside has to be alive for that.
 """
 
 import asyncio
@@ -32,28 +32,30 @@ _START_LIMIT: Final = 30.0
 _END_LIMIT: Final = 2.0
 _SAID_AT_MOST: Final = 2000
 _KEEPER: Final = (shutil.which("sleep", path=PATH) or "/bin/sleep", "infinity")
-"""By its path: as another user, the guardian can no longer import what it takes to search."""
+"""An absolute path: after it switched users, the guardian can no longer import the modules that a PATH search needs."""
 
 
 class Launch(Protocol):
-    """How our first process gets into a container."""
+    """A way to start the init process in a container."""
 
     def launched(self, docker: aiodocker.Docker, place: Meeting) -> contextlib.AbstractAsyncContextManager[Stream]:
-        """What it prints. If it is left by an exception, nothing stays behind."""
+        """Starts the init process and yields its output. If the context is left by an exception, nothing
+        stays behind.
+        """
 
     async def end(self, docker: aiodocker.Docker) -> None:
-        """From outside, if it does not end by itself."""
+        """Ends the container from outside, if it does not end by itself."""
 
 
 class Container(Enclosure):
-    """Made by `start`."""
+    """A running container. Create it with `start`."""
 
     noun = "container"
 
     def __init__(self, connection: socket.socket, host: str, launch: Launch) -> None:
         super().__init__(connection)
         self.process = 0
-        """The process whose end is the end of all of it, seen from here; 0 if it cannot be seen."""
+        """The host pid of the process whose end ends the whole container; 0 if it is not visible from here."""
         self._host = host
         self._launch = launch
         self._pidfd = -1
@@ -80,7 +82,7 @@ class Container(Enclosure):
         return container
 
     async def gone(self) -> None:
-        """Wait until nothing runs in it any more; if that takes too long, the engine is asked to end it."""
+        """Waits until all processes are gone. If that takes too long, asks the engine to end the container."""
         self.disconnect()
         if self._pidfd < 0:
             await self._ask_to_end()
@@ -91,7 +93,7 @@ class Container(Enclosure):
             async with asyncio.timeout(_END_LIMIT):
                 await dead.wait()
         except TimeoutError:
-            log.error("container did not end by itself", action="container.stuck", pid=self.process)  # noqa: TRY400
+            log.error("container did not exit in time", action="container.stuck", pid=self.process)  # noqa: TRY400
             await self._ask_to_end()
         finally:
             self._loop.remove_reader(self._pidfd)
@@ -112,16 +114,18 @@ class Container(Enclosure):
             self._pidfd = -1
 
     async def _ask_to_end(self) -> None:
-        """An engine that does not answer is no reason to fail a turn that is over: the sweep comes back to it."""
+        """Asks the engine to end the container. If the engine does not respond, the turn still ends, and the sweep
+        retries later.
+        """
         try:
             async with connected(self._host) as docker:
                 await self._launch.end(docker)
         except Unavailable as error:
-            log.error("container left to the sweep", action="container.left", reason=error.message)  # noqa: TRY400
+            log.error("container not removed; the sweep will retry", action="container.left", reason=error.message)  # noqa: TRY400
 
 
 async def _unless_over(accepting: Coroutine[None, None, socket.socket], said: "asyncio.Task[str]") -> socket.socket:
-    """Our first process says nothing while all is well; one that ended without connecting says why."""
+    """Waits for a connection. The init process prints only on failure, so its output is the error if it exits first."""
     accepted = asyncio.create_task(accepting)
     try:
         await asyncio.wait({accepted, said}, return_when=asyncio.FIRST_COMPLETED)
@@ -129,7 +133,7 @@ async def _unless_over(accepting: Coroutine[None, None, socket.socket], said: "a
             return accepted.result()
     finally:
         accepted.cancel()
-    text = said.result().strip() or "it ended without a word"
+    text = said.result().strip() or "it exited without a message"
     raise Unavailable(f"The container did not start: {text}", help_text="Run `footplate doctor`.")
 
 

@@ -1,17 +1,17 @@
-"""The first process of ours in a container: it connects back to the worker and is then `inside_main`.
+"""The first Footplate process in a container: connects back to the worker and then becomes the init process.
 
-It runs in the worker's own interpreter, which is mounted beside it (see `runtime`): an image needs no Python.
+It runs in the worker's own interpreter, which is mounted beside it (see `portable_python`): an image needs no Python.
 
-    container_main FILTERS SOCKET UID GID [LIMIT… DOOR…]
+    container_init FILTERS SOCKET UID GID [LIMIT… SOCKET…]
 
-In a container that Footplate started it is process 1, and all that runs there is gone when it is. In one that is named
-it is root and stays behind as a watcher, which the agent's user cannot touch; what serves the turn is its child.
+In a container that Footplate started it is process 1, and all processes die with it. In a named container it starts as
+root and stays as a watcher, which the agent's user cannot touch; its child serves the turn.
 
-Before anything of the agent's runs it takes on the very filters of a sandbox, from files beside it: whatever an engine
-holds containers to, what commands may ask of the kernel is the same in both.
+Before any process of the agent runs, it applies the same seccomp filters as in a sandbox, from files beside it. So
+commands can make the same system calls in both, whatever the engine allows.
 
-Two connections, in this order. The line is held at its other end by a child of the guardian: when that is gone, by
-whatever death, all ends here. The second is the worker's, for its requests.
+It opens two connections, in this order. The other end of the first, the lifeline, is held by a child of the guardian:
+when that child dies, everything here ends. The second carries the worker's requests.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PR_SET_SECCOMP = 22
 PR_SET_NO_NEW_PRIVS = 38
 SECCOMP_MODE_FILTER = 2
 INSTRUCTION = 8
-"""Bytes of one, in a filter."""
+"""The size of a filter instruction in bytes."""
 
 
 class FilterProgram(ctypes.Structure):
@@ -67,19 +67,23 @@ def connect(path: str) -> _socket.socket:
 
 
 def take_filters(place: str) -> None:
-    """For good, and for all that is started from here. The limit first: the filters let nobody change it."""
+    """Applies the filters permanently to this process and all its children. The core limit is set first, because the
+    filters forbid changing it.
+    """
     guardian.set_limits({"RLIMIT_CORE": 1})
     tree.libc.prctl(PR_SET_NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0)))
-    for name in sorted(os.listdir(place)):  # noqa: PTH208 - no such library in here
+    for name in sorted(os.listdir(place)):  # noqa: PTH208 - pathlib is not available here
         with open(f"{place}/{name}", "rb") as file:  # noqa: PTH123
             content = file.read()
         program = FilterProgram(len(content) // INSTRUCTION, content)
         if tree.libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(SECCOMP_MODE_FILTER), ctypes.byref(program)) != 0:
-            raise OSError(ctypes.get_errno(), "the kernel does not take a filter of system calls")
+            raise OSError(ctypes.get_errno(), "the kernel rejected a seccomp filter")
 
 
 def leave_to_watcher(line: _socket.socket) -> None:
-    """Go on in a child. The parent adopts what outlives it, and ends all of that with the line or the child."""
+    """Continues in a child. The parent adopts its orphans, and kills all of them when the lifeline or the
+    child ends.
+    """
     tree.libc.prctl(tree.PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
     child = os.fork()
     if child == 0:

@@ -1,4 +1,4 @@
-"""A connection to the docker engine, and its failures in our words."""
+"""Connects to the docker engine and translates its errors."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -14,24 +14,24 @@ UNIX: Final = "unix://"
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 _NO_ANSWER: Final = 900
-"""From here on the library's own numbers: there was no connection."""
+"""Status codes from here on are the library's own: there was no connection."""
 
 
 class NoContainer(Permanent):
-    """The operator wants containers and this machine, or this image, cannot give one."""
+    """The operator requires containers, and this machine or this image does not support them."""
 
     code = "no_container"
 
 
 @contextlib.asynccontextmanager
 async def connected(host: str, *, patience: float = 60.0) -> AsyncIterator[aiodocker.Docker]:
-    """For one errand. Making one costs a millisecond or two; there is nothing to keep or to close."""
+    """Opens a connection for one operation. Opening takes one or two milliseconds, so no connection is pooled."""
     docker = aiodocker.Docker(url=host, timeout=aiohttp.ClientTimeout(total=patience, sock_connect=5.0))
     try:
         yield docker
     except aiodocker.DockerError as error:
         if error.status < _NO_ANSWER:
-            text = f"The docker engine refused: {error.message}"
+            text = f"The docker engine rejected the request: {error.message}"
             raise Unavailable(text, help_text="Run `footplate doctor`.") from error
         system = getattr(error.__context__, "os_error", None)
         raise _silent(host, getattr(system, "strerror", None) or error.message) from error
@@ -43,13 +43,13 @@ async def connected(host: str, *, patience: float = 60.0) -> AsyncIterator[aiodo
 
 def _silent(host: str, reason: str) -> Unavailable:
     return Unavailable(
-        f"The docker engine at {host} does not answer: {reason}",
-        help_text="See that dockerd runs, and that the worker's user may write to its socket.",
+        f"The docker engine at {host} does not respond: {reason}",
+        help_text="Check that dockerd runs and that the worker's user may write to its socket.",
     )
 
 
 async def remove(docker: aiodocker.Docker, container_id: str) -> None:
-    """With all that runs in it. One that is gone, or that the engine itself is removing, is as good as removed."""
+    """Removes a container with its processes. Succeeds if it is already gone or is being removed by the engine."""
     try:
         await docker.containers.container(container_id).delete(force=True, v=True)
     except aiodocker.DockerError as error:

@@ -1,4 +1,4 @@
-"""The `docker` environment of one turn: everything that the agent does happens inside one container."""
+"""The `docker` environment of one turn: all processes of the agent run inside one container."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,29 +30,29 @@ _LOOK_LIMIT = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What a worker has ready on its machine."""
+    """What a worker has prepared on its machine."""
 
     engine: str
-    """Where it listens: `unix://…`."""
+    """The address of the docker engine: `unix://…`."""
     runtime: Runtime
     sockets: Path
     users: Path
     dialects: dict[str, Dialect] = field(default_factory=dict)
-    """Which shell there is, by image or container, once somebody has looked."""
+    """The shell dialect, by image or container, once it was determined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """How a turn's container is begun."""
+    """How a turn's container is started."""
 
     image: str
-    """What its shell is remembered by."""
+    """The key under which its shell dialect is cached."""
     env: Mapping[str, str]
-    """Of the image."""
+    """The environment variables of the image."""
     launch: Callable[[str, list[str]], Launch]
-    """It is given who holds the container and the limits of its processes."""
+    """Called with the owner of the container and the limits of its processes."""
     ours: bool
-    """Made for this turn, and limited as we say."""
+    """Whether Footplate created the container for this turn and limits it."""
 
 
 class DockerEnvironment(EnclosedEnvironment):
@@ -72,7 +72,7 @@ class DockerEnvironment(EnclosedEnvironment):
         output_limit: int = DEFAULT_LIMIT,
         lease: Lease | None = None,
     ) -> None:
-        """`start` is asked when the first command is: it may have to wait for an image that is still being made."""
+        """`start` is awaited at the first command, because it may have to wait until an image is built."""
         super().__init__(view, deadline=deadline, doors=doors, grace=grace, output_limit=output_limit, lease=lease)
         self._host = host
         self._start = start
@@ -113,19 +113,21 @@ class DockerEnvironment(EnclosedEnvironment):
             await container.gone()
 
     def _limit_sockets(self, process: int) -> None:
-        """Engines take this limit and do not set it. A worker that may not either says so, once for each container."""
+        """Sets the limit on socket buffers, which engines accept but do not set. Logs a warning if the worker may not
+        set it.
+        """
         try:
             Cgroup.of(process).limit_sockets(self._view.limits)
         except OSError as error:
-            log.warning("buffers of connections are not limited", action="container.sockets", reason=str(error))
+            log.warning("socket buffers are not limited", action="container.sockets", reason=str(error))
 
     def _group(self) -> Cgroup | None:
-        """Not that of a named container: it is not ours to weigh."""
+        """Returns the control group of the container. None for a named container, whose weight is not changed."""
         if self._container is None or not self._container.process or not self._ours:
             return None
         try:
             return Cgroup.of(self._container.process)
-        except OSError:  # it is gone, or its control groups cannot be seen from here
+        except OSError:  # it is gone, or its control groups are not visible from here
             return None
 
     async def _dialect(self, spawner: Spawner) -> Dialect:

@@ -1,7 +1,7 @@
-"""Who holds a container: a process of this machine, by a name that is never given to another one.
+"""Identifies the process that owns a container, by a name that no other process ever gets.
 
-A process id alone is used again, after a reboot or without one. In another pid namespace it means somebody else: of a
-holder there, nothing can be told from here.
+A pid alone is reused, after a reboot or without one. In another pid namespace it identifies another process, so the
+state of an owner there is unknown from here.
 """
 
 import os
@@ -11,12 +11,12 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def name(pid: int) -> str:
-    """Raises ProcessLookupError."""
+    """Returns the unique name of a process. Raises ProcessLookupError."""
     return f"{_boot()}-{_namespace()}-{pid}-{_started(pid)}"
 
 
 def lives(holder: str) -> bool | None:
-    """None where that cannot be told."""
+    """Returns whether the owner is alive; None if that is unknown."""
     try:
         boot, namespace, pid, started = holder.split("-")
         number = int(pid)
@@ -37,7 +37,7 @@ def _boot() -> str:
 
 
 def _namespace() -> str:
-    return str(os.stat("/proc/self/ns/pid").st_ino)  # noqa: PTH116 - what the link stands for
+    return str(os.stat("/proc/self/ns/pid").st_ino)  # noqa: PTH116 - of the link's target
 
 
 def _started(pid: int) -> str:

@@ -1,4 +1,4 @@
-"""The images that turns run in: as they are, or as a setup script left them (see `setup`)."""
+"""The images that turns run in: unchanged, or prepared by a setup script (see `setup_images`)."""
 
 import contextlib
 import hashlib
@@ -17,25 +17,26 @@ from footplate.environments.docker.engine import NoContainer
 
 REPOSITORY: Final = "footplate-setup"
 _LARGEST_FILE: Final = 1 << 20
-BY_SETTING: Final = "Mend the script that FOOTPLATE_DOCKER_SETUP names; it runs as root in the image's `sh`."
+BY_SETTING: Final = "Fix the script that FOOTPLATE_DOCKER_SETUP names; it runs as root in the image's `sh`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     image: str
     setup: str = ""
-    """A script for the image's `sh`, run as root. Empty: the image is used as it is."""
+    """A script for the image's `sh`, run as root. If empty, the image is used unchanged."""
     setup_network: str = "bridge"
-    """One of the engine's, where the script's network is open."""
+    """The engine's network for the script, if its network is open."""
     network: Network = field(default_factory=lambda: Network("open"))
-    """What the script may reach."""
+    """The network that the script may reach."""
     owner: str = ""
-    """The organisation whose script it is; the operator's has none. Nobody gets what another's script made."""
+    """The organisation that owns the script; empty for the operator. Organisations never share the result of a script.
+    """
     mend: str = BY_SETTING
-    """What to do about a script that fails."""
+    """The help text for a script that fails."""
 
     def result(self, image_id: str) -> str:
-        """By what name its result is kept: another one when anything that goes into it is."""
+        """Returns the name of the resulting image, which changes with everything that goes into it."""
         reach = [self.network.mode, *sorted(map(str, self.network.hosts))]
         if self.network.mode == "open":
             reach.append(self.setup_network)
@@ -49,22 +50,22 @@ class Image:
     env: Mapping[str, str]
     volumes: tuple[str, ...]
     users: dict[str, str]
-    """The image's own /etc/passwd and /etc/group."""
+    """The content of the image's /etc/passwd and /etc/group."""
 
 
 async def base(docker: aiodocker.Docker, name: str) -> dict[str, Any]:
-    """As the engine tells of it. Raises `NoContainer`."""
+    """Returns the engine's description of an image. Raises `NoContainer`."""
     found = await engine.image(docker, name)
     if found is None:
         raise NoContainer(
             f"The docker engine has no image {name!r}.",
-            help_text=f"Run `docker pull {name}` where the workers are, or name another one.",
+            help_text=f"Run `docker pull {name}` on the workers' machines, or name another image.",
         )
     return found
 
 
 async def read(docker: aiodocker.Docker, found: Mapping[str, Any], worker: str) -> Image:
-    """Of what the engine tells of an image, what a container needs."""
+    """Extracts what a container needs from the engine's description of an image."""
     config = found["Config"]
     return Image(
         id=found["Id"],
@@ -75,13 +76,13 @@ async def read(docker: aiodocker.Docker, found: Mapping[str, Any], worker: str) 
 
 
 def variables_of(config: Mapping[str, Any]) -> dict[str, str]:
-    """Of an image or a container."""
+    """Returns the environment variables of an image or a container."""
     entries = (entry.partition("=") for entry in config.get("Env") or [])
     return {name: value for name, _, value in entries}
 
 
 async def _users(docker: aiodocker.Docker, image_id: str, worker: str) -> dict[str, str]:
-    """From a container that is never started: its image's files can be read."""
+    """Reads the files of an image through a container that is never started."""
     marks = {labels.HOLDER: holders.name(os.getpid()), labels.WORKER: worker}
     made = await docker.containers.create({"Image": image_id, "Entrypoint": ["none"], "Labels": marks})
     texts = {}
@@ -95,12 +96,14 @@ async def _users(docker: aiodocker.Docker, image_id: str, worker: str) -> dict[s
 
 
 async def _file(docker: aiodocker.Docker, container: str, path: str) -> str:
-    """Raises KeyError where there is no such file, or one that is too large to be one: a setup script wrote it."""
+    """Reads a file. Raises KeyError if it does not exist, or is larger than such a file can be: a setup script wrote
+    it.
+    """
     data = bytearray()
     try:
         where = f"containers/{container}/archive"
-        async with docker._query(where, params={"path": path}) as archive:  # noqa: SLF001 - the other one reads all
-            with contextlib.closing(archive):  # the engine holds the container until then
+        async with docker._query(where, params={"path": path}) as archive:  # noqa: SLF001 - get_archive reads all
+            with contextlib.closing(archive):  # until then the engine locks the container
                 async for chunk in archive.content.iter_chunked(1 << 16):
                     data += chunk
                     if len(data) > _LARGEST_FILE:

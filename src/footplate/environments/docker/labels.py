@@ -1,11 +1,11 @@
-"""What a container of ours says of itself, so that whoever finds it knows whose it is."""
+"""The labels of Footplate's containers, which identify their owner."""
 
 from typing import Final
 
 HOLDER: Final = "footplate.holder"
-"""The turn's guardian, or the worker that prepares an image (see `holders`)."""
+"""The owner: the turn's guardian, or the worker that prepares an image (see `container_owner`)."""
 WORKER: Final = "footplate.worker"
-"""By this name the worker's lease is in the database."""
+"""The name under which the database stores the worker's lease."""
 ORGANISATION: Final = "footplate.organisation"
 SESSION: Final = "footplate.session"
 TURN: Final = "footplate.turn"

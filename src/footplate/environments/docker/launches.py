@@ -1,4 +1,4 @@
-"""How our first process gets into a container: in one that is made for the turn, or beside what runs in a named one."""
+"""Starts the init process: in a new container for the turn, or inside a named container that already runs."""
 
 import contextlib
 import secrets
@@ -23,7 +23,7 @@ class Fresh:
     limits: list[str]
     runtime: Runtime
     name: str = field(default_factory=lambda: f"footplate-{secrets.token_hex(8)}")
-    """Chosen here, so that it can be removed even if the engine's answer was lost."""
+    """Chosen here, so that the container can be removed even if the engine's response was lost."""
 
     @contextlib.asynccontextmanager
     async def launched(self, docker: aiodocker.Docker, place: Meeting) -> AsyncIterator[Stream]:
@@ -36,7 +36,8 @@ class Fresh:
                 await made.start()
                 yield printed
         except BaseException as error:
-            if not (isinstance(error, aiodocker.DockerError) and error.status == CONFLICT):  # it is somebody else's
+            # On a conflict, the container belongs to another owner.
+            if not (isinstance(error, aiodocker.DockerError) and error.status == CONFLICT):
                 await self.end(docker)
             raise
 
@@ -46,14 +47,14 @@ class Fresh:
 
 @dataclass(slots=True)
 class Beside:
-    """In a container of somebody else's, which is never stopped or removed."""
+    """Runs inside a container of the operator, which Footplate never stops or removes."""
 
     container: str
     user: tuple[int, int]
     limits: list[str]
     runtime: Runtime
     seen: Mapping[str, str]
-    """Directories of ours, and where they are seen in it."""
+    """Host directories of Footplate, and their paths in the container."""
 
     @contextlib.asynccontextmanager
     async def launched(self, docker: aiodocker.Docker, place: Meeting) -> AsyncIterator[Stream]:
@@ -67,12 +68,14 @@ class Beside:
             yield printed
 
     async def end(self, _docker: aiodocker.Docker) -> None:
-        """The engine cannot end one of a container's processes. Our watcher there is root: nobody keeps it from it."""
-        log.error("what a turn left in a named container could not be ended", action="container.left")
+        """Only logs the failure: the engine cannot end a single process of a container. The watcher inside runs as
+        root, so the agent cannot keep it from doing this itself.
+        """
+        log.error("processes of a turn in a named container could not be ended", action="container.left")
 
 
 def seen_in(mounts: list[Mapping[str, object]], place: str, container: str) -> str:
-    """Where a directory of this machine is seen in a container. Raises `NoContainer`."""
+    """Returns the path of a host directory inside a container. Raises `NoContainer`."""
     fitting = [
         (str(mount["Source"]), str(mount["Destination"]))
         for mount in mounts
@@ -80,8 +83,8 @@ def seen_in(mounts: list[Mapping[str, object]], place: str, container: str) -> s
     ]
     if not fitting:
         raise NoContainer(
-            f"The container {container!r} does not see {place} of this machine.",
-            help_text=f"Start it with that directory, for instance `docker run -v {place}:{place} …`.",
+            f"The container {container!r} does not mount {place} of this machine.",
+            help_text=f"Start it with that directory mounted, for example `docker run -v {place}:{place} …`.",
         )
     source, destination = max(fitting, key=lambda pair: len(pair[0]))
     return destination + place.removeprefix(source)

@@ -1,7 +1,7 @@
-"""Where the worker and the first process in a container find each other: a socket that is there for one start.
+"""The rendezvous socket, through which the init process of a container connects to the worker. It exists for one start.
 
-It is mounted into the container before anything of the agent's runs, and nobody listens any more once the two
-connections are made: nothing inside can reach the worker by it.
+It is mounted into the container before any process of the agent runs. The listener closes once both connections exist,
+so nothing inside can reach the worker through it.
 """
 
 import asyncio
@@ -21,7 +21,9 @@ _CREDENTIALS: Final = struct.Struct("3i")
 
 class Meeting:
     def __init__(self, directory: Path, holder: str, *, user: int) -> None:
-        """`user`: whom the container's first process runs as. It may be root at first; nobody else is listened to."""
+        """`user` is the uid of the init process, which may be root at first. Connections of other users are
+        rejected.
+        """
         self._users = frozenset({0, os.geteuid(), user})
         self.path = directory / f"{holder}-{secrets.token_hex(4)}"
         self._directory = directory
@@ -29,7 +31,7 @@ class Meeting:
 
     def __enter__(self) -> Self:
         self._listener.setblocking(False)
-        # By the directory's descriptor: a socket's path may have a hundred characters, and this one has more.
+        # Through the directory's descriptor: a socket path may have about 100 characters, and this one is longer.
         directory = os.open(self._directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._listener.bind(f"/proc/self/fd/{directory}/{self.path.name}")
@@ -55,19 +57,19 @@ class Meeting:
 
 
 def peer(connection: socket.socket) -> int:
-    """The process id of who connected; 0 if it is nobody whom this worker can see."""
+    """Returns the pid of the connected process; 0 if this worker cannot see it."""
     return _credentials(connection)[0]
 
 
 def _credentials(connection: socket.socket) -> tuple[int, int, int]:
-    """Of who connected: process, user and group."""
+    """Returns process, user and group of the connected process."""
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     process, user, group = _CREDENTIALS.unpack(found)
     return process, user, group
 
 
 def sweep(directory: Path) -> int:
-    """Remove the sockets of those who died while they waited. How many there were."""
+    """Removes the sockets whose owner died while waiting. Returns how many it removed."""
     removed = 0
     with suppress(FileNotFoundError):
         for path in directory.iterdir():

@@ -1,4 +1,4 @@
-"""Opens a turn's environment in a container: one that is made for it, or one that the operator named."""
+"""Opens a turn's environment in a container: a new one, or one that the operator named."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -33,15 +33,15 @@ from footplate.environments.trees import Places
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """Where sessions work on this machine, and how much they may use."""
+    """A worker's settings for sessions: their directories, limits and network."""
 
     root: Path
     data: Path | None = None
-    """Where turns have their leases. None for a trial: nothing is noted, and nothing of ours reached from inside."""
+    """The data directory for leases. None for a probe: it writes no lease, and mounts no sockets of the worker."""
     backend: Backend = field(default_factory=lambda: Backend(name="docker", network=Network(), cuts_network=True))
     egress: Egress | None = None
     uid: int
-    """Whom a root worker's commands run as; other workers have nobody but themselves."""
+    """The user for the commands of a root worker. Commands of any other worker run as the worker's user."""
     named: NamedRoots | None = None
     hidden: Sequence[Path] = ()
     readable: Sequence[str] = ()
@@ -62,10 +62,10 @@ class Ground:
 
 
 class InContainers(Environments):
-    """A container for each turn."""
+    """Opens a new container for each turn."""
 
     def __init__(self, ground: Ground, host: Host, image: Image, images: Images, *, network: str = "none") -> None:
-        """`image`: where an environment asks for none."""
+        """`image` is the default, for environments that request none."""
         self._ground = ground
         self._host = host
         self._image = image
@@ -126,7 +126,7 @@ class InContainers(Environments):
         )
 
     def _recipe(self, organisation: str, config: EnvironmentConfig, network: Network) -> Recipe | None:
-        """What an environment asks for that is not every turn's."""
+        """Returns the image and setup that the environment requests, or None if it uses the default."""
         setup = setup_of(config)
         if not config.image and not setup:
             return None
@@ -136,8 +136,8 @@ class InContainers(Environments):
             setup_network=self._network,
             network=network,
             owner=organisation,
-            mend="Mend `config.packages` and `config.setup` of the environment; what installs them runs as root in the "
-            "image's `sh`, with its network.",
+            mend="Fix `config.packages` and `config.setup` of the environment; they are installed as root in the "
+            "image's `sh`, with the environment's network.",
         )
 
     def around(
@@ -189,7 +189,9 @@ class InContainers(Environments):
 
 
 class InNamedContainer(Environments):
-    """In one that runs already, beside all else that runs there: sessions are not kept apart, nor limited."""
+    """Opens environments in a container that already runs, beside its other processes. Sessions are not isolated or
+    limited.
+    """
 
     def __init__(self, ground: Ground, host: Host, name: str) -> None:
         self._ground = ground
@@ -210,12 +212,12 @@ class InNamedContainer(Environments):
     ) -> OpenEnvironment:
         if projects:
             raise InvalidRequest(
-                "A session with projects cannot work in a container that others made: what trees share is not seen "
-                "there.",
+                "A session with projects cannot run in a named container, because the shared git objects are not "
+                "mounted there.",
                 field="project_ids",
-                help_text="The operator gives sessions containers of their own with FOOTPLATE_DOCKER_IMAGE.",
+                help_text="Ask the operator to set FOOTPLATE_DOCKER_IMAGE, so that each turn gets its own container.",
             )
-        del models  # a socket of a turn's own cannot be mounted into what runs already
+        del models  # a turn's sockets cannot be mounted into a container that already runs
         ground, host = self._ground, self._host
         check(config, ground.backend)
         found = await ground.places(organisation, session_id, variables)
@@ -224,8 +226,8 @@ class InNamedContainer(Environments):
             there = await container(docker, self._name)
             if there is None or not there["State"]["Running"]:
                 raise NoContainer(
-                    f"No container {self._name!r} runs.",
-                    help_text="Start it, or name another one in FOOTPLATE_DOCKER_CONTAINER.",
+                    f"The container {self._name!r} is not running.",
+                    help_text="Start it, or name another container in FOOTPLATE_DOCKER_CONTAINER.",
                 )
         seen = partial(seen_in, there["Mounts"], container=self._name)
         view = View(
@@ -252,20 +254,22 @@ class InNamedContainer(Environments):
 
 
 def own_variables(env: Mapping[str, str]) -> dict[str, str]:
-    """An image's, PATH above all; but not who and where its own user was."""
+    """Returns the image's variables, most importantly PATH, but without the home and name of the image's own user."""
     return {**{name: value for name, value in env.items() if name != "HOME"}, "USER": users.NAME}
 
 
 def check_sources(sources: Sequence[Path], engine: str) -> None:
-    """Whoever reaches the engine's socket is root on this machine: no container sees it."""
+    """Raises `InvalidRequest` if a mount contains the engine's socket: a process that reaches it is root on this
+    machine.
+    """
     socket = Path(engine.removeprefix(UNIX)).resolve()
     for source in sources:
         resolved = source.resolve()
         if resolved == socket or resolved in socket.parents:
             raise InvalidRequest(
-                f"A container would see {source}, and in it the docker engine's own socket {socket}.",
+                f"The container would mount {source}, which contains the docker engine's socket {socket}.",
                 field="context.directory",
-                help_text="Name a directory without it; see FOOTPLATE_SANDBOX_READABLE too.",
+                help_text="Name a directory that does not contain it, and check FOOTPLATE_SANDBOX_READABLE.",
             )
 
 

@@ -1,4 +1,4 @@
-"""Can this machine give containers? Found out by making one, not by asking what might be missing."""
+"""Tests whether containers work on this machine, by starting one."""
 
 import asyncio
 import shutil
@@ -21,11 +21,11 @@ from footplate.environments.sandbox import seccomp
 
 INSTALL: Final = (
     "Install docker (Debian and Ubuntu: apt install docker.io), start it, and let the worker's user write to its "
-    "socket; FOOTPLATE_DOCKER_HOST says where it listens. See docs/environments.md."
+    "socket. Set FOOTPLATE_DOCKER_HOST if it listens elsewhere. See docs/environments.md."
 )
 SAME_FILES: Final = (
-    "The engine has to see FOOTPLATE_DATA_DIR under the same path as the worker, and not through another user's eyes: "
-    "a worker that is not root needs an engine that is (neither rootless nor with userns-remap)."
+    "The engine must see FOOTPLATE_DATA_DIR under the same path as the worker, without a mapping of users: "
+    "a worker that is not root needs an engine that runs as root (neither rootless nor with userns-remap)."
 )
 _LEASE: Final = 60.0
 
@@ -38,7 +38,8 @@ class Found:
 
 
 async def find(engine: str, ground: Ground, directory: Path, *, wanted: Recipe | str, network: str = "none") -> Found:
-    """`wanted`: what containers are made of, or the name of one that runs. `directory`: ours, below the data directory.
+    """Starts a container and tests it. `wanted` is the recipe of its image, or the name of a running container.
+    `directory` is Footplate's own, below the data directory.
 
     Raises `NoContainer`.
     """
@@ -72,8 +73,8 @@ def _prepared(engine: str, directory: Path, *, named: bool) -> Host:
     )
     for place in (host.sockets, host.users):
         place.mkdir(parents=True, exist_ok=True)
-    # Whoever reaches a socket in it could pass for a container's first process. A container that we make has it by its
-    # mount; in a named one the agent's user goes through the directory, and cannot list it.
+    # A process that reaches a socket in it could pose as a container's init process. A new container gets the socket by
+    # a mount; in a named container the agent's user passes through the directory, but cannot list it.
     host.sockets.chmod(0o711 if named else 0o700)
     return host
 
@@ -82,12 +83,14 @@ def _filters() -> Mapping[str, Sequence[bytes]]:
     try:
         return {COMMANDS: seccomp.programs(), SETUP: seccomp.programs(installs=True)}
     except (ImportError, RuntimeError, OSError) as error:
-        what = f"Containers need libseccomp on the worker's machine, which cannot be used here: {error}."
+        what = f"Containers require libseccomp on the worker's machine, which cannot be loaded: {error}."
         raise NoContainer(what, help_text="Install it (Debian and Ubuntu: apt install libseccomp2).") from error
 
 
 async def _try(environments: Callable[[Ground], InContainers | InNamedContainer], ground: Ground) -> None:
-    """In a directory of its own beside those of the sessions; a file that is written inside has to appear here."""
+    """Tests in a separate directory beside those of the sessions. A file that is written inside must appear on the
+    host.
+    """
     place = await asyncio.to_thread(_make_place, ground.root)
     try:
         opened = await environments(replace(ground, root=place, data=None)).open(
@@ -99,15 +102,17 @@ async def _try(environments: Callable[[Ground], InContainers | InNamedContainer]
         finally:
             await opened.aclose()
         if (place / "probe" / "probe" / "probe").read_bytes() != b"written inside":
-            raise NoContainer("A file that was written in a container is another one here.", help_text=SAME_FILES)
+            raise NoContainer(
+                "A file that was written in a container has another content on the host.", help_text=SAME_FILES
+            )
         if result.exit_code != 0:
             said = result.stderr.decode(errors="replace").strip()
-            raise NoContainer(f"There is no `sh` in the container: {said}", help_text="Use an image that has one.")
+            raise NoContainer(f"The container has no working `sh`: {said}", help_text="Use an image that has one.")
     except OSError as error:
-        text = f"A container can be made, but the session's files cannot be used in it: {error}."
+        text = f"A container starts, but the session's files cannot be used in it: {error}."
         raise NoContainer(text, help_text=SAME_FILES) from error
     except Unavailable as error:
-        raise NoContainer(f"No container can be made. {error.message}", help_text=INSTALL) from error
+        raise NoContainer(f"No container can be started. {error.message}", help_text=INSTALL) from error
     finally:
         await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
 
@@ -115,5 +120,5 @@ async def _try(environments: Callable[[Ground], InContainers | InNamedContainer]
 def _make_place(root: Path) -> Path:
     root.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix=".probe-", dir=root))
-    place.chmod(0o755)  # in a named container, the agent's user passes through it
+    place.chmod(0o755)  # in a named container, the agent's user has to pass through it
     return place

@@ -1,11 +1,13 @@
-"""The worker's own interpreter, in a directory that any container can mount: an image needs no Python, nor a libc.
+"""Copies the worker's Python interpreter into a directory that any container can mount. An image needs no Python or
+libc.
 
-What the first process in a container needs is a few modules and libraries of this very interpreter. Which, it says
-itself: it is asked what it has loaded. They are copied beside the dynamic loader that fits them, which is then started
-by name, so that nothing of the image is used: not its libraries, be they musl or older, and not its Python.
+The init process in a container needs a few modules and libraries of this interpreter. To find out which, the
+interpreter is started and reports what it has loaded. The files are copied beside the matching dynamic loader, which is
+then started explicitly. So nothing of the image is used: not its libraries, which may be musl or older, and not its
+Python.
 
-A copy and not mounts of the originals: whoever shares a directory with the engine, a worker in a container for one,
-has to share this one only; and it stays what it was when the system is upgraded under a running worker.
+It is a copy instead of mounts of the originals for two reasons. A setup that shares directories with the engine, such
+as a worker in a container, has to share only this one. And a system upgrade does not change it under a running worker.
 """
 
 import hashlib
@@ -39,18 +41,20 @@ print("\\n".join(module.__file__ for module in list(sys.modules.values()) if get
 with open("/proc/self/maps") as maps:
     print("\\n".join({line.split(None, 5)[5].strip() for line in maps if ".so" in line}))
 """
-"""Beside what it imports: what `os` and the interpreter itself import only when they come to need it."""
+"""Also imports modules that `os` and the interpreter load only on demand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
     place: Path
-    """On the host. Mounted as `TARGET`."""
+    """The host path, which is mounted at `TARGET`."""
     loader: str
-    """Its name; every architecture has another."""
+    """The file name of the dynamic loader, which depends on the architecture."""
 
     def command(self, at: str, arguments: Sequence[str], *, filters: str = COMMANDS) -> list[str]:
-        """`at`: where it is seen. The libraries are for this program alone: no variable hands them on."""
+        """Returns the command line. `at` is the path inside. Only this program uses the libraries: no variable passes
+        them on.
+        """
         loader, libraries, python = (
             f"{at}/{name}" for name in (f"{_LIBRARIES}/{self.loader}", _LIBRARIES, "bin/python")
         )
@@ -59,10 +63,10 @@ class Runtime:
 
 
 def prepare(parent: Path, filters: Mapping[str, Sequence[bytes]]) -> Runtime:
-    """Made once for each version of what goes into it; who is killed meanwhile leaves a temporary directory.
+    """Creates the copy once for each version of its content. If the worker is killed meanwhile, a temporary directory
+    remains.
 
-    `filters`: programs of seccomp, by what they are for: the first process has the kernel hold it and all that it
-    starts to them.
+    `filters` are the seccomp programs by purpose. The init process applies them to itself and to all its children.
     """
     interpreter = Path(os.path.realpath(sys.executable))
     asked = subprocess.run(
@@ -75,7 +79,7 @@ def prepare(parent: Path, filters: Mapping[str, Sequence[bytes]]) -> Runtime:
     libraries = {file for file in files - modules if ".so" in file.name}
     loader = next((path.name for path in libraries if path.name.startswith(("ld-", "ld64"))), None)
     if loader is None:
-        raise Permanent("The docker environment needs a Python that is linked dynamically, with glibc.")
+        raise Permanent("The docker environment requires a Python interpreter that is dynamically linked with glibc.")
     own = [_CODE / f"{name}.py" for name in _OURS]
     place = parent / _digest(
         [interpreter, *sorted(libraries), *sorted(modules), *own],
@@ -90,7 +94,7 @@ def prepare(parent: Path, filters: Mapping[str, Sequence[bytes]]) -> Runtime:
             temporary.chmod(0o755)
             temporary.rename(place)
         except OSError:
-            if not place.is_dir():  # else somebody else was faster
+            if not place.is_dir():  # otherwise another worker was faster
                 raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -121,7 +125,7 @@ def _fill(
         py_compile.compile(str(module), dfile=seen, doraise=True, invalidation_mode=_NEVER_CHECKED)
     for library in libraries:
         _copy(library, place / _LIBRARIES / library.name)
-        for other in library.parent.iterdir():  # the name by which it is asked for is often a link
+        for other in library.parent.iterdir():  # programs often load it by a symbolic link
             if other.is_symlink() and other.resolve() == library.resolve():
                 (place / _LIBRARIES / other.name).symlink_to(library.name)
 

@@ -1,11 +1,12 @@
-"""Setup scripts: each is run once, and what it left is kept as an image of the engine.
+"""Runs each setup script once, and stores its result as an image of the engine.
 
-The race: turns, workers and a worker that is killed in the middle all want the same result. Within a worker there is
-one task for it. Between workers the container that the script runs in is the lock: its name is made of the result's,
-the engine gives a name once, and it says who holds it. Who comes second waits for the image, or for the holder's end.
-The image is there only when the script has ended well: the engine commits and names it in one step.
+The race: several turns and workers want the same result, and a worker may be killed while it runs the script. Within a
+worker there is one task per result. Between workers, the container that the script runs in is the lock: its name
+derives from the name of the result, the engine gives out a name only once, and a label names its owner. A second worker
+waits for the image, or for the end of the owner. The image exists only if the script succeeded: the engine commits and
+names it in one step.
 
-A script is root in its container, and held to all that a turn is: limits, filters, the network of its environment.
+A script runs as root in its container, with the same limits, filters and network as the turns of its environment.
 """
 
 import asyncio
@@ -48,26 +49,26 @@ _ENV: Final = {"USER": "root", "HOME": "/root"}
 
 
 class SetupFailed(NoContainer):
-    """A setup script did not end well."""
+    """A setup script failed."""
 
     code = "setup_failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """What turns' containers are made of, each made once, however many ask for it."""
+    """Provides the images for containers. Each image is built once, however many turns need it."""
 
     host: Host
     worker: str
     limits: Limits
     data: Path | None = None
-    """Where leases are noted, so that the reaper finds what a killed worker left."""
+    """The data directory for leases, so that the reaper finds what a killed worker left."""
     egress: Egress | None = None
     _making: dict[str, "asyncio.Task[dict[str, Any]]"] = field(default_factory=dict)
     _known: dict[str, Image] = field(default_factory=dict)
 
     async def get(self, recipe: Recipe) -> Image:
-        """Raises `NoContainer`, `SetupFailed` among them."""
+        """Returns the image, and builds it if necessary. Raises `NoContainer`, including its subclass `SetupFailed`."""
         async with connected(self.host.engine) as docker:
             found = await images.base(docker, recipe.image)
             if recipe.setup:
@@ -78,7 +79,9 @@ class Images:
         return self._known[found["Id"]]
 
     async def _once(self, base: Mapping[str, Any], recipe: Recipe, name: str) -> dict[str, Any]:
-        """A turn that is interrupted stops waiting; the script goes on, for the next one."""
+        """Builds an image once. If a turn is interrupted it stops waiting, but the script continues for the
+        next turn.
+        """
         task = self._making.get(name)
         if task is None:
             task = self._making[name] = asyncio.create_task(self._made(base, recipe, name))
@@ -88,7 +91,7 @@ class Images:
     def _forget(self, name: str, done: "asyncio.Task[dict[str, Any]]") -> None:
         del self._making[name]
         if not done.cancelled() and (error := done.exception()) is not None:
-            log.warning("setup failed", action="docker.setup_failed", result=name, reason=repr(error))
+            log.warning("setup script failed", action="docker.setup_failed", result=name, reason=repr(error))
 
     async def _made(self, base: Mapping[str, Any], recipe: Recipe, name: str) -> dict[str, Any]:
         while True:
@@ -99,12 +102,12 @@ class Images:
                 try:
                     await self._make(base, recipe, name)
                 except Unavailable:
-                    if not await self._others_make(name):  # else they were faster
+                    if not await self._others_make(name):  # otherwise another worker was faster
                         raise
             await asyncio.sleep(_LOOK_EVERY)
 
     async def _others_make(self, name: str) -> bool:
-        """What somebody who is gone left of a start is removed."""
+        """Returns whether another worker builds the image. Removes the container of an owner that died."""
         async with connected(self.host.engine) as docker:
             there = await engine.container(docker, _lock(name))
             if there is None:
@@ -116,7 +119,7 @@ class Images:
             return False
 
     async def _make(self, base: Mapping[str, Any], recipe: Recipe, name: str) -> None:
-        log.info("setup script runs", action="docker.setup", image=recipe.image, result=name)
+        log.info("setup script started", action="docker.setup", image=recipe.image, result=name)
         lease = Lease.in_data(self.data, recipe.owner, "", "") if self.data is not None else None
         mine: list[str] = []
         async with _place(lease, self.host.sockets.parent) as place, connected(self.host.engine) as docker:
@@ -138,7 +141,7 @@ class Images:
     def _environment(
         self, base: str, variables: Mapping[str, str], recipe: Recipe, name: str, place: "_Place", mine: list[str]
     ) -> DockerEnvironment:
-        """`mine`: whoever holds the container that it starts is added."""
+        """Creates the environment for a script. Adds the owner of each container that it starts to `mine`."""
         way_out = self.egress.door(recipe.network) if self.egress and recipe.network.mode == "allow" else None
         doors = Doors(place.path / "doors", {EGRESS_DOOR: way_out.listen}, way_out.aclose) if way_out else None
         view = View(
@@ -182,7 +185,7 @@ class Images:
         )
 
     async def _ended(self, environment: DockerEnvironment, recipe: Recipe, name: str) -> CommandResult:
-        """Its lease is renewed while it runs, and what it writes is measured: it has no quota."""
+        """Runs the script. Renews its lease, and measures what it writes, because it has no disk quota."""
         script = ["sh", "-c", f"exec 2>&1\n{recipe.setup}"]
         running = asyncio.create_task(environment.run(script, timeout=_TIME_LIMIT))
         try:
@@ -200,16 +203,16 @@ class Images:
             there = await engine.container(docker, _lock(name))
             if there is not None and ((await there.show(size=1)).get("SizeRw") or 0) > self.limits.disk:
                 most = f"{self.limits.disk / (1 << 20):g} MiB"
-                text = f"The setup script wrote more than {most}, which is what a session may have."
+                text = f"The setup script wrote more than {most}, the disk limit of a session."
                 raise SetupFailed(text, help_text=recipe.mend)
 
     def _check(self, result: CommandResult, recipe: Recipe) -> None:
         if result.exit_code == 0 and not result.timed_out:
             return
         lines = result.stdout.decode(errors="replace").rstrip().splitlines()
-        how = f"did not end within {_TIME_LIMIT / 60:g} minutes" if result.timed_out else "was ended"
+        how = f"did not finish within {_TIME_LIMIT / 60:g} minutes" if result.timed_out else "was killed"
         if result.exit_code is not None and not result.timed_out:
-            how = f"ended with status {result.exit_code}"
+            how = f"exited with status {result.exit_code}"
         reason = f" ({result.error})" if result.error else ""
         said = "\n".join(lines[-_LINES_SHOWN:]) or "It printed nothing."
         raise SetupFailed(f"The setup script {how}{reason}:\n{said}", help_text=recipe.mend)
@@ -223,7 +226,9 @@ class _Place:
 
 @contextlib.asynccontextmanager
 async def _place(lease: Lease | None, parent: Path) -> AsyncIterator[_Place]:
-    """An empty tree and home for a script: with its lease, so that whatever a killed worker leaves goes with it."""
+    """Creates an empty tree and home for a script, in its lease's directory, so that the reaper removes them after a
+    kill.
+    """
     path = lease.directory if lease is not None else Path(tempfile.mkdtemp(dir=parent))
     for name in ("tree", *(f"state/{name}" for name in STATE)):
         (path / name).mkdir(parents=True, exist_ok=True)
@@ -234,5 +239,5 @@ async def _place(lease: Lease | None, parent: Path) -> AsyncIterator[_Place]:
 
 
 def _lock(name: str) -> str:
-    """Of the container that a result is made in."""
+    """Returns the name of the container in which an image is built."""
     return name.replace(":", "-")

@@ -1,4 +1,6 @@
-"""Removes containers that belong to no living turn: of a worker and a guardian that both died, or of another boot."""
+"""Removes containers that belong to no living turn: their worker and guardian both died, or the machine was
+rebooted.
+"""
 
 import json
 import time
@@ -15,15 +17,16 @@ from footplate.environments.docker.engine import connected, remove
 log = structlog.get_logger(__name__)
 
 Lapsed = Callable[[str], Awaitable[bool]]
-"""Whether the lease of a worker is known and has run out. One that is not known may just be starting, or be another
-installation's."""
+"""Returns whether the lease of a worker is known and has expired. An unknown worker may be starting, or belong to
+another installation.
+"""
 _OLD: Final = 86_400.0
 _ALIVE: Final = frozenset({"running", "paused", "restarting", "removing"})
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A container that was found."""
+    """A container of Footplate that the engine lists."""
 
     id: str
     name: str
@@ -33,8 +36,9 @@ class Left:
 
 
 async def abandoned(host: str, *, lapsed: Lapsed | None = None) -> Sequence[Left]:
-    """Those of ours whom nobody holds. A holder that cannot be seen from here, in another pid namespace, is judged by
-    its worker's lease; without anybody to ask it is let be, unless nothing has run in it for a day.
+    """Returns the containers without a living owner. An owner in another pid namespace is not visible from here, so it
+    is judged by its worker's lease. If that cannot be looked up either, a container is removed only if nothing ran in
+    it for a day.
     """
     async with connected(host) as docker:
         listed = await docker.containers.list(all=1, filters=json.dumps({"label": [labels.HOLDER]}))
@@ -52,13 +56,16 @@ async def abandoned(host: str, *, lapsed: Lapsed | None = None) -> Sequence[Left
 
 
 async def sweep(host: str, *, sockets: Path | None = None, lapsed: Lapsed | None = None) -> Sequence[Left]:
-    """Remove what `abandoned` finds, and what was left in the directory of sockets. Raises `Unavailable`."""
+    """Removes the containers that `abandoned` returns, and abandoned rendezvous sockets. Raises `Unavailable`."""
     found = await abandoned(host, lapsed=lapsed)
     async with connected(host) as docker:
         for left in found:
             await remove(docker, left.id)
             log.info(
-                "container removed", action="docker.swept", container=left.name, session=left.labels.get(labels.SESSION)
+                "abandoned container removed",
+                action="docker.swept",
+                container=left.name,
+                session=left.labels.get(labels.SESSION),
             )
     if sockets is not None:
         meeting.sweep(sockets)

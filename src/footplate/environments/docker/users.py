@@ -1,4 +1,6 @@
-"""Who the agent is in a container: the image's own users, and one line for its uid. Many programs insist on a name."""
+"""Creates passwd and group files for a container: the image's own, plus an entry for the agent. Many programs require
+one.
+"""
 
 import os
 import tempfile
@@ -13,7 +15,9 @@ NAME: Final = "agent"
 
 
 def files(directory: Path, image: str, texts: dict[str, str], user: tuple[int, int]) -> dict[str, Path]:
-    """By where they are seen. Kept from turn to turn: a container that runs has them mounted."""
+    """Returns the files by their path inside. They are retained between turns, because running containers
+    mount them.
+    """
     uid, gid = user
     lines = {PASSWD: (uid, f"{NAME}:x:{uid}:{gid}::{HOME}:/bin/sh\n"), GROUP: (gid, f"{NAME}:x:{gid}:\n")}
     found = {}
@@ -26,7 +30,7 @@ def files(directory: Path, image: str, texts: dict[str, str], user: tuple[int, i
 
 
 def with_line(text: str, number: int, line: str) -> str:
-    """A uid that the image has a name for keeps it."""
+    """Adds a line unless the text already has an entry for the id, which is then kept."""
     ids = [fields[2] for fields in (entry.split(":") for entry in text.splitlines()) if len(fields) > 2]  # noqa: PLR2004
     if str(number) in ids:
         return text
@@ -34,7 +38,7 @@ def with_line(text: str, number: int, line: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all, though others may be writing the same."""
+    """Writes the file atomically, because other tasks may write the same file."""
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".", delete=False) as file:
         file.write(text)
         os.fchmod(file.fileno(), 0o644)

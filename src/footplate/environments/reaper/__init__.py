@@ -1,1 +1,1 @@
-"""Proves that whatever of ours is on this host belongs to a living turn, and removes what does not."""
+"""Finds processes, control groups and directories on this host that belong to no living turn, and removes them."""

@@ -1,7 +1,8 @@
-"""The last watch: a small process beside each worker that cleans up after it when it was killed.
+"""The death watch: a small process beside each worker that cleans up after the worker if it is killed.
 
-Without it a host's only worker would leave its control groups and sockets to the next one. It waits for the end of its
-pipe, which the kernel sees to whatever the worker died of, reaps until no lease of that worker is left, and goes.
+Without it, the only worker of a host would leave its control groups and sockets behind until the next start. The death
+watch waits for the end of its pipe, which the kernel closes however the worker dies. It then reaps until no lease of
+that worker remains, and exits.
 """
 
 import os
@@ -15,7 +16,7 @@ from typing import Final
 from footplate.environments.reaper.processes import Process, itself
 from footplate.environments.reaper.reaping import Reaper
 
-# Nothing but the standard library and what is ours: it is started with neither site packages nor variables.
+# It may import only the standard library and Footplate: it runs without site packages and environment variables.
 _PROGRAM: Final = f"""
 import sys
 sys.path.append({str(Path(__file__).parents[3])!r})
@@ -24,19 +25,19 @@ last_watch.main()
 """
 _ROUND: Final = 0.05
 _LONGEST: Final = 60.0
-"""By then every lease has run out long ago; what is left is for the next worker."""
+"""The maximum time in seconds. By then every lease has expired; the next worker removes what remains."""
 _END_LIMIT: Final = 5.0
 
 
 class LastWatch:
-    """The worker's side."""
+    """The worker's side of the death watch."""
 
     def __init__(self, data: Path, groups: Sequence[Path]) -> None:
         self._arguments = [str(data), *(str(group) for group in groups)]
         self._process: subprocess.Popen[bytes] | None = None
 
     def keep(self) -> None:
-        """Start it, also anew if somebody killed it."""
+        """Starts the process if it does not run, for example after it was killed."""
         if self._process is None or self._process.poll() is not None:
             self.end()
             me = itself()
@@ -50,7 +51,7 @@ class LastWatch:
             )
 
     def end(self) -> None:
-        """A worker that ends in order has left nothing: its watch finds that and goes."""
+        """Ends the process. After an orderly exit of the worker it finds no lease and exits by itself."""
         process, self._process = self._process, None
         if process is None:
             return

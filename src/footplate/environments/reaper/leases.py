@@ -1,12 +1,13 @@
-"""What an opened environment says of itself on its host: whose it is and until when, in a directory of its own.
+"""Leases: the record of an open environment on its host, with its owner and deadline, in a directory of its own.
 
-The directory is there before the first process starts and goes when the last one is gone, so that everything of ours
-has one. It is also the place for what else the turn needs on disk while it lives, such as sockets.
+The directory is created before the first process starts and removed after the last one is gone, so that every process
+has a lease. It also holds other files that the turn needs while it runs, such as sockets.
 
     leases/<lease id>/lease     8 bytes: the deadline, rewritten at every renewal; then the rest, as JSON
 
-A lease id begins with the worker's process and its pid namespace: things that carry it (a control group) tell who made
-them by name alone. Workers in other containers may share the groups, and their pids mean nothing here.
+A lease id begins with the worker's process and its pid namespace. So the name of a resource that carries it, such as a
+control group, identifies its creator. Workers in other containers may share the control groups, but their pids have no
+meaning here.
 """
 
 import json
@@ -25,23 +26,23 @@ from typing import Final, Self
 from footplate.environments.reaper.processes import NOBODY, PROC, Process, itself, process
 
 DIRECTORY: Final = "leases"
-"""In the data directory."""
+"""The subdirectory of the data directory."""
 FILE: Final = "lease"
 MARGIN: Final = 1.0
-"""Seconds past its deadline in which a guardian ends by itself."""
+"""Seconds after the deadline in which a guardian exits by itself."""
 FOREIGN_AGE: Final = 86_400.0
-"""Another host may share the directory. What it has not renewed for a day is nobody's."""
+"""Another host may share the directory. A foreign lease that was not renewed for a day is treated as over."""
 UNWRITTEN_AGE: Final = 60.0
-"""A directory without its file is just being made, or its maker was killed before anything started."""
+"""A directory without a lease file is being created, or its creator was killed before anything started."""
 _DEADLINE: Final = struct.Struct(">d")
 _TOKEN: Final = secrets.token_hex(2)
-"""Random for each process: one on another host, or after a reboot, could have the same pid and start time."""
+"""Random per process, because a process on another host, or after a reboot, can have the same pid and start time."""
 _numbers: Final = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a process can be told by its pid."""
+    """The scope in which a pid identifies a process."""
 
     host: str
     boot: str
@@ -57,7 +58,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A lease as it is read."""
+    """The content of a lease file."""
 
     place: Place
     worker: Process
@@ -66,12 +67,12 @@ class Record:
     session: str
     turn: str
     groups: Sequence[str] = ()
-    """Its control groups: a worker that starts later may have another place for its own."""
+    """The paths of its control groups. They are recorded because a later worker may create its own elsewhere."""
     deadline: float = 0.0
 
     @classmethod
     def read(cls, directory: Path) -> "Record | None":
-        """None if there is none, or one that a power failure left half written."""
+        """Reads the lease of a directory. Returns None if it is missing, or incomplete after a power failure."""
         try:
             content = (directory / FILE).read_bytes()
             fields = json.loads(content[_DEADLINE.size :])
@@ -97,17 +98,21 @@ class Record:
 
 
 def is_over(record: Record, here: Place, *, now: float, age: float, alive: Callable[[Process], bool]) -> bool:
-    """Can nothing of it be alive by right? `now` by CLOCK_BOOTTIME; `age`: seconds since it was last written."""
+    """Returns whether no process of the lease may be alive any more. `now` is by CLOCK_BOOTTIME; `age` is the number of
+    seconds since the lease was last written.
+    """
     if record.place.boot != here.boot:
         return record.place.host == here.host or age > FOREIGN_AGE
     expired = now > record.deadline + MARGIN
     if record.place.pids != here.pids:
-        return expired  # its processes have other numbers here
+        return expired  # its pids have no meaning in this namespace
     return expired or not (alive(record.worker) or alive(record.guardian))
 
 
 def maker(lease_id: str) -> Process | None:
-    """The process that a lease id begins with. None if it is of another pid namespace, or no lease id."""
+    """Returns the process that created a lease id. None for a lease of another pid namespace, or if it is not a lease
+    id.
+    """
     namespace, _, rest = lease_id.partition("-")
     pid, _, rest = rest.partition("-")
     started = rest.partition("-")[0]
@@ -121,12 +126,14 @@ def new_id() -> str:
 
 
 def _namespace() -> str:
-    """As short as it can be: a lease's directory holds sockets, whose paths must not be long."""
+    """Returns the pid namespace as a short text, because paths of sockets in a lease's directory must not be long."""
     return f"{int(Place.here().pids.strip('pid:[]')):x}"
 
 
 class Lease:
-    """Of one opened environment. `begin` before its first process, `end` after its last."""
+    """The lease of one open environment. Call `begin` before its first process starts, and `end` after its last one is
+    gone.
+    """
 
     def __init__(self, directory: Path, organisation: str, session: str, turn: str) -> None:
         self.id = new_id()
@@ -140,7 +147,7 @@ class Lease:
         return cls(data / DIRECTORY, organisation, session, turn)
 
     def begin(self, deadline: float, groups: Sequence[Path] = ()) -> None:
-        """`groups`: where its control groups will be."""
+        """Writes the lease. `groups` are the directories in which its control groups will be created."""
         organisation, session, turn = self._owner
         self.directory.parent.mkdir(parents=True, exist_ok=True)
         self.directory.mkdir(mode=0o700, exist_ok=True)
@@ -158,7 +165,7 @@ class Lease:
         )
 
     def guard(self, pid: int, deadline: float) -> None:
-        """The guardian runs. Until this is written its worker's life is the turn's."""
+        """Records the guardian. Until then the turn counts as alive only as long as its worker is."""
         if self._record is not None:
             self._write(replace(self._record, guardian=process(pid), deadline=deadline))
 
@@ -167,7 +174,9 @@ class Lease:
             os.pwrite(self._file, _DEADLINE.pack(deadline), 0)
 
     def end(self, *, clean: bool = True) -> None:
-        """Unless it is clean the lease stays, and runs out: the reaper goes on from there. Safe to call again."""
+        """Ends the lease. Unless `clean`, the record stays and expires, and the reaper continues from it. Safe to call
+        again.
+        """
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -183,7 +192,7 @@ class Lease:
 
 
 def age_of(path: Path) -> float:
-    """Seconds since it, or its lease file, was written."""
+    """Returns the seconds since the lease file, or else the directory, was last written."""
     try:
         return time.time() - (path / FILE).stat().st_mtime
     except OSError:

@@ -1,4 +1,4 @@
-"""The reaper at work in a worker: at its start, then every few seconds, and by its last watch when it was killed."""
+"""Runs the reaper in a worker: at its start, then every few seconds. Also starts the death watch."""
 
 import asyncio
 import time
@@ -22,7 +22,9 @@ _RELEASED_EVERY: Final = 600.0
 
 
 Sweep = Callable[[], Awaitable[int]]
-"""Removes what a backend has outside of processes and directories, such as containers; how many there were."""
+"""Removes leftovers of a backend that are not processes or directories, such as containers. Returns how many it
+removed.
+"""
 
 
 class Patrol:
@@ -39,7 +41,7 @@ class Patrol:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """The first pass is over when it begins; the directories of deleted sessions follow beside the work."""
+        """Runs the reaper in the background. The first pass over the host finishes before the body starts."""
         await self._here()
         task = asyncio.create_task(self._go_on(), name="reaper")
         try:
@@ -50,7 +52,9 @@ class Patrol:
             await asyncio.to_thread(self._watch.end)
 
     async def _go_on(self) -> None:
-        """Directories beside it, one thing at a time: what is large takes its time, and no process waits for it."""
+        """Reaps repeatedly. Directories are handled in a separate task, because a large one takes long and must not
+        delay the rest.
+        """
         directories: asyncio.Task[None] | None = None
         try:
             while True:
@@ -64,17 +68,17 @@ class Patrol:
                 await asyncio.gather(directories, return_exceptions=True)
 
     async def _here(self) -> Collection[str] | None:
-        """What is on this host, whatever the database does. The sessions in use; None if that is not known."""
+        """Reaps this host, without the database. Returns the sessions in use, or None if that is unknown."""
         try:
             self._watch.keep()
             found = await asyncio.to_thread(self._reaper.reap)
             swept = sum([await sweep() for sweep in self._sweeps])
         except Exception:
-            log.warning("not reaped; the next pass goes on", action="reaper.failed", exc_info=True)
+            log.warning("reaper pass failed; it is retried at the next pass", action="reaper.failed", exc_info=True)
             return None
         if found.anything or swept:
             log.warning(
-                "left behind, and removed",
+                "leftovers of ended turns removed",
                 action="reaper.removed",
                 leases=len(found.over),
                 processes=found.processes,
@@ -84,7 +88,9 @@ class Patrol:
         return found.sessions
 
     async def _directories(self, in_use: Collection[str]) -> None:
-        """The first thing that is due: the next one has to know anew what is in use."""
+        """Does the first task that is due. Each task needs a current list of the sessions in use, so only one runs at a
+        time.
+        """
         now = time.monotonic()
         try:
             if now >= self._all_due:
@@ -96,5 +102,5 @@ class Patrol:
             elif now >= self._release_due:
                 await self._workspaces.release(in_use)
                 self._release_due = now + _RELEASED_EVERY
-        except Exception as error:  # noqa: BLE001 - without the log there is no proof, and nothing is removed
-            log.warning("directories not compared with the log", action="reaper.no_log", reason=repr(error))
+        except Exception as error:  # noqa: BLE001 - without the log nothing may be removed
+            log.warning("session directories not compared with the log", action="reaper.no_log", reason=repr(error))

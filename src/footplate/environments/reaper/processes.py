@@ -1,6 +1,7 @@
-"""Processes by pid and start time, which together name one process for good; and by the marks that ours carry.
+"""Identifies processes by pid and start time, which together never repeat, and finds and kills those that carry a lease
+id.
 
-Imports little: the last watch is a process of its own beside every worker.
+Imports little, because the death watch is a separate process beside every worker.
 """
 
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 VARIABLE: Final = "FOOTPLATE_LEASE_ID"
-"""Set for commands that nothing but their guardian holds together."""
+"""Set for commands that only their guardian holds together, without a sandbox or a container."""
 PROC: Final = Path("/proc")
 _DEAD: Final = frozenset({"Z", "X"})
 _ROUND: Final = 0.01
@@ -42,7 +43,7 @@ def process(pid: int) -> Process:
 
 
 def started(pid: int) -> int | None:
-    """None if it is not there, or dead and only not yet waited for."""
+    """Returns the start time. None if the process does not exist, or is a zombie."""
     try:
         fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b") ")[2].split()
     except OSError:
@@ -51,7 +52,9 @@ def started(pid: int) -> int | None:
 
 
 def marked(lease_id: str) -> list[Process]:
-    """Whose command line or environment has it as a word of its own. A guardian's forks have the guardian's."""
+    """Returns the processes that have the lease id as an argument of their command line, or in their environment. Forks
+    of a guardian have the guardian's command line.
+    """
     word = lease_id.encode()
     variable = VARIABLE.encode() + b"=" + word
     found = (process(pid) for pid in pids() if word in _words(pid, "cmdline") or variable in _words(pid, "environ"))
@@ -63,7 +66,9 @@ def pids() -> list[int]:
 
 
 def end(find: Callable[[], Iterable[Process]], *, patience: float) -> tuple[int, bool]:
-    """Kill whoever is found until nobody is; how many there were, and whether all are gone."""
+    """Kills the processes that `find` returns until none remain. Returns how many there were, and whether
+    all are gone.
+    """
     killed: set[Process] = set()
     until = time.monotonic() + patience
     while alive := [process for process in find() if process.alive]:

@@ -1,11 +1,11 @@
-"""One pass over this host: which leases are over, what is left of them, and its removal.
+"""One pass of the reaper over this host: finds the leases that are over, and removes everything that belongs to them.
 
-Everything of ours carries a lease id, and its lease was written before it and goes after it. So nothing has to be
-guessed from age or emptiness, and two workers, or two installations, on one host never take each other's:
+Every resource carries a lease id, and its lease is written before it and removed after it. So nothing has to be guessed
+from age or emptiness, and two workers or installations on one host never remove each other's resources:
 
-- a lease that is over by `is_over`: all that carries its id is ended and removed, the lease itself last;
-- a control group or a trial directory without a lease here belongs to its maker, whom its id names: once that process
-  is gone and the group is empty, nobody can use it again.
+- For a lease that is over (`is_over`), everything that carries its id is ended and removed, the lease itself last.
+- A control group or a trial directory without a lease belongs to its creator, which its id names. Once that process is
+  gone and the group is empty, it cannot be used again.
 """
 
 import os
@@ -24,18 +24,18 @@ from footplate.environments.removal import remove
 from footplate.environments.sandbox.cgroups import removed
 
 TRIAL: Final = "footplate-trial-"
-"""A trial directory's name, before its lease id: where a worker or the doctor tries whether a sandbox works."""
+"""The prefix of a trial directory's name, before its lease id. A worker or the doctor tests a sandbox there."""
 _PATIENCE: Final = 2.0
 
 
 @dataclass(slots=True)
 class Found:
     living: set[str] = field(default_factory=set)
-    """Ids of leases of living turns."""
+    """Ids of the leases of living turns."""
     over: list[str] = field(default_factory=list)
-    """Ids of leases whose turn is gone."""
+    """Ids of the leases of ended turns."""
     sessions: set[str] = field(default_factory=set)
-    """That have a living lease: their directories are in use."""
+    """Sessions with a living lease, whose directories are in use."""
     processes: int = 0
     cgroups: int = 0
     directories: int = 0
@@ -46,23 +46,23 @@ class Found:
 
 
 class Reaper:
-    """Blocking; the worker runs it in a thread. Two at once do no harm: each removes what it finds."""
+    """Blocks, so the worker runs it in a thread. Concurrent passes are safe: each removes what it finds."""
 
     def __init__(self, data: Path, groups: Sequence[Path] = (), *, trials: Path | None = None) -> None:
-        """`groups`: where a worker in our place makes control groups. Leases say where theirs are."""
+        """`groups` are the directories where this worker would create control groups. Leases record their own."""
         self._leases = data / leases.DIRECTORY
         self._groups = groups
         self._trials = trials or Path(tempfile.gettempdir())
 
     def look(self) -> Found:
-        """What a pass would remove."""
+        """Returns what `reap` would remove, and removes nothing."""
         return self._pass(removing=False)
 
     def reap(self) -> Found:
         return self._pass(removing=True)
 
     def left_by(self, worker: Process) -> bool:
-        """Is there still a lease of this one?"""
+        """Returns whether the worker still has a lease."""
         return any(leases.maker(name) == worker for name in _names(self._leases))
 
     def _pass(self, *, removing: bool) -> Found:

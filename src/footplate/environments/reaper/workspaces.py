@@ -1,14 +1,14 @@
-"""Directories of sessions that are no more, or have expired. The log is the proof: without its word all stays.
+"""Removes the directories of sessions that were deleted or have expired. Without confirmation by the log, all stay.
 
-A deletion's note stays in the database for an hour at least, so that every host's workers see it in time; a host that
-was down compares all that it has with the log when a worker starts.
+A deletion record stays in the database for at least an hour, so that the workers of every host see it in time. A host
+that was down compares all its directories with the log when a worker starts.
 
-Of a session that has expired the object store has the files, and the next turn brings them back. The race is that turn:
-while the directories are set aside, which takes a moment, the log lets no turn begin; they are removed after that. A
-worker that is killed in between leaves a tree that was begun and not finished, which is made anew, or what it had set
-aside, which goes the next time.
+The files of an expired session are in the object store, and the next turn restores them. That turn is the race: while
+the directories are renamed, which is quick, the log lets no turn begin. They are removed afterwards. If a worker is
+killed in between, either the tree is marked unfinished and is checked out again, or the renamed directories are removed
+the next time.
 
-A data directory belongs to one cell, whose name it keeps: a worker that was pointed to another database by mistake
+A data directory belongs to one cell, whose name it stores. A worker that was pointed to another database by mistake
 finds none of its sessions there, and removes nothing.
 """
 
@@ -34,7 +34,7 @@ from footplate.environments.removal import removed
 log = structlog.get_logger(__name__)
 
 CELL: Final = "cell"
-"""In the data directory: the file that names its cell."""
+"""The file in the data directory that stores the name of its cell."""
 _AT_ONCE: Final = 1000
 _ASIDE: Final = ".released."
 
@@ -42,20 +42,20 @@ _ASIDE: Final = ".released."
 class SessionLog(Protocol):
     async def cell(self) -> str: ...
     async def existing(self, session_ids: Sequence[str]) -> Collection[str]:
-        """Those that are there."""
+        """Returns the sessions that exist."""
 
     async def deleted(self) -> Sequence[tuple[str, str]]:
-        """Organisation and id of what was deleted of late."""
+        """Returns organisation and id of recently deleted sessions."""
 
     async def expired(self, session_ids: Sequence[str], older_than: timedelta) -> Collection[str]:
-        """Those that wait for nothing, and were last touched so long ago."""
+        """Returns the sessions that are idle and were last used before that time."""
 
     def resting(self, session_id: str, older_than: timedelta) -> AbstractAsyncContextManager[RestingFiles | None]:
-        """Its files, and no turn of it begins meanwhile; None: it has not expired."""
+        """Holds off the turns of a session and returns its files, or None if the session has not expired."""
 
 
 Unplace = Callable[[str, str], None]
-"""Takes a session's tree for one that was never finished; its organisation and id. Blocking."""
+"""Marks a session's tree as unfinished; called with its organisation and id. Blocks."""
 
 
 class Workspaces:
@@ -67,7 +67,9 @@ class Workspaces:
         unplace: Unplace | None = None,
         released_after: timedelta | None = None,
     ) -> None:
-        """`released_after`: how long a session's directories stay that nobody touches; None: as long as it does."""
+        """`released_after` is how long the directories of an unused session stay; None: as long as the
+        session exists.
+        """
         self._data = data
         self._unplace = unplace
         self._released_after = released_after
@@ -76,7 +78,9 @@ class Workspaces:
         self._known_deleted: set[str] = set()
 
     async def noted(self, in_use: Collection[str]) -> int:
-        """Remove what was deleted of late, once each. A session of a living turn is left for the next time."""
+        """Removes the directories of recently deleted sessions, once each. Skips sessions with a living turn until the
+        next call.
+        """
         notes = [note for note in await self._sessions.deleted() if note[1] not in in_use]
         new = [note for note in notes if note[1] not in self._known_deleted]
         self._known_deleted = {session_id for _, session_id in notes}
@@ -84,19 +88,21 @@ class Workspaces:
         return await self._forget(here)
 
     async def all(self, in_use: Collection[str]) -> int:
-        """Compare every directory with the log. Raises if the log does not answer: then nothing is removed."""
+        """Compares every directory with the log and removes the unknown ones. Raises, and removes nothing, if the log
+        is unavailable.
+        """
         if not (self._data / CELL).exists() and await self._may_be_this_cells():
             _write_once(self._data / CELL, await self._sessions.cell())
         return await self._forget(await self.unknown(in_use))
 
     async def unknown(self, in_use: Collection[str]) -> list[tuple[str, str]]:
-        """Organisation and id of sessions that have a directory here and are not in the log."""
+        """Returns organisation and id of sessions that have a directory here and are not in the log."""
         if not await self._is_of_this_cell():
             return []
         return [one async for one, exists in self._told(in_use, self._sessions.existing) if not exists]
 
     async def expired(self, in_use: Collection[str]) -> list[tuple[str, str]]:
-        """Organisation and id of sessions whose directories here may be released."""
+        """Returns organisation and id of sessions whose directories here may be released."""
         if self._released_after is None or not await self._is_of_this_cell():
             return []
         ask = partial(self._sessions.expired, older_than=self._released_after)
@@ -105,7 +111,7 @@ class Workspaces:
     async def _told(
         self, in_use: Collection[str], ask: Callable[[Sequence[str]], Awaitable[Collection[str]]]
     ) -> AsyncIterator[tuple[tuple[str, str], bool]]:
-        """Each session that has a directory here and is not in use, and whether the log names it when it is asked."""
+        """Yields each session with a directory here that is not in use, and whether the log query returns it."""
         found = await asyncio.to_thread(lambda: list(self._directories()))
         for start in range(0, len(found), _AT_ONCE):
             batch = found[start : start + _AT_ONCE]
@@ -115,34 +121,40 @@ class Workspaces:
                     yield one, one[1] in named
 
     async def release(self, in_use: Collection[str]) -> int:
-        """The directories of sessions that have expired, where the object store has all that is in them."""
+        """Removes the directories of expired sessions if the object store has all their files. Returns how many it
+        released.
+        """
         released = 0
         for organisation, session_id in await self.expired(in_use):
             assert self._released_after is not None
             async with self._sessions.resting(session_id, self._released_after) as files:
                 why = (
-                    "it was touched"
+                    "the session was used again"
                     if files is None
                     else await asyncio.to_thread(self.why_kept, organisation, session_id, files)
                 )
                 if why is None:
                     await asyncio.to_thread(self._set_aside, organisation, session_id)
             if why is not None:
-                log.debug("directories kept", action="reaper.not_released", session=session_id, reason=why)
+                log.debug(
+                    "session directories not released", action="reaper.not_released", session=session_id, reason=why
+                )
                 continue
             released += 1
-            log.info("directories released", action="reaper.released", session=session_id)
+            log.info("session directories released", action="reaper.released", session=session_id)
         await self._clear_aside()
         return released
 
     def why_kept(self, organisation: str, session_id: str, files: RestingFiles) -> str | None:
-        """What speaks against a release: what the object store does not have would be lost. None: nothing."""
+        """Returns why the directories must stay, because the object store lacks some of their files; None if they may
+        be released.
+        """
         if left_out := files.left_out:
-            return f"no snapshot has {left_out[0]}" + (f", and {len(left_out) - 1} more" if left_out[1:] else "")
+            return f"no snapshot contains {left_out[0]}" + (f", and {len(left_out) - 1} more" if left_out[1:] else "")
         own = self._root / directory_of(organisation) / session_id
-        # A tree of a project has a snapshot once anything ran there; until then it is as its base.
+        # A project's tree has a snapshot once a command ran there; until then it equals its base commit.
         if SCRATCH in files.kept and files.kept[SCRATCH] is None and own.is_dir() and any(own.iterdir()):
-            return "there are files, and the log has no snapshot of them"
+            return "the log has no snapshot of its files"
         return None
 
     def _set_aside(self, organisation: str, session_id: str) -> None:
@@ -157,15 +169,19 @@ class Workspaces:
         for place in (self._root, self._data / PRIVATE_TREES):
             for directory in [*place.glob(f"*/{_ASIDE}*")]:
                 if not await removed(directory):
-                    log.warning("not removed", action="session.directory_left", directory=str(directory))
+                    log.warning(
+                        "session directory not removed", action="session.directory_left", directory=str(directory)
+                    )
 
     async def _may_be_this_cells(self) -> bool:
-        """A directory without a name: it is new, or the log knows at least one of the sessions in it."""
+        """Returns whether a data directory without a cell name is new, or the log knows at least one of its
+        sessions.
+        """
         found = await asyncio.to_thread(lambda: list(self._directories()))
         if not found or await self._sessions.existing([session_id for _, session_id in found]):
             return True
         log.warning(
-            "the log knows no session of this data directory: none is removed, check FOOTPLATE_DATABASE_URL",
+            "the log has no session of this data directory, so none is removed; check FOOTPLATE_DATABASE_URL",
             action="reaper.other_cell",
             sessions=len(found),
         )
@@ -178,14 +194,14 @@ class Workspaces:
         if file.read_text() == await self._sessions.cell():
             return True
         log.warning(
-            "the data directory is another cell's: no session's directory is removed",
+            "the data directory belongs to another cell, so no session directory is removed",
             action="reaper.other_cell",
             file=str(file),
         )
         return False
 
     def _directories(self) -> Iterator[tuple[str, str]]:
-        """Organisation and session, each once. What has no session's name is not ours."""
+        """Yields organisation and session, each once. Skips directories that are not named like a session."""
         if not self._root.is_dir():
             return
         for organisation in os.scandir(self._root):
@@ -199,12 +215,12 @@ class Workspaces:
     async def _forget(self, sessions: Sequence[tuple[str, str]]) -> int:
         for organisation, session_id in sessions:
             await forget(self._root, organisation, session_id)
-            log.info("directories removed", action="reaper.workspace", session=session_id)
+            log.info("session directories removed", action="reaper.workspace", session=session_id)
         return len(sessions)
 
 
 def _write_once(file: Path, text: str) -> None:
-    """Whole or not at all, and never over what another worker wrote."""
+    """Writes a file atomically, and never overwrites the file of another worker."""
     if file.exists():
         return
     file.parent.mkdir(parents=True, exist_ok=True)

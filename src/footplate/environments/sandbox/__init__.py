@@ -1,1 +1,1 @@
-"""The `sandbox` backend: bubblewrap around all that a turn runs."""
+"""The `sandbox` backend: runs all processes of a turn inside bubblewrap."""

@@ -1,4 +1,6 @@
-"""One bubblewrap around all that a turn runs: started through the guardian, spoken to through a socket of its own."""
+"""Starts one bubblewrap sandbox for a turn through the guardian, and connects the worker to its init process by a
+socket.
+"""
 
 import asyncio
 import os
@@ -38,7 +40,7 @@ _FLAGS: Final = (
 
 
 class Sandbox(Enclosure):
-    """Made by `start`."""
+    """A running sandbox. Create it with `start`."""
 
     noun = "sandbox"
 
@@ -51,7 +53,7 @@ class Sandbox(Enclosure):
         cgroup: Cgroup | None,
         limits: Mapping[str, int],
     ) -> Self:
-        """`limits`: of its processes, by the names of the `resource` module."""
+        """`limits` apply to each process, by their names in the `resource` module."""
         argv = (*argv, *(f"{name}={number}" for name, number in limits.items()))
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
@@ -85,7 +87,7 @@ class Sandbox(Enclosure):
         except TimeoutError:
             raise Unavailable("The sandbox did not start in time.") from None
         except Ended:
-            text = complaints.take()[1].value().decode(errors="replace").strip() or "bubblewrap ended without a word"
+            text = complaints.take()[1].value().decode(errors="replace").strip() or "bubblewrap exited silently"
             raise Unavailable(f"The sandbox did not start: {text}", help_text="Run `footplate doctor`.") from None
 
 

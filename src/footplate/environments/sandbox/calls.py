@@ -1,4 +1,4 @@
-"""Files of a sandbox, read and written by a process inside it: it sees what the agent's own commands would."""
+"""Reads and writes files through a process inside the sandbox, which sees the same files as the agent's commands."""
 
 import asyncio
 import errno
@@ -30,7 +30,7 @@ async def list_files(spawner: Spawner, cwd: str, path: str) -> list[FileInfo]:
 
 
 async def real(spawner: Spawner, cwd: str, paths: Sequence[str]) -> list[str | None]:
-    """Of a path with a NUL nothing can be told."""
+    """Returns None for a path that contains a NUL, because it cannot be resolved."""
     asked = [path for path in paths if "\0" not in path]
     given = b"".join(os.fsencode(path) + b"\0" for path in asked)
     answer = await _call(spawner, "real", cwd, ".", stdin=given, limit=_LIST_LIMIT)
@@ -58,9 +58,11 @@ async def _call(
     stdin: bytes = b"",
     limit: int = 0,
 ) -> bytes:
-    """The whole answer; whoever answers with more than the limit is not one of ours, and is not listened to."""
+    """Runs a file operation inside and returns its whole output. A process that returns more than the limit is not the
+    genuine one, so the rest is ignored.
+    """
     if "\0" in path:
-        raise ValueError("a path cannot contain a NUL")
+        raise ValueError("A path cannot contain a NUL byte.")
     answer = bytearray()
     end = asyncio.Event()
 
@@ -80,7 +82,7 @@ async def _call(
                 await end.wait()
         except TimeoutError:
             await command.kill()
-            raise TimeoutError(errno.ETIMEDOUT, f"took longer than {_TIME_LIMIT:g} s", path) from None
+            raise TimeoutError(errno.ETIMEDOUT, f"The file access took longer than {_TIME_LIMIT:g} s.", path) from None
         except BaseException:
             await command.kill()
             raise
@@ -88,7 +90,7 @@ async def _call(
         os.close(given)
         reader.close()
     if code > _LAST_ERRNO:
-        raise OSError(errno.EIO, "the process that accessed it was killed", path)
+        raise OSError(errno.EIO, "The process that accessed the file was killed.", path)
     if code or len(answer) > limit:
         raise _error(code or errno.EFBIG, path)
     return bytes(answer)

@@ -1,7 +1,7 @@
-"""Limits of a sandbox as a whole, by control groups: version 1, version 2, or some of each.
+"""Limits a sandbox as a whole with control groups: version 1, version 2, or a mix of both.
 
-Every sandbox has a group of its own, named by its lease, below the worker's own group. Where the worker may not make
-one, `find` says why, and the sandbox has the weaker limits that a process can be given (see `limits`).
+Every sandbox has its own group below the worker's group, named after its lease. If the worker may not create groups,
+`find` raises the reason, and the sandbox gets only the weaker limits per process (see `limits`).
 """
 
 import errno
@@ -24,12 +24,12 @@ _WEIGHTS: Final = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}
 
 
 class NoCgroups(Exception):
-    """Why limits cannot be set here."""
+    """Control groups cannot be used; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """A mounted hierarchy, at the worker's own place in it."""
+    """A mounted hierarchy, and the path of the worker's group or of a sandbox's group in it."""
 
     place: Path
     controllers: tuple[str, ...]
@@ -37,14 +37,14 @@ class Hierarchy:
 
 
 class Cgroup:
-    """The group of one sandbox."""
+    """The control group of one sandbox, in every hierarchy."""
 
     def __init__(self, places: Sequence[Hierarchy]) -> None:
         self._places = places
 
     @classmethod
     def of(cls, pid: int) -> Self:
-        """Where a process is already, as far as that can be seen from here."""
+        """Returns the group that a process is in, as far as it is visible from here."""
         return cls(_hierarchies(Path("/proc/self/mountinfo"), Path(f"/proc/{pid}/cgroup")))
 
     def attach(self, pid: int) -> None:
@@ -52,13 +52,13 @@ class Cgroup:
             (hierarchy.place / "cgroup.procs").write_text(str(pid))
 
     def limit_sockets(self, limits: Limits) -> None:
-        """What an engine leaves unlimited where it is not part of the memory."""
+        """Limits socket buffers, which a docker engine leaves unlimited if they do not count as memory."""
         for hierarchy in self._places:
             if "memory" in hierarchy.controllers and hierarchy.version == 1:
                 _sockets_1(hierarchy.place, limits)
 
     def memory_kills(self) -> int:
-        """How many processes the kernel ended because the group had no memory left."""
+        """Returns how many processes the kernel killed because the group was out of memory."""
         for hierarchy in self._places:
             if "memory" in hierarchy.controllers:
                 name = "memory.events" if hierarchy.version == 2 else "memory.oom_control"  # noqa: PLR2004
@@ -68,12 +68,12 @@ class Cgroup:
         return 0
 
     def throttled(self) -> int:
-        """How often it was stopped because it had used up its share of the processors. Raises `OSError`."""
+        """Returns how often the group was throttled because it had used up its CPU quota. Raises `OSError`."""
         place, _ = self._of_processors()
         return int(dict(line.split() for line in (place / "cpu.stat").read_text().splitlines())["nr_throttled"])
 
     def weigh(self, share: float) -> None:
-        """Against other groups, where processors are wanted by several; 1 is what a group has. Raises `OSError`."""
+        """Sets the CPU weight against other groups, as a share of the default weight. Raises `OSError`."""
         place, version = self._of_processors()
         name, full = _WEIGHTS[version]
         (place / name).write_text(str(int(full * share)))
@@ -85,13 +85,15 @@ class Cgroup:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
     def remove(self, *, patience: float = 5.0) -> bool:
-        """When its processes are gone, which the kernel may need a moment to notice."""
+        """Removes the group. Waits for a while, because the kernel may take a moment to notice that its processes are
+        gone.
+        """
         end = time.monotonic() + patience
         return all(removed(hierarchy.place, end) for hierarchy in self._places)
 
 
 class Cgroups:
-    """Made by `find`."""
+    """Creates control groups for sandboxes. Create it with `find`."""
 
     def __init__(self, hierarchies: Sequence[Hierarchy]) -> None:
         self._hierarchies = hierarchies
@@ -103,11 +105,11 @@ class Cgroups:
 
     @classmethod
     def find(cls, *, proc: Path = Path("/proc/self")) -> Self:
-        """Raises `NoCgroups`. Proves that it works by making a group and removing it."""
+        """Finds the usable hierarchies. Proves that they work by creating and removing a group. Raises `NoCgroups`."""
         found = cls([_prepared(hierarchy) for hierarchy in _hierarchies(proc / "mountinfo", proc / "cgroup")])
         missing = set(CONTROLLERS) - {name for hierarchy in found._hierarchies for name in hierarchy.controllers}
         if missing:
-            raise NoCgroups(f"no cgroup hierarchy has {', '.join(sorted(missing))}")
+            raise NoCgroups(f"no cgroup hierarchy has the controllers {', '.join(sorted(missing))}")
         found.make(new_id(), Limits()).remove()
         return found
 
@@ -127,7 +129,7 @@ class Cgroups:
 
     @property
     def places(self) -> list[Path]:
-        """Where the groups are, for the reaper, who removes what workers that were killed left there."""
+        """The directories of the groups. The reaper removes groups there that killed workers left behind."""
         return [hierarchy.place for hierarchy in self._hierarchies]
 
 
@@ -158,7 +160,7 @@ def _place(point: str, root: str, path: str) -> Path:
 
 
 def _prepared(hierarchy: Hierarchy) -> Hierarchy:
-    """Our own directory there, whose groups may have the controllers."""
+    """Creates Footplate's parent group, whose children may use the controllers."""
     parent = hierarchy.place / PARENT
     try:
         if hierarchy.version == 2:  # noqa: PLR2004
@@ -179,7 +181,7 @@ def _hand_down(place: Path, controllers: Sequence[str]) -> None:
 
 
 def removed(place: Path, end: float) -> bool:
-    """Try until then, by the monotonic clock: a group can be removed when its last process is gone."""
+    """Retries until `end` (monotonic clock), because a group can be removed only after its last process is gone."""
     while True:
         try:
             place.rmdir()
@@ -202,7 +204,9 @@ def _memory_1(place: Path, limits: Limits) -> None:
 
 
 def _sockets_1(place: Path, limits: Limits) -> None:
-    """Not part of the memory in version 1, and the machine has one pool of it for everybody's connections."""
+    """Limits socket buffers. Version 1 does not count them as memory, and the machine has one pool for all
+    connections.
+    """
     sockets = place / "memory.kmem.tcp.limit_in_bytes"
     if sockets.exists():
         sockets.write_text(str(limits.sockets))

@@ -1,18 +1,20 @@
-"""How much a directory holds on disk. It may be changed by an agent at the same time, with every trick there is."""
+"""Measures the disk usage of a directory, which an agent may change at the same time in hostile ways."""
 
 import os
 from contextlib import suppress
 from typing import Final
 
 TOO_DEEP: Final = 1 << 62
-"""What a tree is said to hold that nobody can look through."""
+"""Reported for a tree that is nested too deeply to be measured."""
 LEAST: Final = 4096
-"""What a file counts for at least: an empty one takes one of the disk's inodes, and those run out too."""
+"""The minimum size of a file: even an empty file uses an inode, and a disk can run out of inodes."""
 _DEPTH: Final = 128
 
 
 def used(directory: str) -> int:
-    """Bytes of blocks, each file once, a small one as one block; links and other file systems are left out."""
+    """Returns the allocated bytes: each file once, at least one block each, without links' targets and other file
+    systems.
+    """
     try:
         top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -22,7 +24,9 @@ def used(directory: str) -> int:
 
 
 def _used(directory: int, device: int, seen: set[int], depth: int) -> int:
-    """Takes the descriptor over. By descriptors alone: a directory that is swapped for a link leads nowhere."""
+    """Closes the descriptor that it is given. Uses only descriptors, so a directory that is swapped for a link leads
+    nowhere.
+    """
     total = 0
     below = []
     try:

@@ -1,4 +1,4 @@
-"""The `sandbox` environment of one turn: everything that the agent does happens inside one bubblewrap."""
+"""The `sandbox` environment of one turn: all processes of the agent run inside one bubblewrap sandbox."""
 
 import asyncio
 import os
@@ -23,12 +23,12 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What a worker found out about its machine when it started."""
+    """The sandboxing features that a worker found on its machine at its start."""
 
     program: str
-    """Where bubblewrap is."""
+    """The path of bubblewrap."""
     cgroups: Cgroups | None
-    """None where the worker may not make control groups."""
+    """None if the worker may not create control groups."""
 
 
 class SandboxEnvironment(EnclosedEnvironment):
@@ -47,7 +47,7 @@ class SandboxEnvironment(EnclosedEnvironment):
         output_limit: int = DEFAULT_LIMIT,
         lease: Lease | None = None,
     ) -> None:
-        """`user`: whom commands run as, seen from outside: uid and gid. `doors`: those that the view shows."""
+        """`user` is the uid and gid of commands as seen from outside. `doors` are the sockets that the view mounts."""
         super().__init__(
             view, deadline=deadline, doors=doors, env=env, grace=grace, output_limit=output_limit, lease=lease
         )
@@ -62,7 +62,7 @@ class SandboxEnvironment(EnclosedEnvironment):
         if self._cgroup is not None:
             cgroup, self._cgroup = self._cgroup, None
             if not await asyncio.to_thread(cgroup.remove):
-                log.error("cgroup not removed", action="sandbox.cgroup_left")
+                log.error("control group not removed", action="sandbox.cgroup_left")
                 clean = False
         return clean
 

@@ -1,4 +1,4 @@
-"""How much a sandbox may use, and which of it a process can be told by itself, without control groups."""
+"""Resource limits of a sandbox, and the part of them that can be set per process, without control groups."""
 
 import resource
 from dataclasses import dataclass
@@ -9,32 +9,34 @@ GIB = 1 << 30
 _LEAST_FILES: Final = 512
 _SHARE_OF_SOCKETS: Final = 16
 BEFORE: Final = {"RLIMIT_CORE": 1}
-"""Set outside already: the filter of a sandbox lets nobody change it. With 0 the kernel still feeds a crash to a
-handler that the machine may have, as root; with 1 byte it does not."""
+"""Set before the sandbox starts, because its seccomp filter forbids changes. With a core limit of 0 the kernel still
+pipes a crash to a core handler of the machine, which runs as root; with 1 byte it does not.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     memory: int = 4 * GIB
-    """Of all processes together, what they write to /tmp and /dev/shm included."""
+    """Bytes for all processes together, including the files in /tmp and /dev/shm."""
     pids: int = 1024
-    """Processes and threads."""
+    """The maximum number of processes and threads."""
     cpus: float = 2.0
     disk: int = 10 * GIB
-    """What working directory and home may grow to, by measurement."""
+    """The maximum size in bytes of working directory and home together, enforced by measurement."""
     files: int = 65_536
-    """Descriptors of one process; fewer where the machine, or the worker, has not enough of them."""
+    """The maximum number of descriptors per process; lower if the machine or the worker does not have enough."""
 
     @property
     def sockets(self) -> int:
-        """Memory for the buffers of connections, where the kernel counts it apart."""
+        """The memory limit for socket buffers, where the kernel counts it separately."""
         return self.memory // _SHARE_OF_SOCKETS
 
     def of_a_process(self, *, grouped: bool, may_write: bool = True) -> dict[str, int]:
-        """By the names of the `resource` module. Without a control group memory is limited process by process.
+        """Returns the limits of one process, by their names in the `resource` module. Without a control group, memory
+        is limited per process.
 
-        The number of processes is counted by the kernel for the sandbox's own user namespace, so it holds for the
-        sandbox as a whole. It does not for root, whom the kernel exempts.
+        The kernel counts processes per user namespace, so that limit applies to the sandbox as a whole. The kernel
+        exempts root from it.
         """
         limits = {
             **BEFORE,
@@ -48,10 +50,11 @@ class Limits:
 
 
 def _fair_files(pids: int) -> int:
-    """So that a sandbox with all its processes cannot take more than half of the machine's open files.
+    """Returns a descriptor limit with which all processes of a sandbox together use at most half of the machine's open
+    files.
 
-    And none of them more than half of the worker's: where both are one user, the kernel counts descriptors that are on
-    their way through a socket together, and refuses more to whoever has the lower limit.
+    It is also at most half of the worker's own limit. If sandbox and worker run as the same user, the kernel counts the
+    descriptors in flight through sockets together, and refuses more to the process with the lower limit.
     """
     machine = int(Path("/proc/sys/fs/file-max").read_text())
     own = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

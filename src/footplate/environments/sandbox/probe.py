@@ -1,4 +1,4 @@
-"""Does the sandbox work on this machine? Found out by making one, not by asking what might be missing."""
+"""Tests whether the sandbox works on this machine, by starting one."""
 
 import os
 import shutil
@@ -18,13 +18,13 @@ from footplate.environments.sandbox.view import STATE, View
 
 INSTALL: Final = "Install bubblewrap (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)"
 CHOOSE: Final = (
-    "or choose to run agents without a boundary, by name: FOOTPLATE_ENVIRONMENT=unsandboxed. See docs/environments.md."
+    "or run agents without isolation by setting FOOTPLATE_ENVIRONMENT=unsandboxed. See docs/environments.md."
 )
 ALLOW: Final = (
-    "Allow user namespaces to unprivileged users (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces "
+    "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces "
     "above 0, and on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0); in a container, /proc must not be masked "
     "(docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined), and a worker that is root "
-    "needs CAP_SYS_ADMIN or has to be another user"
+    "needs CAP_SYS_ADMIN or must run as another user"
 )
 DELEGATE: Final = (
     "Let the worker write its own cgroup: run it as root, or as a systemd service with Delegate=yes "
@@ -34,7 +34,7 @@ _LEASE: Final = 30.0
 
 
 class NoSandbox(Permanent):
-    """The operator wants a sandbox and this machine cannot give one."""
+    """The operator requires a sandbox, and this machine does not support one."""
 
     code = "no_sandbox"
 
@@ -43,17 +43,19 @@ class NoSandbox(Permanent):
 class Found:
     host: Host
     without_cgroups: str
-    """Why limits hold for single processes only; empty if they hold for the sandbox as a whole."""
+    """Why limits apply only per process; empty if they apply to the sandbox as a whole."""
 
 
 async def find(uid: int, *, path: str | None = None) -> Found:
-    """Raises `NoSandbox`. `uid`: whom a root worker's commands run as."""
+    """Starts a sandbox and runs a command in it. `uid` is the user for the commands of a root worker. Raises
+    `NoSandbox`.
+    """
     if sys.platform != "linux":
-        raise NoSandbox("The sandbox needs Linux.", help_text=f"Run workers on Linux, {CHOOSE}")
+        raise NoSandbox("The sandbox requires Linux.", help_text=f"Run workers on Linux, {CHOOSE}")
     program = shutil.which("bwrap", path=path)
     if program is None:
         raise NoSandbox(
-            "The sandbox needs bubblewrap, and there is no `bwrap` on the PATH.", help_text=f"{INSTALL}, {CHOOSE}"
+            "The sandbox requires bubblewrap, but `bwrap` is not on the PATH.", help_text=f"{INSTALL}, {CHOOSE}"
         )
     _try_filters()
     try:
@@ -69,7 +71,7 @@ def _try_filters() -> None:
     try:
         seccomp.programs()
     except (ImportError, RuntimeError, OSError) as error:
-        what = f"The sandbox needs libseccomp, which cannot be used here: {error}."
+        what = f"The sandbox requires libseccomp, which cannot be loaded: {error}."
         raise NoSandbox(what, help_text=f"Install it (Debian and Ubuntu: apt install libseccomp2), {CHOOSE}") from error
 
 
@@ -83,10 +85,10 @@ async def _try(host: Host, uid: int) -> None:
         try:
             result = await environment.run(["true"], timeout=_LEASE)
         except FootplateError as error:
-            what = f"No sandbox can be made on this machine. {error.message}"
+            what = f"No sandbox can be started on this machine. {error.message}"
             raise NoSandbox(what, help_text=f"{ALLOW}, {CHOOSE}") from error
         finally:
             await environment.aclose()
     if result.exit_code != 0:
         said = result.stderr.decode(errors="replace").strip()
-        raise NoSandbox(f"A sandbox can be made, but no command runs in it: {said}", help_text=f"{ALLOW}, {CHOOSE}")
+        raise NoSandbox(f"A sandbox starts, but no command runs in it: {said}", help_text=f"{ALLOW}, {CHOOSE}")

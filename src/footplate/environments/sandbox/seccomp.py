@@ -1,9 +1,9 @@
-"""The two seccomp filters of a sandbox, as programs that bubblewrap loads.
+"""Builds the two seccomp filters of a sandbox, as programs that bubblewrap loads.
 
-One allows what is on the list and answers to the rest as if the kernel did not have it, so that programs do without;
-the other refuses some arguments of what the first one allows. They are two because a filter of libseccomp cannot say
-both of one call; the kernel asks both, and the stricter answer counts. The filters are made once per worker. A program
-of another architecture (32-bit, x32) is killed at its first call.
+The first filter allows the listed system calls, and for all others returns the error of a kernel that lacks the call,
+so that programs fall back. The second filter refuses some arguments of allowed calls. Two filters are needed because
+one libseccomp filter cannot express both for the same call. The kernel evaluates both and the stricter result wins. The
+filters are built once per worker. A program of another architecture (32-bit, x32) is killed at its first call.
 """
 
 import errno
@@ -26,14 +26,15 @@ _SOCKETS: Final = {
     socket.AF_INET6: (0, socket.IPPROTO_ICMPV6, socket.IPPROTO_TCP, socket.IPPROTO_UDP),
     socket.AF_NETLINK: (socket.NETLINK_ROUTE,),
 }
-"""Families and their protocols: what programs use. Any other would have the kernel load a module on demand. Not
-AF_VSOCK: it reaches a virtual machine's host, whatever the network namespace."""
+"""The allowed socket families and protocols. For any other one the kernel could load a module on demand. AF_VSOCK is
+excluded: it reaches the host of a virtual machine, regardless of the network namespace.
+"""
 _PERSONALITIES: Final = (0x0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
 _BINARY_TREE: Final = 2
 _NETLINK_AUDIT: Final = 9
 _LOW: Final = 0xFFFFFFFF
 _TERMINAL_INPUT: Final = (0x5412, 0x541C)
-"""TIOCSTI and TIOCLINUX: typing into a terminal that somebody else reads."""
+"""TIOCSTI and TIOCLINUX, which inject input into a terminal that another process reads."""
 _NAMESPACES: Final = {
     "CLONE_NEWTIME": 0x00000080,
     "CLONE_NEWNS": 0x00020000,
@@ -48,17 +49,19 @@ _WITH_A_MODE: Final = {
     "chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "open": 2, "openat": 3, "mkdir": 1,
     "mkdirat": 2, "mknod": 1, "mknodat": 2,
 }  # fmt: skip
-"""And which of its arguments that is."""
+"""System calls with a mode, and the index of that argument."""
 
 
 @cache
 def programs(*, installs: bool = False) -> tuple[bytes, bytes]:
-    """`installs`: for who installs programs, some of which act as root for anybody; in an image, where nobody does."""
+    """Returns both filters. With `installs`, setuid and setgid bits may be set: package managers install such programs
+    into an image, where they give no process the rights of root.
+    """
     return _program(_allow_list()), _program(_refused_arguments(installs=installs))
 
 
 def _allow_list() -> "pyseccomp.SyscallFilter":
-    import pyseccomp  # here, because importing it loads libseccomp, which only workers with a sandbox need
+    import pyseccomp  # importing it loads libseccomp, which only workers with a sandbox need
 
     allow = pyseccomp.SyscallFilter(pyseccomp.ERRNO(errno.ENOSYS))
     allow.set_attr(pyseccomp.Attr.CTL_OPTIMIZE, _BINARY_TREE)
@@ -82,29 +85,29 @@ def _refused_arguments(*, installs: bool) -> "pyseccomp.SyscallFilter":
         refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, _LOW, request))
     for flag in _NAMESPACES.values():
         refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, flag, flag))
-    # To a limit of 0 a crash handler of the machine would be started (see `limits`). Nothing is dumped: that is what
-    # who sets this limit asks for, so it is told that all is well.
+    # A core limit of 0 would start a core handler of the machine (see `limits`). Nothing is dumped anyway, which is
+    # what a program that sets this limit wants, so the call reports success without an effect.
     for name, which, *more in (("setrlimit", 0), ("prlimit64", 1, pyseccomp.Arg(2, pyseccomp.NE, 0))):
         core = pyseccomp.Arg(which, pyseccomp.MASKED_EQ, _LOW, resource.RLIMIT_CORE)
         refuse.add_rule(pyseccomp.ERRNO(0), name, core, *more)
-    # It takes space on a disk faster than anybody can look. Libraries write instead.
+    # It allocates disk space faster than the disk watch can measure. Libraries fall back to writing.
     refuse.add_rule(pyseccomp.ERRNO(errno.EOPNOTSUPP), "fallocate")
-    # In a directory that root owns, a root worker's commands would make programs that act as root for anybody.
+    # In a directory that root owns, commands of a root worker could create setuid-root programs.
     for name, mode in () if installs else _WITH_A_MODE.items():
         if _exists(name):
             for bit in (stat.S_ISUID, stat.S_ISGID):
                 refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), name, pyseccomp.Arg(mode, pyseccomp.MASKED_EQ, bit, bit))
-    # Programs that add users would give up; told that this kernel has no audit, they go on.
+    # Programs that add users would fail otherwise. With the error of a kernel without audit they continue.
     audit = pyseccomp.Arg(0, pyseccomp.EQ, socket.AF_NETLINK), pyseccomp.Arg(2, pyseccomp.EQ, _NETLINK_AUDIT)
     refuse.add_rule(pyseccomp.ERRNO(errno.EPROTONOSUPPORT), "socket", *audit)
-    # Their arguments are in memory, where no filter can look. Told that they do not exist, libraries use older ones.
+    # A filter cannot read their arguments, which are in memory. On ENOSYS, libraries fall back to the older calls.
     for name in ("clone3", "openat2"):
         refuse.add_rule(pyseccomp.ERRNO(errno.ENOSYS), name)
     return refuse
 
 
 def _exists(name: str) -> bool:
-    """On this architecture, and known to the installed libseccomp."""
+    """Returns whether the call exists on this architecture and the installed libseccomp knows it."""
     import pyseccomp
 
     return int(pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name)) >= 0

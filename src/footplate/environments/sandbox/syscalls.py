@@ -1,9 +1,9 @@
-"""The system calls that programs in a sandbox may make, by what they are for. What is not here is refused.
+"""The system calls that programs in a sandbox may make, grouped by purpose. All others are refused.
 
-Left out on purpose: mounts and other namespaces, kernel modules, kexec, reboot, swap, quotas, accounting, clocks that
-are set, keyrings, bpf, perf events, userfaultfd, io_uring, fanotify, handles that open files by number, obsolete calls;
-asynchronous I/O of the old kind (`io_setup`), because the machine has a limited number of its queues for everybody.
-`ptrace` is in: debuggers and leak checkers need it, and it reaches only what the sandbox's own user started in there.
+Excluded on purpose: mounts and other namespaces, kernel modules, kexec, reboot, swap, quotas, accounting, setting
+clocks, keyrings, bpf, perf events, userfaultfd, io_uring, fanotify, opening files by handle, and obsolete calls. The
+old asynchronous I/O (`io_setup`) is excluded because the machine has a limited number of its queues for all users.
+`ptrace` is allowed: debuggers and leak checkers need it, and it reaches only processes of the sandbox's own user.
 """
 
 from typing import Final
@@ -51,4 +51,4 @@ sendmsg sendto setsockopt shmat shmctl shmdt shmget shutdown socketpair
 
 _GROUPS: Final = (_FILES, _MEMORY, _PROCESSES, _SIGNALS_AND_TIME, _WAITING, _TALKING)
 ALLOWED: Final = tuple(sorted({name for group in _GROUPS for name in group.split()}))
-"""`socket` and `personality` are allowed for some arguments alone: see `seccomp`."""
+"""`socket` and `personality` are allowed only for some arguments: see `seccomp`."""

@@ -1,6 +1,6 @@
-"""What a turn sees of the machine: its mounts, in the order in which bubblewrap makes them.
+"""The file system that a turn sees: its mounts, in the order in which bubblewrap makes them.
 
-Nothing is visible that is not listed here.
+Only what is listed here is visible.
 """
 
 import os
@@ -24,11 +24,11 @@ DOORS: Final = "/run/footplate-proxy"
 MODEL_DOOR: Final = "model.sock"
 EGRESS_DOOR: Final = "egress.sock"
 PORTS: Final = {EGRESS_DOOR: 3128, MODEL_DOOR: 3129}
-"""Of a sandbox's own loopback, by the door that they lead to."""
-STAGE: Final = "/tmp"  # noqa: S108 - as the guardian alone sees it: every machine has one
+"""The ports on a sandbox's own loopback, by the socket that they forward to."""
+STAGE: Final = "/tmp"  # noqa: S108 - only the guardian sees these mounts; every machine has this directory
 UID: Final = 1000
 STATE: Final = {"home": HOME, "outputs": f"{SESSION}/outputs", "uploads": f"{SESSION}/uploads"}
-"""Directories that a session keeps from turn to turn beside its tree, and where they are seen."""
+"""Directories that a session retains between turns beside its tree, and their paths inside."""
 READ_ONLY_STATE: Final = frozenset({"uploads"})
 _FIRST_DESCRIPTOR: Final = 10
 
@@ -44,58 +44,64 @@ _USERS: Final = {
     "/etc/group": f"agent:x:{UID}:\nnogroup:x:65534:\n",
 }
 _PROC_READ_ONLY: Final = ("sys", "bus", "fs", "irq", "acpi", "scsi")
-"""The kernel lets its root write there whatever capabilities it lacks, and a root worker's commands are that root in a
-directory that root owns."""
+"""The kernel lets root write there regardless of its capabilities, and commands of a root worker run as root in a
+directory that root owns.
+"""
 _PROC_HIDDEN: Final = (
     "cmdline", "interrupts", "iomem", "ioports", "kallsyms", "kcore", "key-users", "keys", "kmsg", "kpagecgroup",
     "kpagecount", "kpageflags", "latency_stats", "modules", "mtrr", "pagetypeinfo", "sched_debug", "slabinfo",
     "sysrq-trigger", "timer_list", "timer_stats", "vmallocinfo",
 )  # fmt: skip
-"""Of the machine, and no program's business."""
+"""Files that describe the machine and that no program needs."""
 _HOSTS: Final = {"/etc/hosts": "127.0.0.1 localhost footplate\n::1 localhost\n"}
 _OF_THE_SYSTEM: Final = ("/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/usr", *(f"/{name}" for name in _TOP))
-"""These, and all in them: whoever writes there writes what the machine itself will run."""
+"""These directories and everything below them may not be a working directory: the machine itself runs what is written
+there.
+"""
 _OF_EVERYBODY: Final = frozenset({"/", "/home", "/media", "/mnt", "/opt", "/srv", "/tmp", "/var", "/var/tmp"})  # noqa: S108
-"""These, though not what is in them."""
+"""These directories may not be a working directory, but directories below them may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     tree: Path
-    """On the host: what the turn works in."""
+    """The host path of the working directory."""
     state: Path
-    """On the host: where `STATE` is kept."""
+    """The host path of the directory that contains the `STATE` directories."""
     named: bool = False
-    """A directory of the user's own choice. It keeps its path; one of ours is seen as /workspace."""
+    """The tree is a directory that the user named. It has the same path inside; any other tree is mounted at
+    /workspace.
+    """
     readable: Sequence[str] = ()
     """Further paths that may be read, chosen by the operator."""
     hidden: Sequence[Path] = ()
-    """Ours; empty if they lie inside the tree."""
+    """Footplate's own directories. If they are inside the tree, they appear empty."""
     network: Network = field(default_factory=Network)
     doors: Path | None = None
-    """On the host: where the sockets are that may be connected to from inside (`Doors.directory`)."""
+    """The host path of the sockets that processes inside may connect to (`MountedSockets.directory`)."""
     door_names: Sequence[str] = ()
-    """Each is a port of the sandbox's own loopback as well, if it has one of its own (`PORTS`)."""
+    """The names of the sockets. With a network of its own, the sandbox also forwards a loopback port to each (`PORTS`).
+    """
     limits: Limits = field(default_factory=Limits)
     trees: Sequence[PlacedTree] = ()
-    """The session's projects; the first is the tree itself."""
+    """The session's projects; the first one is the tree itself."""
     seen_as: str | None = None
-    """Where the tree is seen in a container that others made."""
+    """The path of the tree in a container that the operator started."""
 
     @property
     def shares_network(self) -> bool:
-        """With the worker. Otherwise it has a loopback of its own and nothing else."""
+        """Whether it shares the worker's network. Otherwise it has only a loopback of its own."""
         return self.network.mode == "open"
 
     @property
     def ports(self) -> Sequence[str]:
-        """For our first process inside: which port of its own loopback leads to which door."""
+        """The arguments for the init process: which loopback port leads to which socket."""
         names = () if self.shares_network else self.door_names
         return [f"{PORTS[name]}={DOORS}/{name}" for name in names]
 
     @property
     def shared(self) -> Iterator[tuple[Path, str, bool]]:
-        """Of the projects: what is bound where, and whether it may only be read."""
+        """The bind mounts of the projects: source, target, and whether it is read-only."""
         for number, placed in enumerate(self.trees):
             yield placed.objects, placed.objects_seen, True
             if number > 0:
@@ -109,28 +115,30 @@ class View:
 
 
 def check_named(directory: Path, hidden: Sequence[Path]) -> None:
-    """Some directories cannot be somebody's tree: there, nothing would be a boundary any more."""
+    """Raises `InvalidRequest` for directories that cannot be a working directory, because the sandbox would protect
+    nothing there.
+    """
     inside = next((ours for ours in hidden if directory == ours or ours in directory.parents), None)
     system = any(directory.is_relative_to(path) for path in _OF_THE_SYSTEM)
     if system or str(directory) in _OF_EVERYBODY or inside is not None:
-        why = f"it lies in Footplate's own {inside}" if inside else "it belongs to the system"
+        why = f"it is inside Footplate's own {inside}" if inside else "it belongs to the system"
         raise InvalidRequest(
-            f"The session's context.directory {str(directory)!r} cannot be worked in from a sandbox: {why}.",
+            f"The session's context.directory {str(directory)!r} cannot be used in a sandbox: {why}.",
             field="context.directory",
-            help_text="Name a directory of your own, or leave it out.",
+            help_text="Name a directory of your own, or omit it.",
         )
 
 
 @dataclass(slots=True)
 class Plan:
-    """bubblewrap's arguments, and what goes with them."""
+    """The arguments of bubblewrap, and the data that it reads."""
 
     staged: bool
-    """Whether the guardian shows the sources to a user who cannot reach them (see `Guardian.start`)."""
+    """Whether the guardian mounts the sources for a user that cannot access their paths (see `Guardian.start`)."""
     arguments: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     data: dict[int, bytes] = field(default_factory=dict)
-    """By the number of the descriptor that it is read from."""
+    """By the number of the descriptor that bubblewrap reads it from."""
 
     def add(self, *arguments: str) -> None:
         self.arguments += arguments
@@ -168,7 +176,7 @@ def mount(view: View, plan: Plan) -> None:
 
 
 def python() -> str:
-    """The worker's own interpreter as it is seen inside."""
+    """Returns the path of the worker's interpreter inside the sandbox."""
     return os.path.realpath(sys.executable)
 
 
@@ -192,7 +200,7 @@ def _system(view: View, plan: Plan) -> None:
 
 
 def _proc(plan: Plan) -> None:
-    """With the sandbox's own processes, and of the kernel's what programs need."""
+    """Mounts a /proc that contains the sandbox's own processes, and only those kernel files that programs need."""
     plan.add("--proc", "/proc")
     for name in _PROC_READ_ONLY:
         if Path("/proc", name).is_dir():
@@ -203,9 +211,10 @@ def _proc(plan: Plan) -> None:
 
 
 def protected(view: View) -> Iterator[tuple[Path, Literal["pinned", "hidden", "read_only"]]]:
-    """A tree of the user's choice may have Footplate itself in it: its data is hidden, its code is not to be written.
+    """Yields the paths to protect in a directory that the user named, which may contain Footplate itself: its data is
+    hidden, its code is read-only.
 
-    The directories above are mounted on themselves: a mount point cannot be renamed, so nothing can take its place.
+    The directories above them are mounted onto themselves. A mount point cannot be renamed, so it cannot be replaced.
     """
     pinned: set[Path] = set()
     for path, hide in _ours(view):
@@ -228,7 +237,9 @@ def _protect(view: View, plan: Plan) -> None:
 
 
 def _ours(view: View) -> Iterator[tuple[Path, bool]]:
-    """And whether it is to be hidden. Resolved, as the tree is: the same directory has one path."""
+    """Yields Footplate's own directories and whether to hide them. Resolved like the tree, so that each has only one
+    path.
+    """
     code = {Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[2], Path(sysconfig.get_path("purelib"))}
     for path in sorted({path.resolve() for path in code}):
         yield path, False

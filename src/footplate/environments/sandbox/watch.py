@@ -1,9 +1,9 @@
-"""The disk limit of a session: somebody looks at what its files take for as long as its sandbox lives.
+"""Enforces the disk limit of a session by measuring its files for as long as its sandbox lives.
 
-A file system has no quota for a directory, so there is a moment between two looks in which a session can take more than
-it may. To keep it short: the free space of the disk is asked for every second, and whenever more of it is gone than the
-session had left, its files are counted at once. A session that is over its limit loses its sandbox, and until it is
-below again, in this turn or a later one, it can delete files and let none grow.
+A file system has no quota for a directory, so between two measurements a session can exceed its limit. To keep that
+time short, the free space of the disk is read every second, and if it shrank by more than the session had remaining,
+its files are measured at once. A session over its limit loses its sandbox. Until it is below the limit again, in this
+turn or a later one, it can delete files but no file can grow.
 """
 
 import asyncio
@@ -23,19 +23,23 @@ _MARK: Final = "overfull"
 _ASK_EVERY: Final = 1.0
 _COUNT_EVERY: Final = 2.0
 _SHARE_OF_COUNTING: Final = 20
-"""Counting takes at most the twentieth part of one thread's time, unless the disk fills."""
+"""Measuring takes at most one twentieth of a thread's time, unless the disk fills up."""
 
 
 class DiskWatch:
     def __init__(self, state: Path, places: Sequence[Path], limit: int) -> None:
-        """`state` is where it notes what later turns have to know; nothing of the session's may reach it."""
+        """`state` is the directory for the marker that later turns read. No process of the session can reach the
+        marker.
+        """
         self._mark = state / _MARK
         self._places = [str(place) for place in places]
         self._limit = limit
         self.full = self._mark.exists()
 
     async def watch(self, end: Callable[[], Awaitable[None]]) -> None:
-        """Until it is cancelled. `end` is awaited when a session grew beyond its limit, or grows further."""
+        """Watches until it is cancelled. Awaits `end` when the session exceeds its limit, or grows further
+        beyond it.
+        """
         before, left = 0, self._limit
         free = await asyncio.to_thread(self._free)
         due = time.monotonic() + _COUNT_EVERY
@@ -58,7 +62,7 @@ class DiskWatch:
             self.full = over
             await asyncio.to_thread(self._note)
         if grown:
-            log.warning("disk limit reached", action="sandbox.disk_full", used=used)
+            log.warning("session exceeds its disk limit", action="sandbox.disk_full", used=used)
             await end()
 
     def _note(self) -> None:
@@ -71,6 +75,6 @@ class DiskWatch:
         return sum(disk.used(place) for place in self._places)
 
     def _free(self) -> int:
-        """Files count as in `disk`: a disk can run out of them too."""
+        """Returns the free space. Inodes count as in `disk_usage`, because a disk can run out of them too."""
         systems = [os.statvfs(place) for place in self._places]
         return sum(found.f_bavail * found.f_frsize + found.f_favail * disk.LEAST for found in systems)

@@ -1,8 +1,8 @@
-"""A turn that wants more of the processors than it may have gives way to those that do not.
+"""Lowers the CPU weight of a turn that reaches its CPU limit, so that it yields to turns that do not.
 
-A limit says how much time a group gets, not when: many busy processes take all processors at once for the first part of
-each period, and whoever computes beside them waits that long. So whoever is stopped at its limit counts little for a
-while. It loses nothing by that as long as processors are idle.
+A CPU quota limits how much time a group gets, not when. Many busy processes use all processors at once in the first
+part of each period, and other processes wait that long. So a group that is throttled gets a low weight for a while. It
+loses nothing by that as long as processors are idle.
 """
 
 import asyncio
@@ -14,11 +14,15 @@ from footplate.environments.sandbox.cgroups import Cgroup
 _LOOK_EVERY: Final = 0.25
 _SHARE: Final = 0.1
 _FOR: Final = 10.0
-"""Beyond the last time it was stopped: one that gives way gets less, and would soon look as if it wanted less."""
+"""Seconds after the group was last throttled. A group with a low weight gets less time and is throttled less, which
+must not restore its weight at once.
+"""
 
 
 async def give_way(group: Cgroup) -> None:
-    """As often as it has to, until the group is gone or this is cancelled. What is read and written is no disk's."""
+    """Adjusts the weight until the group is gone or the task is cancelled. The reads and writes go to the kernel, not
+    to a disk, so they do not block.
+    """
     try:
         before, until = group.throttled(), 0.0
         while True:

@@ -1,1 +1,1 @@
-"""How each kind of hook is asked. None of them raises for what a hook did wrong: it comes to no word."""
+"""Runs hooks of each kind. An error of a hook raises no exception: the output describes the failure."""

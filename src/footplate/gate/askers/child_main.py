@@ -1,4 +1,7 @@
-"""The process of one Python hook: limits first, then the hook, then its answer. What it prints itself is no answer."""
+"""The process that runs one Python hook: it sets resource limits, calls the hook and writes the result.
+
+Text that the hook itself prints goes to stderr and is not part of the result.
+"""
 
 import json
 import os
@@ -12,22 +15,22 @@ from footplate.gate.hooks import GROUP
 
 def main() -> int:
     limits = json.loads(sys.argv[1])
-    if sys.platform == "linux":  # elsewhere it is not kept to, or not taken at all
+    if sys.platform == "linux":  # other systems ignore or reject this limit
         resource.setrlimit(resource.RLIMIT_AS, (limits["memory"], limits["memory"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.alarm(limits["seconds"])  # also when the worker that asked is gone
+    signal.alarm(limits["seconds"])  # ends the process even if the worker is gone
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     given = json.load(sys.stdin)
     found = [each for each in entry_points(group=GROUP) if each.name == given["name"]]
     if not found:
-        sys.stderr.write(f"No hook {given['name']!r} is installed on this worker (entry points {GROUP}).")
+        sys.stderr.write(f"No hook {given['name']!r} is installed on this worker (entry point group {GROUP}).")
         return 1
     try:
         answer = found[0].load()(given["told"], given["options"])
         with answers:
             answers.write(json.dumps(answer or {}))
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is the answer's place to say so
+    except BaseException as error:  # noqa: BLE001 - every failure is reported as the result
         sys.stderr.write(f"{type(error).__name__}: {error}")
         return 1
     return 0

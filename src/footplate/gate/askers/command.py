@@ -1,6 +1,8 @@
-"""A command in the session's environment: Claude Code's JSON over stdin and stdout, so that existing scripts work.
+"""Runs a command hook in the session's environment, with Claude Code's JSON on stdin and stdout.
 
-Its memory is the environment's to limit, as that of every command there.
+Existing scripts for Claude Code therefore work unchanged.
+
+The environment limits its memory, as for every other command.
 """
 
 import json
@@ -12,7 +14,7 @@ from footplate.gate.hooks import Hook
 from footplate.gate.words import TOO_MUCH, Word, read
 
 _REFUSES: Final = 2
-"""The exit code that says no, as in Claude Code."""
+"""The exit code of a denial, as in Claude Code."""
 _MOST_SAID: Final = 2000
 
 
@@ -25,15 +27,15 @@ async def ask(hook: Hook, told: JsonObject, environment: Environment) -> Word:
 
 def word_of(hook: Hook, result: CommandResult) -> Word:
     if result.timed_out:
-        return Word(failure=f"It did not answer within {hook.seconds:g} s.")
+        return Word(failure=f"The hook did not respond within {hook.seconds:g} s.")
     if result.exit_code is None or result.error:
-        return Word(failure=f"It was ended before it answered. {result.error}".strip())
+        return Word(failure=f"The hook was terminated before it responded. {result.error}".strip())
     if result.truncated:
         return Word(failure=TOO_MUCH)
     if result.exit_code == _REFUSES:
-        return Word(refusal=_text(result.stderr) or "It said no, and not why.")
+        return Word(refusal=_text(result.stderr) or "The hook gave no reason.")
     if result.exit_code != 0:
-        return Word(failure=f"It failed with {result.exit_code}. {_text(result.stderr)}".strip())
+        return Word(failure=f"The hook failed with exit code {result.exit_code}. {_text(result.stderr)}".strip())
     return read(result.stdout)
 
 

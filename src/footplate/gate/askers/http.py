@@ -1,7 +1,8 @@
-"""A server that is asked by HTTP, from the worker: only at hosts that the operator named, signed by Standard Webhooks.
+"""Sends HTTP hooks from the worker to hosts that the operator allows, signed according to Standard Webhooks.
 
-The worker stands inside the operator's network, and whoever writes a hook need not. So nothing is followed, nothing of
-this process goes along, and what answers is bounded. Everything but a 2xx with JSON, or with nothing, is no word.
+The worker is inside the operator's network, but the author of a hook may be outside. Redirects are therefore not
+followed, the request carries nothing from this process's environment, and the size of the response is limited. Every
+response other than 2xx with JSON or an empty body is a failure.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ class HttpAsker:
 
     @cached_property
     def _client(self) -> httpx2.AsyncClient:
-        """Made when it is first needed; it keeps nothing from one request to the next."""
+        """The HTTP client, created at first use. It keeps no connections between requests."""
         return httpx2.AsyncClient(
             trust_env=False,
             follow_redirects=False,
@@ -54,17 +55,17 @@ class HttpAsker:
             async with asyncio.timeout(hook.seconds):
                 return await self._asked(hook.what, body)
         except TimeoutError:
-            return Word(failure=f"It did not answer within {hook.seconds:g} s.")
+            return Word(failure=f"The hook did not respond within {hook.seconds:g} s.")
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            return Word(failure=f"It could not be asked: {str(error) or type(error).__name__}.")
+            return Word(failure=f"The request to the hook failed: {str(error) or type(error).__name__}.")
 
     async def _asked(self, url: str, body: str) -> Word:
         request = self._client.build_request("POST", url, content=body, headers={**_HEADERS, **self._signature(body)})
         async with aclosing(await self._client.send(request, stream=True)) as response:
             if not response.is_success:
-                return Word(failure=f"It answered {response.status_code}, and not as a hook does.")
+                return Word(failure=f"The hook responded with HTTP status {response.status_code} instead of 2xx.")
             if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
-                return Word(failure="Its answer is packed, which was not asked for.")
+                return Word(failure="The hook's response is compressed, but the request does not accept compression.")
             data = bytearray()
             async for piece in response.aiter_raw():
                 data += piece
@@ -82,19 +83,19 @@ class HttpAsker:
 
 
 def not_allowed(access: HookAccess, url: str) -> str | None:
-    """Why it is not asked."""
+    """Return why a hook may not send requests to this URL, or None if it may."""
     try:
         found = httpx2.URL(url)
     except httpx2.InvalidURL as error:
-        return f"{url!r} is no URL: {error}."
+        return f"{url!r} is not a valid URL: {error}."
     if found.scheme not in _PORTS or not found.host or found.userinfo:
-        return "Its URL is to be written as https://host/path, and without a password."
+        return "The URL of a hook has the form https://host/path, without a user name or password."
     if not access.hosts.permits(found.host, found.port or _PORTS[found.scheme]):
-        there = "" if access.hosts.hosts else ", of which there are none"
+        there = "" if access.hosts.hosts else ", which is empty"
         return (
-            f"{found.host} is not among the hosts at which hooks may be asked here{there}. The operator of this server "
-            "allows one with FOOTPLATE_HOOK_HOSTS."
+            f"{found.host} is not in the list of allowed hook hosts{there}. The operator of this server can add it to "
+            "FOOTPLATE_HOOK_HOSTS."
         )
     if access.secret is None:
-        return "This worker has nothing to sign its question with: the operator sets FOOTPLATE_HOOK_SECRET."
+        return "This worker has no secret for signing hook requests. The operator must set FOOTPLATE_HOOK_SECRET."
     return None

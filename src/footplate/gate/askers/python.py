@@ -1,8 +1,9 @@
-"""A Python entry point, in a process of its own: one that hangs, eats memory or dies harms nobody else's turn.
+"""Runs a Python hook in its own process, so a hook that hangs, uses too much memory or crashes does not affect other
+turns.
 
-The operator installed it, and it is trusted as the worker is. It gets none of the worker's variables all the same: what
-it needs comes from its own configuration. It is asked and answers by files and not by pipes: whatever it leaves running
-may hold them open, and nobody waits for that.
+The operator installs the hook and it is trusted like the worker. It still receives only a few of the worker's
+environment variables, such as `PATH`, and brings its own configuration. Input and output are files, not pipes, because
+a background process of the hook could hold a pipe open, and the worker would wait for it.
 """
 
 import asyncio
@@ -56,22 +57,22 @@ async def ask(hook: Hook, told: JsonObject, access: HookAccess) -> Word:
         if failure is not None:
             return Word(failure=failure)
         if code < 0:
-            return Word(failure=f"It was ended by {signal.Signals(-code).name} before it answered.")
+            return Word(failure=f"The hook was terminated by {signal.Signals(-code).name} before it responded.")
         if code != 0:
             last_words = clean_text(_read(said).decode(errors="replace").strip()[-_MOST_SAID:])
-            return Word(failure=f"It failed. {last_words}".strip())
+            return Word(failure=f"The hook failed. {last_words}".strip())
         return read_json(_read(answer))
 
 
 async def _ended(process: asyncio.subprocess.Process, seconds: float, outputs: Sequence[IO[bytes]]) -> str | None:
-    """Returns when it has ended by itself, or why it is not waited for any longer."""
+    """Wait until the process exits. Returns why the worker stopped waiting, or None if the process exited by itself."""
     ending = asyncio.ensure_future(process.wait())
     deadline = time.monotonic() + seconds
     try:
         while not ending.done():
             left = deadline - time.monotonic()
             if left <= 0:
-                return f"It did not answer within {seconds:g} s."
+                return f"The hook did not respond within {seconds:g} s."
             await asyncio.wait({ending}, timeout=min(left, _LOOKS_EVERY))
             if any(os.fstat(output.fileno()).st_size > LONGEST_ANSWER for output in outputs):
                 return TOO_MUCH

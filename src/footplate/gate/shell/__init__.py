@@ -1,1 +1,4 @@
-"""How a command line is read: into simple commands, redirects, and reasons why not all of it is understood."""
+"""Parses command lines into simple commands, redirects and assignments, and determines what each command does.
+
+A text that cannot be parsed completely yields a reason, so that it is never allowed by default.
+"""

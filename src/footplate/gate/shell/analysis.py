@@ -1,4 +1,6 @@
-"""What a simple command does: its program looked up, and whatever that one runs in turn."""
+"""Determines the effects of a simple command from its program and arguments, including the commands that the program
+runs.
+"""
 
 from typing import Final
 
@@ -20,13 +22,13 @@ _SET: Final = frozenset(
 
 
 def analyse(argv: Argv, stdin: Stdin, *, repeated: bool = False) -> Deeds:
-    """One program and its arguments. What it runs is left for the caller to look at."""
+    """Determine the effects of one program with its arguments. The caller analyses the commands that it runs."""
     deeds = Deeds()
     if not argv:
         return deeds
     first = argv[0]
     if not first.known or first.faults or not first.text:
-        deeds.worry("it is not known before it runs which program this is")
+        deeds.worry("the program is only known at run time")
         deeds.mentions.extend(argv[1:])
         return deeds
     name = first.text.rpartition("/")[2]
@@ -44,17 +46,17 @@ def analyse(argv: Argv, stdin: Stdin, *, repeated: bool = False) -> Deeds:
         or table.describe(name, argv, deeds)
     ):
         if any(UNKNOWN in word.text for word in argv[1:]):
-            deeds.worry("an argument is not known before it runs", seen=True)
+            deeds.worry("an argument is only known at run time", seen=True)
         deeds.unknown = True
         deeds.mentions.extend(argv[1:])
     if first.text != name:
-        deeds.harmless = False  # a file of that name may be anything
+        deeds.harmless = False  # a file at this path may be another program of that name
     return deeds
 
 
 def _set(argv: Argv, deeds: Deeds) -> None:
     if any(word.text not in _SET for word in argv[1:]):
-        deeds.worry("it changes the shell")
+        deeds.worry("it changes options of the shell")
     deeds.harmless = not deeds.concerns
 
 
@@ -70,7 +72,7 @@ def _cd(argv: Argv, deeds: Deeds, *, repeated: bool) -> None:
     operands = [word for word in argv[1:] if word.text not in {"-P", "-L", "--"}]
     target = operands[0] if operands else None
     if target is None or len(operands) > 1 or not target.known or target.text.startswith("-") or repeated:
-        deeds.worry("it is not clear which directory it changes to")
+        deeds.worry("the directory that it changes to cannot be determined")
         deeds.moves = Word(UNKNOWN)
     else:
         deeds.moves = target

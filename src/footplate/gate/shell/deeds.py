@@ -1,4 +1,4 @@
-"""What one simple command does, as far as its arguments tell."""
+"""The effects of one simple command, as far as its arguments show them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,38 +10,46 @@ Argv = tuple[Word, ...]
 
 
 class Concern(NamedTuple):
-    """Why a rule with a `*` in it does not allow a command by itself."""
+    """A reason why an allow rule with a `*` is not enough to allow a command."""
 
     text: str
     seen: bool = False
-    """All that runs is visible nevertheless, so a rule that denies would have found it."""
+    """Whether everything that runs is visible nevertheless, so that a deny rule would have matched it."""
     upto: int | None = None
-    """A rule that says this many of the words literally means it and is obeyed; None: none does but the whole text."""
+    """The number of words that a rule must contain literally to allow the command in spite of this concern. None if
+    only a rule with the exact text does.
+    """
 
 
 class Write(NamedTuple):
+    """A file that a command writes."""
+
     path: Word
     asked_for: bool
-    """By an option of a program whose job is another: a rule for the program does not cover it."""
+    """Whether an option requests the write although writing is not the program's purpose. A rule for the program does
+    not cover such a write.
+    """
 
 
 @dataclass(slots=True)
 class Deeds:
+    """The effects of one program with its arguments. The functions that analyse programs fill it in."""
+
     concerns: list[Concern] = field(default_factory=list)
     reads: list[Word] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
     mentions: list[Word] = field(default_factory=list)
-    """Arguments of a program that nobody here knows: they may be files."""
+    """Arguments that may be files, for example those of an unknown program."""
     runs: list[tuple[int, Argv]] = field(default_factory=list)
-    """Commands that it runs, and how many words stand before."""
+    """The commands that it runs, each with the number of words before it."""
     scripts: list[str] = field(default_factory=list)
-    """Shell text that it runs."""
+    """Shell scripts that it runs."""
     unknown: bool = False
-    """Nobody here knows the program: its arguments may be a command that it runs."""
+    """Whether the program is unknown. Its arguments may then be a command that it runs."""
     harmless: bool = False
-    """Reads and prints, nothing else: allowed inside the workspace without a rule."""
+    """Whether it only reads and prints. Such a command is allowed inside the workspace without a rule."""
     moves: Word | None = None
-    """Where it changes the directory to."""
+    """The directory that it changes to."""
 
     def worry(self, text: str, *, seen: bool = False, upto: int | None = None) -> None:
         self.concerns.append(Concern(text, seen, upto))

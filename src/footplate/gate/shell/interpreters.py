@@ -1,4 +1,6 @@
-"""Programs that run code: a shell, a language. Code in the command itself is looked into only if it is a shell's."""
+"""Analyses programs that run code: shells, language interpreters and shell builtins. Of the code in a command, only
+shell code is parsed.
+"""
 
 import re
 from collections.abc import Sequence
@@ -38,29 +40,32 @@ _ALWAYS: Final = frozenset({
     "powershell",
     "osascript", "jshell",
 })  # fmt: skip
-"""Whatever their arguments are, what they do is decided inside."""
+"""Interactive programs and others with their own command input. Their arguments do not show what they do."""
 _FLAGS: Final = re.compile(r"-[uBOvqw]+|--[\w-]+=.*", re.DOTALL)
-"""Options after which no value of theirs comes, whatever the language: the next word is the script."""
+"""Options that take no separate value in any of these languages, so the next word is the script."""
 _NUMBERED: Final = re.compile(r"(python|pypy|perl|ruby|php|lua|node)[\d.]+(?:-\d+)?")
 _LAST: Final = frozenset("0123456789.")
 _BUILT_IN: Final = {
-    "eval": "it evaluates a text as a command", ".": "it runs a file in the shell itself",
-    "source": "it runs a file in the shell itself",
-    "trap": "it leaves a command for later", "alias": "it gives a program another name", "unalias": "it changes names",
-    "bind": "it changes the shell", "complete": "it changes the shell", "compgen": "it may run a function",
-    "enable": "it changes what is built in", "hash": "it changes where programs are found",
-    "shopt": "it changes the shell",
-    "declare": "it changes how names are read", "typeset": "it changes how names are read", "local": "it changes names",
-    "readonly": "it changes names", "unset": "it changes names", "let": "it evaluates names",
+    "eval": "it evaluates a text as a command", ".": "it runs a file in the current shell",
+    "source": "it runs a file in the current shell",
+    "trap": "it schedules a command to run later", "alias": "it gives a command another name",
+    "unalias": "it changes aliases",
+    "bind": "it changes the configuration of the shell", "complete": "it changes the configuration of the shell",
+    "compgen": "it may run a function",
+    "enable": "it changes which builtins are enabled", "hash": "it changes where programs are found",
+    "shopt": "it changes options of the shell",
+    "declare": "it changes how variables are interpreted", "typeset": "it changes how variables are interpreted",
+    "local": "it changes variables",
+    "readonly": "it changes variables", "unset": "it changes variables", "let": "it evaluates variables",
     "mapfile": "it may run a function",
-    "readarray": "it may run a function", "history": "it may write the history", "fc": "it runs earlier commands",
+    "readarray": "it may run a function", "history": "it may write the shell history", "fc": "it runs earlier commands",
     "pushd": "it changes the directory", "popd": "it changes the directory", "suspend": "it stops the shell",
-    "dirs": "it changes the directory", "printenv": "it shows what may be secret",
+    "dirs": "it changes the directory", "printenv": "it prints environment variables, which may contain secrets",
 }  # fmt: skip
 
 
 def interpret(name: str, words: Sequence[Word], stdin: Stdin, deeds: Deeds) -> bool:
-    """Whether this is one."""
+    """Add the effects of a program that runs code. Returns False if the program is none of these."""
     if (worry := _BUILT_IN.get(name)) is not None:
         _built_in(name, words, worry, deeds)
         return True
@@ -72,7 +77,7 @@ def interpret(name: str, words: Sequence[Word], stdin: Stdin, deeds: Deeds) -> b
     if known not in _LANGUAGES:
         return False
     if known in _ALWAYS:
-        deeds.worry(f"{name} takes commands of its own")
+        deeds.worry(f"{name} has its own commands")
         deeds.mentions.extend(words[1:])
         return True
     _language(name, _LANGUAGES[known], words, deeds)
@@ -98,22 +103,22 @@ def _shell(name: str, words: Sequence[Word], stdin: Stdin, deeds: Deeds) -> None
         if re.fullmatch(r"-[A-Za-z]*c", text) or text == "--command":
             code = next((each for each in words[index + 1 :] if not each.text.startswith(("-", "+"))), None)
             if code is None or not code.known:
-                deeds.worry(f"{name} runs code that is not known before it runs")
+                deeds.worry(f"{name} runs code that is only known at run time")
             else:
-                deeds.worry(f"{name} runs code that stands in the command", seen=len(words) <= index + 2)
+                deeds.worry(f"{name} runs code that is part of the command", seen=len(words) <= index + 2)
                 deeds.scripts.append(code.text)
             return
         if not text.startswith(("-", "+")) or text == "-":
             break
         if text not in {"-e", "-u", "-x", "-eu", "-ex", "-eux"}:
-            deeds.worry(f"{name} is started with {text}")
+            deeds.worry(f"{name} is started with the option {text}")
     else:
         if stdin is not Stdin.OURS or len(words) == 1:
-            deeds.worry(f"{name} runs what it reads")
+            deeds.worry(f"{name} runs the code that it reads")
             return
     operands = [word for word in words[1:] if not word.text.startswith(("-", "+"))]
     if not operands or not operands[0].known or operands[0].text.startswith(("/dev/", "/proc/")) or name == "su":
-        deeds.worry(f"{name} runs what it reads")
+        deeds.worry(f"{name} runs the code that it reads")
     deeds.reads.extend(operands[:1])
     deeds.mentions.extend(operands[1:])
 
@@ -123,20 +128,20 @@ def _language(name: str, inline: tuple[str, ...], words: Sequence[Word], deeds: 
     for index, word in enumerate(words[1:], start=1):
         text = word.text
         if not word.known:
-            deeds.worry("an argument is not known before it runs")
+            deeds.worry("an argument is only known at run time")
             break
         if _inline(text, inline):
-            deeds.worry(f"{name} runs code that stands in the command")
+            deeds.worry(f"{name} runs code that is part of the command")
             return
         if text == "-" or text.startswith(("/dev/", "/proc/")):
-            deeds.worry(f"{name} runs what it reads")
+            deeds.worry(f"{name} runs the code that it reads")
             return
         if text == "-m" and name.startswith(("python", "pypy")):
             deeds.runs.append((index + 1, tuple(words[index + 1 :])))
             return
         if not text.startswith("-"):
             if doubtful and any(_inline(each.text, inline) for each in words[index + 1 :]):
-                deeds.worry(f"{name} may run code that stands in the command")
+                deeds.worry(f"{name} may run code that is part of the command")
             deeds.reads.append(word)
             deeds.mentions.extend(words[index + 1 :])
             return
@@ -145,11 +150,11 @@ def _language(name: str, inline: tuple[str, ...], words: Sequence[Word], deeds: 
         if text in {"--version", "-V", "--help", "-h"} and len(words) == 2:  # noqa: PLR2004
             deeds.harmless = True
             return
-    deeds.worry(f"{name} runs what it reads")
+    deeds.worry(f"{name} runs the code that it reads")
 
 
 def _inline(text: str, inline: tuple[str, ...]) -> bool:
-    """Whether this option has code as its value, alone or behind other letters."""
+    """Return whether the value of this option is code, also if its letter follows other letters (`-ne`)."""
     if re.fullmatch(r"-[A-Za-z]{2,}", text) and any(f"-{letter}" in inline for letter in text[1:]):
         return True
     return text in inline or any(

@@ -1,4 +1,4 @@
-"""Arguments told apart as options, their values and operands, the way `getopt_long` does."""
+"""Splits arguments into options, their values and operands, as `getopt_long` does."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,18 +8,22 @@ from footplate.gate.shell.words import UNKNOWN, Word
 
 @dataclass(slots=True)
 class Arguments:
+    """The parsed arguments of one program."""
+
     options: list[tuple[str, Word | None]] = field(default_factory=list)
-    """`-o` or `--output`, and a value if it has one."""
+    """Options such as `-o` or `--output`, each with its value if it has one."""
     operands: list[Word] = field(default_factory=list)
     unclear: bool = False
-    """A word that may turn out to be an option."""
+    """Whether a word may turn out to be an option at run time."""
     late: list[Word] = field(default_factory=list)
-    """Values of options behind an operand. Where options end with the first operand, they are operands, too."""
+    """Values of options that follow an operand. For programs whose options end at the first operand, these values are
+    operands.
+    """
     mixed: bool = False
-    """There are options behind an operand."""
+    """Whether options follow an operand."""
 
     def values(self, *names: str) -> list[Word | None]:
-        """Of the options with these names, shortened ones included."""
+        """Return the values of the options with these names, including abbreviated ones."""
         return [value for name, value in self.options if any(meant(name, full) for full in names)]
 
     def has(self, *names: str) -> bool:
@@ -27,14 +31,16 @@ class Arguments:
 
 
 def meant(given: str, full: str) -> bool:
-    """Long options may be shortened."""
+    """Return whether an option as given is the option `full`. Long options may be abbreviated."""
     if given == full:
         return True
     return given.startswith("--") and len(given) > 2 and full.startswith(given)  # noqa: PLR2004
 
 
 def split(words: Sequence[Word], *, takes: str = "", takes_long: Sequence[str] = (), single: bool = False) -> Arguments:
-    """`takes`: the letters of short options that have a value. `single`: a word is one option, by its first letter."""
+    """Split the arguments of a program. `takes` has the letters of short options with a value, `takes_long` the long
+    options with one. With `single`, a word is one option, given by its first letter.
+    """
     found = Arguments()
     left = list(reversed(words))
     while left:
@@ -67,7 +73,7 @@ def split(words: Sequence[Word], *, takes: str = "", takes_long: Sequence[str] =
 
 
 def _value(found: Arguments, left: list[Word]) -> Word | None:
-    """The next word, which more may follow from than a value."""
+    """Return the next word as the value of an option. At run time it may turn into several words."""
     value = left.pop() if left else None
     found.unclear = found.unclear or (value is not None and value.splits)
     return value
@@ -81,7 +87,7 @@ def _note_late(found: Arguments, *, taken: bool) -> None:
 
 
 def _glob_first(text: str) -> bool:
-    """The files that it finds may have the names of options."""
+    """Return whether a glob may match files whose names look like options."""
     return text[:1] in "*?[" or (text[:1] == "-" and "=" not in text)
 
 

@@ -1,4 +1,4 @@
-"""What a command line consists of. Values only."""
+"""Data types for a parsed command line: simple commands, redirects and assignments."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,6 +10,8 @@ _OUTPUTS: Final = frozenset({">", ">>", ">|", "&>", "&>>", ">&"})
 
 
 class Stdin(StrEnum):
+    """The source of a command's standard input."""
+
     OURS = "inherited"
     PIPE = "pipe"
     TEXT = "here-document"
@@ -30,7 +32,7 @@ class Assignment(NamedTuple):
     name: str
     value: Word
     exported: bool
-    """For the program that follows, or for all."""
+    """Whether programs get it as an environment variable: the program that follows, or all later ones."""
     source: str
 
 
@@ -41,14 +43,16 @@ class Simple(NamedTuple):
     source: str
     stdin: Stdin = Stdin.OURS
     repeated: bool = False
-    """In a loop or a function."""
+    """Whether it may run several times, in a loop or a function."""
     faults: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class Script:
+    """A parsed command line."""
+
     commands: list[Simple] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
     assignments: list[Assignment] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    """Why not all of it is understood."""
+    """Reasons why the command line cannot be analysed completely."""

@@ -1,4 +1,6 @@
-"""All that one simple command leads to: what its wrappers run, what its shell texts contain, and what they touch."""
+"""Follows a simple command to all commands nested in it, through wrappers (`env`, `xargs`) and shell scripts (`sh -c`),
+and collects their effects.
+"""
 
 import re
 from collections.abc import Sequence
@@ -24,26 +26,29 @@ _SAFE: Final = frozenset({
     "SEED", "QUICK",
 })  # fmt: skip
 _LOCAL: Final = re.compile(r"[a-z][a-z0-9_]*")
-_SEEN: Final = ("a substitution", "braces make several words of it")
+_SEEN: Final = ("a substitution", "a brace expansion produces several words")
 
 
 @dataclass(slots=True)
 class Reach:
+    """The effects of a simple command, including those of all nested commands."""
+
     forms: list[Argv] = field(default_factory=list)
-    """Each command that runs, the one itself first."""
+    """All commands that run. The first is the simple command itself."""
     maybe: list[Argv] = field(default_factory=list)
-    """What may run, if a wrapper's words were understood wrongly, or if a program that nobody here knows is one."""
+    """Commands that may run, if the arguments of a wrapper were parsed wrongly or an unknown program is a wrapper."""
     concerns: list[Concern] = field(default_factory=list)
     reads: list[Word] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
     mentions: list[Word] = field(default_factory=list)
     via: list[str] = field(default_factory=list)
-    """The wrappers, for people."""
+    """The names of the wrappers, for people."""
     harmless: bool = False
     moves: Word | None = None
 
 
 def reach(simple: Simple) -> Reach:
+    """Collect the effects of a simple command and of all commands nested in it."""
     found = Reach(concerns=[Concern(_said(fault), seen=fault in _SEEN) for fault in simple.faults])
     _follow(simple.words, simple.stdin, simple.repeated, found, offset=0, depth=0)
     found.harmless = found.harmless and not found.concerns
@@ -51,22 +56,22 @@ def reach(simple: Simple) -> Reach:
 
 
 def sets(assignment: Assignment) -> str | None:
-    """Why an assignment matters to what runs; None: it does not."""
+    """Return why an assignment may change the behaviour of programs, or None if it does not."""
     name = assignment.name
     if name in _SAFE or name.startswith("LC_"):
         return None
     if not assignment.exported and _LOCAL.fullmatch(name) and not name.endswith("proxy"):
         return None
-    return f"it sets {name}, which programs may obey"
+    return f"it sets {name}, which may change the behaviour of programs"
 
 
 def _said(fault: str) -> str:
-    return f"{fault} in it" if fault == "a substitution" else fault
+    return f"it contains {fault}" if fault == "a substitution" else fault
 
 
 def _follow(argv: Argv, stdin: Stdin, repeated: bool, found: Reach, *, offset: int, depth: int) -> None:  # noqa: FBT001
     if depth > _DEEPEST or len(found.forms) >= _MOST:
-        found.concerns.append(Concern("it leads on too far"))
+        found.concerns.append(Concern("it runs too many nested commands"))
         return
     found.forms.append(argv)
     deeds = analyse(argv, stdin, repeated=repeated)
@@ -78,7 +83,7 @@ def _follow(argv: Argv, stdin: Stdin, repeated: bool, found: Reach, *, offset: i
     if depth == 0:
         found.harmless, found.moves = deeds.harmless, deeds.moves
     elif deeds.moves is not None:
-        found.concerns.append(Concern("it changes the directory on the way"))
+        found.concerns.append(Concern("a nested command changes the directory"))
     _take_note(argv, deeds, found)
     for at, inner in deeds.runs:
         if inner:
@@ -88,7 +93,7 @@ def _follow(argv: Argv, stdin: Stdin, repeated: bool, found: Reach, *, offset: i
 
 
 def _take_note(argv: Argv, deeds: Deeds, found: Reach) -> None:
-    """Of a program that runs another, and of one that may."""
+    """Record the commands that may run if this program runs another one, or is unknown and may do so."""
     if deeds.runs or deeds.scripts:
         found.via.append(argv[0].text)
     elif not deeds.unknown:
@@ -99,7 +104,9 @@ def _take_note(argv: Argv, deeds: Deeds, found: Reach) -> None:
 
 
 def _moved(concerns: Sequence[Concern], offset: int) -> list[Concern]:
-    """Words stand before the command; below 0: they are of another text."""
+    """Shift the word counts of concerns by the words before the command. A negative offset means that the command is in
+    another text, so no word count applies.
+    """
     return [
         each._replace(upto=each.upto + offset if each.upto is not None and offset > 0 else None) for each in concerns
     ]
@@ -107,7 +114,7 @@ def _moved(concerns: Sequence[Concern], offset: int) -> list[Concern]:
 
 def _script(text: str, found: Reach, depth: int) -> None:
     if depth > _DEEPEST or UNKNOWN in text:
-        found.concerns.append(Concern("it runs a text that is not known"))
+        found.concerns.append(Concern("it runs a script that is only known at run time"))
         return
     inner = script.read(text)
     found.concerns.extend(Concern(_said(fault), seen=fault in _SEEN) for fault in inner.faults)

@@ -1,8 +1,8 @@
-"""A command line taken apart: every simple command in it, wherever it hides, every redirect, every assignment.
+"""Parses a command line into all of its simple commands, at any depth, and its redirects and assignments.
 
-Only forms that are listed here are understood. Whatever else the syntax tree has is walked through as well, so that a
-rule that denies finds its command; but it leaves a fault, and what has a fault is never allowed by itself. So does text
-that the tree passes over: the shell may not pass over it.
+Only the syntax forms listed here are supported. All other nodes of the syntax tree are visited as well, so that deny
+rules match the commands in them, but each adds a fault, and a command line with a fault is never allowed by default.
+Text that the tree skips adds a fault too, because the shell may not skip it.
 """
 
 import re
@@ -17,11 +17,11 @@ from footplate.gate.shell.words import Word, WordReader
 
 DEEPEST: Final = 40
 MOST: Final = 200
-"""Simple commands."""
+"""Simple commands in one command line."""
 _BLANKS: Final = re.compile(rb"(?:[ \t]|\\\n)*")
 _LINES: Final = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _ONE_LINE: Final = frozenset({"command", "file_redirect", "declaration_command", "unset_command"})
-"""Forms that a line's end ends."""
+"""Syntax forms that end at a newline."""
 _STATEMENTS: Final = frozenset({
     "program", "list", "pipeline", "subshell", "if_statement", "elif_clause", "else_clause", "while_statement",
     "do_group", "negated_command", "case_statement", "case_item", "for_statement", "redirected_statement",
@@ -39,13 +39,16 @@ _ARITHMETIC: Final = re.compile(r"-(?:eq|ne|lt|le|gt|ge|v|R)")
 
 
 class _At(NamedTuple):
+    """The context in which a node is visited."""
+
     stdin: Stdin = Stdin.OURS
     repeated: bool = False
     extra: tuple[Node, ...] = ()
-    """Arguments that the tree has elsewhere: behind a redirect."""
+    """Arguments that the syntax tree has elsewhere, because they follow a redirect."""
 
 
 def read(command: str) -> Script:
+    """Parse a command line. Never raises: problems are in the `faults` of the result."""
     source = syntax.parse(command)
     script = Script(faults=list(source.faults))
     if source.root is not None:
@@ -54,6 +57,8 @@ def read(command: str) -> Script:
 
 
 class _Walk:
+    """Walks the syntax tree and adds its commands, redirects, assignments and faults to a script."""
+
     def __init__(self, source: bytes, script: Script) -> None:
         self._source = source
         self._script = script
@@ -68,7 +73,7 @@ class _Walk:
         if handler is not None:
             handler(self, node, at, depth)
         else:
-            self._fault(f"`{self._text(node)[:40]}` is not understood")
+            self._fault(f"`{self._text(node)[:40]}` is not supported")
             self._children(node, at, depth)
         if self._words.met:
             self._follow(at, depth)
@@ -83,7 +88,7 @@ class _Walk:
         for child in node.children:
             if not child.is_named:
                 if child.type not in _TOKENS or child.is_missing:
-                    self._fault(f"`{self._text(child)[:40]}` is not understood")
+                    self._fault(f"`{self._text(child)[:40]}` is not supported")
             elif values and child.type in _WORDS:
                 self._faults_of(self._words.read(child))
             else:
@@ -107,11 +112,11 @@ class _Walk:
             elif body is None:
                 body = child
             else:
-                self._fault(f"`{self._text(child)[:40]}` is not understood")
+                self._fault(f"`{self._text(child)[:40]}` is not supported")
                 self.visit(child, at, depth + 1)
         if body is not None:
             if extra and body.type != "command":
-                self._fault("something stands behind a redirect")
+                self._fault("there is text after a redirect")
             self.visit(body, _At(stdin, at.repeated, tuple(extra)), depth + 1)
         elif extra:
             self._simple(extra, "", at, [])
@@ -137,13 +142,13 @@ class _Walk:
                 stdin = Stdin.TEXT
                 words.extend(self._here(child, at, depth))
             else:
-                self._fault(f"`{self._text(child)[:40]}` is not understood")
+                self._fault(f"`{self._text(child)[:40]}` is not supported")
                 self._children(child, at, depth) if kind != "ERROR" else self.visit_all(child, at, depth)
-        source = "" if at.extra else self._text(node)  # the tree has not all of it in one place
+        source = "" if at.extra else self._text(node)  # the syntax tree does not have the command in one piece
         self._simple([*words, *at.extra], source, _At(stdin, at.repeated), [])
 
     def visit_all(self, node: Node, at: _At, depth: int) -> None:
-        """Words of something broken may be a command of their own."""
+        """Visit a node with a syntax error. Its words may be a command."""
         words = [child for child in node.named_children if child.type in _WORDS or child.type == "command_name"]
         if words:
             self._simple(words, self._text(node), at, [])
@@ -157,7 +162,7 @@ class _Walk:
             self._script.commands.append(Simple(words, source, at.stdin, at.repeated, found))
 
     def _file(self, node: Node) -> tuple[Stdin | None, list[Node]]:
-        """One redirect. Further words that the tree puts beside its target are arguments of the command."""
+        """Add one redirect. The syntax tree may have arguments of the command beside its target: return them."""
         self._gaps(node)
         operator = next((child.type for child in node.children if not child.is_named), "")
         targets = [child for child in node.named_children if child.type not in {"file_descriptor", "ERROR"}]
@@ -166,14 +171,16 @@ class _Walk:
         if operator in {">&-", "<&-"}:
             return None, targets
         if not targets:
-            self._fault(f"`{self._text(node)[:40]}` leads nowhere")
+            self._fault(f"`{self._text(node)[:40]}` has no target")
             return None, []
         target = self._words.read(targets[0])
         self._script.redirects.append(Redirect(operator, target, self._text(node)))
         return (Stdin.FILE if operator == "<" else None), targets[1:]
 
     def _here(self, node: Node, at: _At, depth: int) -> list[Node]:
-        """A here-document; what the tree puts inside it though it stands on the line before is visited, too."""
+        """Visit a here-document. The syntax tree also puts the rest of the line before it inside, so that is visited
+        too.
+        """
         more: list[Node] = []
         start = body = end = None
         for child in node.named_children:
@@ -193,13 +200,13 @@ class _Walk:
                 self._children(child, _At(Stdin.PIPE, at.repeated), depth)
             elif kind != "file_descriptor":
                 self._children(child, at, depth)
-                self._fault("something stands behind a here-document")
+                self._fault("there is text after a here-document")
         if start is None or end is None or not self._ends(node, start, body, end):
-            self._fault("it is not clear where its here-document ends")
+            self._fault("the end of a here-document is ambiguous")
         return more
 
     def _ends(self, node: Node, start: Node, body: Node | None, end: Node) -> bool:
-        """The shell's own rule: at the first line that is the delimiter alone."""
+        """Check the end of a here-document by the shell's rule: the first line that consists of the delimiter alone."""
         found = _HEREDOC.fullmatch(self._text(start))
         if found is None or body is None:
             return False
@@ -221,7 +228,7 @@ class _Walk:
             if child.type in _WORDS:
                 self._faults_of(self._words.read(child))
             elif child.type != "file_descriptor":
-                self._fault(f"`{self._text(node)[:40]}` is not understood")
+                self._fault(f"`{self._text(node)[:40]}` is not supported")
 
     def _assignments(self, node: Node, _at: _At, _depth: int) -> None:
         if node.type == "variable_assignments":
@@ -237,7 +244,7 @@ class _Walk:
         name = node.child_by_field_name("name")
         value = node.child_by_field_name("value")
         if name is None or name.type != "variable_name" or (value is not None and value.type not in _WORDS):
-            self._fault(f"`{self._text(node)[:40]}` is not understood")
+            self._fault(f"`{self._text(node)[:40]}` is not supported")
             self._inside(node)
             return
         word = self._words.read(value) if value is not None else Word("")
@@ -245,7 +252,7 @@ class _Walk:
         self._script.assignments.append(Assignment(self._text(name), word, exported, self._text(node)))
 
     def _declaration(self, node: Node, at: _At, _depth: int) -> None:
-        """`export`, `declare` and their like: assignments for all programs that follow."""
+        """Visit `export`, `declare` and similar commands: assignments that apply to all later programs."""
         self._gaps(node)
         words: list[Node] = []
         for child in node.children:
@@ -256,11 +263,11 @@ class _Walk:
         verb = self._text(words[0]) if words else ""
         if verb != "export" or any(not _PLAIN_NAME.fullmatch(self._text(word)) for word in words):
             read = tuple(Word(self._text(word)) for word in words[:1]) + tuple(map(self._words.read, words[1:]))
-            faults = ("it changes how names are read",)
+            faults = ("it changes how variables are interpreted",)
             self._script.commands.append(Simple(read, self._text(node), at.stdin, at.repeated, faults))
 
     def _test(self, node: Node, _at: _At, _depth: int) -> None:
-        """`[ … ]` and `[[ … ]]`: nothing runs, unless arithmetic or a name is evaluated."""
+        """Visit `[ … ]` or `[[ … ]]`. Nothing runs, unless arithmetic or a variable is evaluated."""
         left = list(node.named_children)
         double = self._text(node).startswith("[[")
         while left:
@@ -270,23 +277,23 @@ class _Walk:
                     self._text(child) for child in each.children if not child.is_named or child.type == "test_operator"
                 ]
                 if any(_ARITHMETIC.fullmatch(text) and (double or text in {"-v", "-R"}) for text in operators):
-                    self._fault("it evaluates names")
+                    self._fault("it evaluates variables")
                 left.extend(child for child in each.named_children if child.type != "test_operator")
             elif each.type in _WORDS or each.type in {"extglob_pattern", "regex"}:
                 self._faults_of(self._words.read(each))
             else:
-                self._fault(f"`{self._text(each)[:40]}` is not understood")
+                self._fault(f"`{self._text(each)[:40]}` is not supported")
                 self._inside(each)
         if not double and not self._text(node).startswith("["):
-            self._fault("it evaluates names")
+            self._fault("it evaluates variables")
 
     def _comment(self, node: Node, _at: _At, _depth: int) -> None:
         before = self._source[max(0, node.start_byte - 2) : node.start_byte]
         if before[-1:] not in {b"", b" ", b"\t", b"\n", b";"} or before[:1] == b"\\":
-            self._fault("it is not clear where its comment begins")
+            self._fault("the start of a comment is ambiguous")
 
     def _inside(self, node: Node) -> None:
-        """Expansions in a text: their substitutions are read, everything else is only text."""
+        """Visit the expansions in a text. Their substitutions are followed, the rest is plain text."""
         for child in node.named_children:
             if child.type not in {"heredoc_content", "string_content", "variable_name", "simple_expansion"}:
                 word = self._words.read(child)
@@ -300,14 +307,16 @@ class _Walk:
                 self._words.read(child)
 
     def _follow(self, at: _At, depth: int) -> None:
-        """What stands inside substitutions runs as well."""
+        """Visit the commands inside substitutions, because they run as well."""
         while self._words.met:
             node = self._words.met.pop()
             for child in node.named_children:
                 self.visit(child, _At(repeated=at.repeated), depth + 1)
 
     def _gaps(self, node: Node) -> None:
-        """Between the parts there are blanks and nothing else; a broken line does not break a word."""
+        """Check that there is only whitespace between the children of a node, and that a line continuation does not
+        split a word.
+        """
         at, source = node.start_byte, self._source
         gaps = []
         for child in node.children:
@@ -319,7 +328,7 @@ class _Walk:
         blanks = _BLANKS if node.type in _ONE_LINE else _LINES
         for gap in gaps:
             if gap != b" " and (not blanks.fullmatch(gap) or not gap.replace(b"\\\n", b"")):
-                self._fault("it has text that is not understood")
+                self._fault("it contains text that is not supported")
 
     def _faults_of(self, word: Word) -> None:
         for fault in word.faults:

@@ -1,4 +1,4 @@
-"""A command as a syntax tree, and what keeps it from being read at all. Bounded in size and time."""
+"""Parses a command into a syntax tree and detects text that cannot be parsed reliably. Size and time are limited."""
 
 import re
 import threading
@@ -8,26 +8,30 @@ import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
 LONGEST: Final = 10_000
-"""Characters. Longer commands are not read: they are asked about."""
+"""Characters. Longer commands are not parsed: they require approval."""
 _LANGUAGE: Final = Language(tree_sitter_bash.language())
 _HIDDEN: Final = re.compile(
     r"[^\t\n\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff\u0370-\u061b\u061d-\u070e\u0710-\u115e\u1161-\u167f\u1681-\u17b3"
     r"\u17b6-\u180a\u1810-\u1aaf\u1b00-\u1dbf\u1e00-\u1fff\u2013-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2fff\u3001-\u3163"
     r"\u3165-\ud7ff\uf900-\ufdff\ufe30-\ufefe\uff01-\uff9f\uffa1-\uffdc\uffe0-\uffee\U00010000-\U000dffff]"
 )
-"""Control characters, odd spaces, joiners, marks that change direction: what a person does not see as it is."""
+"""Control characters, unusual spaces, joiners and bidirectional marks, which a person cannot see or sees as something
+else.
+"""
 _MASK: Final = bytes(range(0x80)) + b"%" * 0x80
-"""The grammar's scanner looks characters beyond ASCII up in a table that has no place for them, and reads whatever
-memory lies there: what it says of them is chance, and some end the process. So it never sees one. To the shell they
-are letters of a word that cannot be part of a name, and so is this one. Words are read from the text itself.
+"""Replaces all non-ASCII bytes by `%` before parsing. The grammar's scanner uses such characters as an index beyond the
+end of a table, so its result is random, and some characters crash the process. To the shell they are letters of a word
+that cannot be part of a variable name, and so is `%`. The words themselves are read from the original text.
 """
 _local: Final = threading.local()
 
 
 class Source(NamedTuple):
+    """The text of a command and its syntax tree."""
+
     text: bytes
     root: Node | None
-    """None: it was not read."""
+    """None if the command was not parsed."""
     faults: tuple[str, ...]
 
 
@@ -38,16 +42,16 @@ def parse(command: str) -> Source:
         return Source(b"", None, (f"it is longer than {LONGEST} characters",))
     faults: list[str] = []
     if hidden := _HIDDEN.search(command):
-        faults.append(f"it contains a character that nobody sees (U+{ord(hidden[0]):04X})")
+        faults.append(f"it contains an invisible character (U+{ord(hidden[0]):04X})")
     text = command.encode("utf-8", "replace")
     root = _parser().parse(text.translate(_MASK)).root_node
     if root.has_error:
-        faults.append("it is not a whole command")
+        faults.append("it has a syntax error")
     return Source(text, root, tuple(faults))
 
 
 def _parser() -> Parser:
-    """Parsers are not for several threads at once."""
+    """Return the parser of this thread. A parser must not be shared between threads."""
     parser: Parser | None = getattr(_local, "parser", None)
     if parser is None:
         parser = _local.parser = Parser(_LANGUAGE)

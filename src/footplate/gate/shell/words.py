@@ -1,4 +1,6 @@
-"""One word of a command, as the shell will hand it over, as far as that can be told beforehand."""
+"""Evaluates the words of a command to the arguments that the shell will pass to the program, as far as they are known
+before it runs.
+"""
 
 import re
 from typing import Final, NamedTuple
@@ -6,7 +8,9 @@ from typing import Final, NamedTuple
 from tree_sitter import Node
 
 UNKNOWN: Final = "\0"
-"""Stands in a word for what is not known before it runs. A command that has this character itself is not read."""
+"""Marks the parts of a word that are only known at run time. A command that contains this character itself is not
+parsed.
+"""
 _PLAIN: Final = re.compile(rb"[A-Za-z0-9_./:=@%+,^-]*")
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _IN_STRING: Final = re.compile(r'\\([$`"\\\n])')
@@ -22,19 +26,22 @@ _BRACES: Final = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
 _SAFE_EXPANSION: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?-[\w ./:-]*)?\}")
 _NUMBERS: Final = frozenset({"$?", "$#", "$$", "$!"})
 _ENDS: Final = re.compile(r"""[\s;|&<>()$`"'\\]""")
-"""What ends a word unless it is quoted. A word that has it was told apart wrongly."""
+"""Characters that end a word unless they are quoted. If a word contains one, the grammar found the wrong word boundary.
+"""
 _LITERAL: Final = frozenset({"word", "number", "variable_name"})
 _SUBSTITUTIONS: Final = frozenset({"command_substitution", "process_substitution"})
 
 
 class Word(NamedTuple):
+    """One argument of a command."""
+
     text: str
     globs: bool = False
-    """Has `*`, `?` or `[` that the shell expands."""
+    """Whether it contains `*`, `?` or `[` that the shell expands."""
     faults: tuple[str, ...] = ()
-    """What of it is not understood at all."""
+    """Reasons why the word cannot be evaluated."""
     splits: bool = False
-    """Has a variable that is not quoted: it may turn out to be several words."""
+    """Whether it contains an unquoted variable, so that it may become several words at run time."""
 
     @property
     def known(self) -> bool:
@@ -42,17 +49,19 @@ class Word(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Known but for globs."""
+        """Whether the word is known, except for globs."""
         return UNKNOWN not in self.text
 
     @property
     def loose(self) -> bool:
-        """Whether what is not known of it may make an option of it, or of a part of it."""
+        """Whether its unknown part may turn the word, or a part of it, into an option."""
         return self.splits or (self.text[:1] in {UNKNOWN, "-"} and UNKNOWN in self.text.partition("=")[0])
 
 
 class WordReader:
-    """Reads words of one source. Substitutions that it meets are left in `met`, for whoever reads commands."""
+    """Evaluates the words of one source. It collects the substitutions in `met`, so that the caller can parse their
+    commands.
+    """
 
     def __init__(self, source: bytes) -> None:
         self._source = source
@@ -71,14 +80,16 @@ class WordReader:
         self._add(node, parts, marked, faults)
         bare = "".join(marked)
         if _BRACES.search(bare):
-            faults.append("braces make several words of it")
+            faults.append("a brace expansion produces several words")
         return Word("".join(parts), _GLOB.search(bare) is not None, tuple(faults), UNKNOWN in bare)
 
     def text(self, node: Node) -> str:
         return self._source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def _add(self, node: Node, parts: list[str], marked: list[str], faults: list[str]) -> None:  # noqa: C901, PLR0912
-        """`marked` has only what is not quoted, with a letter for each piece that is."""
+        """Add the text of a node to `parts`. `marked` gets only the unquoted text, with one letter in place of each
+        quoted piece.
+        """
         kind = node.type
         text = self.text(node)
         if kind in {"word", "number", "variable_name", "test_operator", "extglob_pattern", "regex"} and (
@@ -88,12 +99,12 @@ class WordReader:
             bare = _ESCAPE.sub("q", text)
             marked.append(bare)
             if _ENDS.search(bare) or "\\\n" in text:
-                faults.append("it is not clear where its words end")
+                faults.append("the end of a word is ambiguous")
         elif kind in {"concatenation", "command_name"}:
             at = node.start_byte
             for child in node.children:
                 if child.start_byte != at:
-                    faults.append("its parts do not join")
+                    faults.append("the parts of a word are not adjacent")
                 at = child.end_byte
                 self._add(child, parts, marked, faults)
         elif kind == "raw_string":
@@ -116,14 +127,14 @@ class WordReader:
             faults.append("a substitution")
         elif kind == "brace_expression":
             parts.append(UNKNOWN)
-            faults.append("braces make several words of it")
+            faults.append("a brace expansion produces several words")
         elif not node.is_named and kind in {"{", "}", "[", "]", ",", "..", "=", "+", "-", ":"}:
             parts.append(text)
             marked.append(text)
         else:
             self._deep(node)
             parts.append(UNKNOWN)
-            faults.append(f"`{text[:40]}` is worked out when it runs")
+            faults.append(f"the value of `{text[:40]}` is only known at run time")
 
     def _string(self, node: Node, faults: list[str]) -> str:
         inner: list[str] = []
@@ -138,7 +149,7 @@ class WordReader:
         return "".join(inner)
 
     def _deep(self, node: Node) -> None:
-        """Find the substitutions below a node that is not understood."""
+        """Collect the substitutions below a node that is not supported."""
         left = [node]
         while left:
             each = left.pop()
@@ -149,7 +160,7 @@ class WordReader:
 
 
 def _only(node: Node) -> Node | None:
-    """The child that is all there is of a node."""
+    """Return the only child of a node if it spans the whole node."""
     children = node.children
     if len(children) != 1 or (children[0].start_byte, children[0].end_byte) != (node.start_byte, node.end_byte):
         return None
@@ -165,7 +176,7 @@ def _ansi(text: str) -> str:
         for group, base in ((1, 16), (2, 16), (3, 16), (4, 8)):
             if found[group] is not None:
                 code = int(found[group], base)
-                return chr(code) if 0 < code < 0x80 else UNKNOWN  # noqa: PLR2004 - what a byte above means is the locale's
+                return chr(code) if 0 < code < 0x80 else UNKNOWN  # noqa: PLR2004 - the locale decides on other bytes
         return _ANSI_LETTERS.get(found[5], UNKNOWN)
 
     return _ANSI.sub(letter, text)

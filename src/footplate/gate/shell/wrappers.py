@@ -1,4 +1,4 @@
-"""Programs that run another program which is named in their arguments."""
+"""Analyses wrappers: programs such as `env`, `xargs` and `ssh` that run another program named in their arguments."""
 
 import re
 from collections.abc import Sequence
@@ -10,14 +10,16 @@ from footplate.gate.shell.words import Word
 
 
 class Wrapper(NamedTuple):
+    """The arguments of a wrapper before the program that it runs."""
+
     takes: str = ""
-    """Letters of options with a value."""
+    """The letters of short options with a value."""
     skips: int = 0
-    """Operands before the program."""
+    """The number of operands before the program."""
     long: tuple[str, ...] = ()
-    """Long options with a value in the next word."""
+    """Long options whose value is the next word."""
     joins: bool = False
-    """Hands the rest to a shell as one text."""
+    """Whether it passes the rest to a shell as one text."""
 
 
 WRAPPERS: Final = {
@@ -129,15 +131,15 @@ RUNNERS: Final = {
     "heroku": ("run",),
     "vagrant": ("ssh",),
 }
-"""Programs of which one subcommand does."""
+"""Programs with a subcommand that runs another program."""
 _RUNNER_OPTIONS: Final = Wrapper(
     "pnC",
     long=("--with", "--python", "--project", "--directory", "--package", "--from", "--env-file", "--extra", "--group"),
 )
 _MORE: Final = {
     "ssh": "it runs on another machine",
-    "xargs": "its arguments come from somewhere else",
-    "parallel": "its arguments come from somewhere else",
+    "xargs": "its arguments come from another source",
+    "parallel": "its arguments come from another source",
 }
 _TEXT: Final = ("-c", "--command")
 _TEXTS: Final = {"nix-shell": ("--run", "--command"), "nodemon": ("-x", "--exec")}
@@ -147,7 +149,7 @@ _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 def unwrap(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
-    """Whether this is one; what it runs is then among the deeds."""
+    """Add the effects of a wrapper, including the command that it runs. Returns False if it is not a wrapper."""
     wrapper, start = _wrapper(name, words)
     if wrapper is None:
         return False
@@ -160,7 +162,7 @@ def unwrap(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
     _texts(name, words, deeds)
     at = _inner(words, start, wrapper)
     if at is None:
-        deeds.worry(f"{name} runs another program, and it is not clear which", seen=name == "env" and len(words) == 1)
+        deeds.worry(f"{name} runs another program, which cannot be determined", seen=name == "env" and len(words) == 1)
         return True
     deeds.worry(f"{name} runs another program", seen=True, upto=at + 1)
     deeds.mentions.extend(words[start:at])
@@ -168,7 +170,7 @@ def unwrap(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
         if _ASSIGNMENT.match(word.text):
             deeds.worry(f"it sets {word.text.partition('=')[0]}", upto=at + 1)
         elif not word.known:
-            deeds.worry("an argument is not known before it runs")
+            deeds.worry("an argument is only known at run time")
     deeds.runs.append((at, tuple(words[at:])))
     if wrapper.joins:
         deeds.scripts.append(plain(words[at:]))
@@ -178,14 +180,16 @@ def unwrap(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
 
 
 def _wrapper(name: str, words: Sequence[Word]) -> tuple[Wrapper | None, int]:
-    """And the first of its words that may be the program."""
+    """Return the wrapper with this name, and the index of the first word that may be the program."""
     if (at := _subcommand(name, words)) is not None:
         return _RUNNER_OPTIONS, at + (2 if name == "direnv" else 1)
     return WRAPPERS.get(name) or (Wrapper() if name[:2] == "ld" and _LOADER.fullmatch(name) else None), 1
 
 
 def _subcommand(name: str, words: Sequence[Word]) -> int | None:
-    """Where a runner is told to run something. Of the options before it nobody knows here which have a value."""
+    """Return the index of the subcommand that runs a program. It may be after options, because it is not known which of
+    them have a value.
+    """
     if name not in RUNNERS or len(words) == 1:
         return None
     if words[1].text in RUNNERS[name]:
@@ -196,14 +200,14 @@ def _subcommand(name: str, words: Sequence[Word]) -> int | None:
 
 
 def _texts(name: str, words: Sequence[Word], deeds: Deeds) -> None:
-    """Commands that are handed over as one text."""
+    """Add the commands that are passed as one text."""
     deeds.scripts.extend(after.text for word, after in pairwise(words) if word.text in _TEXTS.get(name, _TEXT))
     if name == "env":
         _split_string(words, deeds)
 
 
 def _inner(words: Sequence[Word], start: int, wrapper: Wrapper) -> int | None:
-    """Where the program stands."""
+    """Return the index of the program that the wrapper runs."""
     at, skips = start, wrapper.skips
     while at < len(words):
         text = words[at].text
@@ -231,4 +235,4 @@ def _split_string(words: Sequence[Word], deeds: Deeds) -> None:
         if text.startswith(("-S", "--split-string", "-vS", "-iS")):
             rest = text.partition("=")[2] if "=" in text[:15] and text.startswith("--") else text[2:]
             deeds.scripts.append(" ".join([rest, *(each.text for each in words[index + 1 :])]).strip())
-            deeds.worry("env takes a text apart into a command")
+            deeds.worry("env splits a text into a command")

@@ -1,11 +1,11 @@
-"""The `claude` harness: Claude Code, by way of the Claude Agent SDK and the CLI that comes with it."""
+"""The `claude` harness: runs Claude Code through the Claude Agent SDK and the CLI bundled with it."""
 
 from footplate.domain.ports import Harness, HarnessServices
 
 
 def create(services: HarnessServices) -> Harness:
-    """The factory behind the entry point `claude`. The SDK is loaded here: a worker that only looks for the CLI's
-    program pays nothing for it.
+    """The factory of the entry point `claude`. It imports the SDK here, so that a worker that only locates the CLI does
+    not load the SDK.
     """
     from footplate.harness.claude.harness import ClaudeHarness
 

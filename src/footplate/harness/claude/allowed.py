@@ -1,8 +1,8 @@
-"""Calls of a parked turn that a person allowed, made by the worker itself, before there is a CLI.
+"""Runs the approved calls of a parked turn in the worker, before the CLI starts.
 
-A CLI forgets a call that has no result, and cannot be told to make one call of many. So the worker makes it, as the
-`native` harness would, at most once: the mark that says so is in the log before. The result goes where the CLI would
-have put its own.
+The CLI forgets a call that has no result, and cannot be told to run one of several calls. So the worker runs it as the
+`native` harness would, at most once: a mark is logged before the call starts. The result is written to the transcript
+where the CLI would have put its own.
 """
 
 import shlex
@@ -36,25 +36,26 @@ _MOVES_IN: Final = 10.0
 class Allowed:
     call: Call
     line: JsonObject
-    """Where the CLI wrote the call down."""
+    """The transcript line that contains the call."""
     place: Place
     turn_id: str
-    """Of the turn that the call belongs to: a later one that has not begun may begin anew, without its own lines."""
+    """The turn that made the call. The result must belong to it, because a later turn that is restarted from its prompt
+    drops its own lines."""
     use: Event
-    """The event that asked."""
+    """The event that asked for approval."""
     directory: str | None = None
-    """Where the CLI would have run it."""
+    """The directory where the CLI would have run the call."""
     edited: JsonObject | None = None
-    """The input with which a person allowed it, if not the model's; in the reference's words."""
+    """The input that the person approved instead of the model's, with Footplate's field names."""
 
     @property
     def given(self) -> JsonObject:
-        """What it is made with, and judged by."""
+        """The input that the call runs with and that the gate evaluates."""
         return self.call.input if self.edited is None else self.edited
 
 
 class Making:
-    """Of one turn."""
+    """Runs the approved calls of one turn."""
 
     def __init__(self, turn: TurnContext, servers: "Servers | None", web: WebAccess, *, timestamp: str) -> None:
         self._turn = turn
@@ -63,8 +64,8 @@ class Making:
         self._timestamp = timestamp
 
     async def make(self, calls: Sequence[Allowed]) -> list[Entry]:
-        """What the conversation has of them. All of it is in the log when this returns. Once a person interrupts the
-        turn, what has not started never does.
+        """Runs the calls and returns the entries it added. All of them are logged when this returns. After an
+        interrupt, no further call starts.
         """
         added: list[Entry] = []
         for item in calls:
@@ -97,7 +98,9 @@ class Making:
         return entry
 
     async def _output(self, item: Allowed) -> "ToolOutput":
-        """Loaded when it is needed: it brings a library along that this harness has no other use for."""
+        """Runs the call and its hooks. Imports the tools lazily, because they need a library that this harness does not
+        use otherwise.
+        """
         with loading.ALONE:
             from footplate.harness.native import after, tools
 
@@ -111,7 +114,9 @@ class Making:
             return tools.failed(INTERRUPTED)
 
     async def _move(self, directory: str) -> bool:
-        """The command was judged for that place, wherever an earlier one has left the shell."""
+        """Moves the shell to the directory that the gate evaluated the command for. An earlier command may have left
+        the shell elsewhere.
+        """
         moved = await self._turn.environment.shell(f"cd -- {shlex.quote(directory)}", timeout=_MOVES_IN)
         return moved.exit_code == 0
 
@@ -130,20 +135,20 @@ class Making:
         given = tool_names.our_input(call.name, call.input) if item.edited is None else item.edited
         if name not in INPUTS:
             return tools.failed(
-                f"A person allowed this call, but it was not made: after a wait, {name} cannot be called. What a rule "
-                "allows is made at once."
+                f"This call was approved but did not run: the worker cannot run {name} after a wait for approval. A "
+                "call that a rule allows runs at once."
             )
         known = INPUTS[name].model_fields
         strange = sorted(given.keys() - known.keys() - _HARMLESS)
         if strange:
             return tools.failed(
-                f"A person allowed this call, but it was not made: after a wait, {name} takes no {', '.join(strange)}. "
-                "Make the call again without."
+                f"This call was approved but did not run: after a wait for approval, {name} does not support "
+                f"{', '.join(strange)}. Make the call again without it."
             )
         if name == "bash" and item.directory is not None and not await self._move(item.directory):
             return tools.failed(
-                f"A person allowed this call, but it was not made: it was to run in {item.directory}, which cannot be "
-                "entered any more."
+                f"This call was approved but did not run: its working directory {item.directory} is no longer "
+                "accessible."
             )
         given = {key: value for key, value in given.items() if key not in _HARMLESS}
         output = await tools.execute(turn.environment, turn.config.tools, name, given, web=Web(self._web))

@@ -1,4 +1,4 @@
-"""Answers of the model while they are being said: shown as previews, collected for an answer that is cut short."""
+"""Tracks the model's streaming responses: shows previews, and collects the text in case a response is interrupted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from footplate.harness.claude import mapping
 from footplate.harness.claude.mapping import Fact, Written
 
 MOST_SAID: Final = 64 << 20
-"""Characters of all answers of a turn."""
+"""Maximum characters of all responses of a turn."""
 MOST_OF_AN_ANSWER: Final = 4 << 20
-"""Its preview is held in Redis, which all sessions share."""
+"""Maximum characters of one response. Its preview is held in Redis, which all sessions share."""
 MOST_ANSWERS: Final = 10_000
 
 
@@ -22,7 +22,7 @@ class _Part:
     preview: Preview | None = None
     pieces: list[str] = field(default_factory=list)
     shown: int = 0
-    """How many of them."""
+    """Number of pieces that the preview shows."""
 
     def show(self, log: TurnLog) -> None:
         if self.shown < len(self.pieces):
@@ -35,12 +35,12 @@ class _Part:
 class Answer:
     model: str
     counted: dict[str, Any]
-    """Tokens so far, by the provider's names."""
+    """Token counts so far, by the provider's field names."""
     complete: bool = False
     stopped: bool = True
-    """False: the last word about it does not say why the model stopped, as of one that was cut off."""
+    """False if the last update has no stop reason, as for a response that was cut off."""
     blocks: set[int] = field(default_factory=set)
-    """Those that the finished answer is sure to have."""
+    """Indexes of the blocks that the finished response is certain to have."""
     _parts: dict[int, _Part] = field(default_factory=dict)
 
     def write(self, index: int, kind: Written, text: str) -> None:
@@ -71,10 +71,10 @@ class Answer:
 
 
 class Answers:
-    """Those of the primary thread that the transcript has not told of, as the CLI says them."""
+    """Responses of the primary thread that the CLI streams and that are not fully in the transcript yet."""
 
     def __init__(self, log: TurnLog, *, shows: Callable[[], bool]) -> None:
-        """`shows`: not while the result is missing that the model has answered to, for then nobody sees it yet."""
+        """`may_show`: False while a tool result that precedes the response is not logged yet."""
         self._log = log
         self._shows = shows
         self._found: dict[str, Answer] = {}
@@ -83,7 +83,7 @@ class Answers:
         self._last: Answer | None = None
 
     def hear(self, fact: Fact) -> bool:
-        """Whether an answer is complete by it."""
+        """Updates the current response. Returns whether this fact completes it."""
         current = self._current
         match fact:
             case mapping.Begun() | mapping.Delta() if self.is_flood:
@@ -110,7 +110,7 @@ class Answers:
 
     @property
     def is_flood(self) -> bool:
-        """More was said than any model says, in one answer or in this turn."""
+        """Whether a response or the whole turn exceeds the output that any model produces."""
         return self._said_now > MOST_OF_AN_ANSWER or self._said > MOST_SAID or self._begun > MOST_ANSWERS
 
     def show(self) -> None:
@@ -121,32 +121,34 @@ class Answers:
         return self._found.get(message_id)
 
     def take(self, message_id: str) -> Answer | None:
-        """The transcript has all of it."""
+        """Removes and returns a response that is completely in the transcript."""
         return self._found.pop(message_id, None)
 
     @property
     def owed(self) -> bool:
-        """An answer is complete, and the transcript has not told of all of it."""
+        """Whether a complete response is not fully in the transcript yet."""
         return any(answer.complete for answer in self._found.values())
 
     @property
     def partial_text(self) -> str:
-        """Of the one that is being said."""
+        """The text of the response that is still streaming."""
         return self._last.text if self._last is not None and not self._last.complete else ""
 
     def cut_short(self) -> list[Event]:
-        """What was shown of an answer that the transcript does not have, because the CLI had to be killed."""
+        """Events for the text that was shown but is not in the transcript, because the CLI was killed."""
         left = [answer for answer in self._found.values() if not answer.complete]
         return [event for answer in left for event in answer.partial()]
 
     def take_silent(self) -> Usage | None:
-        """The usage of an answer without a word. Nothing more is to come of such a one."""
+        """Removes complete responses without any content, and returns the usage of the last one. The transcript has no
+        line for such a response.
+        """
         silent = [name for name, answer in self._found.items() if answer.complete and not answer.blocks]
         taken = [self._found.pop(name) for name in silent]
         return mapping.usage(taken[-1].model, taken[-1].counted) if taken else None
 
     def take_last_usage(self) -> Usage | None:
-        """Of an answer that is not kept: it is paid for all the same, once."""
+        """The usage of a response that is dropped. It was paid for, so it is counted, once."""
         last, self._last = self._last, None
         if last is None or not any(answer is last for answer in self._found.values()):
             return None

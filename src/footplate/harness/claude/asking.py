@@ -1,9 +1,9 @@
-"""The calls of a turn that wait for somebody: a custom tool's for the client, one that rules ask about for a person.
+"""Tracks the calls of a turn that wait for the client (custom tools) or for a person (calls that need approval).
 
-A CLI may not wait for a person: it would live for days, and its turn's worker with it. So it is told at once that the
-client was asked, and goes on with the other calls of the answer; that word is no result, and never gets into the log.
-When all of them are done, and before the CLI asks the model again, the turn ends. It goes on when the client has
-answered, on whatever host, with the answers in the transcript in the place of what the CLI was told.
+The CLI must not wait for a person, because it and its worker would have to live for days. So the CLI at once receives a
+placeholder as the call's result, and continues with the other calls of the response. The placeholder is never logged.
+When all calls are done, and before the CLI sends the next model request, the turn parks. When the client has responded,
+the turn resumes on any host, with the real results in the transcript instead of the placeholders.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ from footplate.harness.claude.custom_tools import CustomTools
 from footplate.harness.claude.holding import NO_WAIT, Holding
 from footplate.harness.claude.mapping import Answered, Call
 
-ASKED: Final = "A person was asked whether this call may be made, and has not answered yet."
-"""What the CLI is told; nobody else hears it."""
+ASKED: Final = "This call is waiting for approval."
+"""The placeholder result for the CLI. It is never logged or sent to the model."""
 
 
 class Calls(Protocol):
-    """What has to be known of the turn's other calls. The recorder is."""
+    """Tracks the turn's other calls. Implemented by the recorder."""
 
     failed: "asyncio.Future[None]"
 
@@ -48,33 +48,36 @@ class Asking:
         self.holding = Holding(turn, hold)
         self.tools = CustomTools(turn.config)
         self.over = asyncio.Event()
-        """Nothing is left to do but to wait for the client."""
+        """Set when the turn has nothing to do but wait for the client."""
         self.between: Callable[[], Awaitable[None]] | None = None
-        """What is to be done between the calls of an answer and the next one."""
+        """Called between the last call of a response and the next model request."""
         self._expected: dict[str, Call] = {}
         self._asked: dict[str, Event] = {}
         self._withheld: set[str] = set()
 
     def expect(self, call: Call) -> bool:
-        """Is it the client's to answer? If so, it is asked when the CLI makes the call: nobody has stopped it then."""
+        """Whether the call is a custom tool's. If so, the client is asked when the CLI makes the call, because hooks
+        may still stop it before.
+        """
         if not self.tools.has(call.name):
             return False
         self._expected[call.id] = call
         return True
 
     def refuses(self, call: Call) -> str | None:
-        """Why this call will not be let through, whatever the gate says, for the model to read."""
+        """Why this call is refused regardless of the gate's decision, as a message for the model."""
         return subagents.refusal(call, self._turn.config.subagents)
 
     @staticmethod
     def holds(call: Call, agent: str | None) -> bool:
-        """Would the call wait for a person in Claude Code's process, and not in the log?"""
+        """Whether the call would wait for approval inside the CLI instead of parking the turn."""
         return agent is not None or call.name in DELEGATING
 
     async def judged(self, call: Call, directory: str | None, agent: str | None = None) -> Decision:
-        """The gate's word, on what the CLI would do. Custom tools go by their own names. `agent`: the subagent that
-        makes the call. Its work ends with the process, and cannot begin after a wait: where a person is asked, it and
-        the call that asks for it are held for a while, or not let through.
+        """The gate's decision on a call of the CLI. Custom tools are evaluated under their own names. `agent`: the
+        subagent that makes the call. A subagent ends with the CLI's process and cannot resume after the turn parks. So
+        if its call, or the call that starts it, needs approval, the call waits in the CLI for a limited time or is
+        denied.
         """
         name = self.tools.own(call.name)
         decision = await self._turn.gate.decide(name, call.input, directory=directory, agent=agent)
@@ -85,7 +88,9 @@ class Asking:
     def use(
         self, call: Call, calls: ThreadCalls, names: Names, decision: Decision, directory: str | None
     ) -> tuple[Event, list[Entry]]:
-        """The call as the model said it: the CLI fills in what it left out. With a mark, if the turn parks for it."""
+        """The event of a call as the model wrote it, without the CLI's defaults. If the turn parks for the call, its
+        approval mark is returned too.
+        """
         own = replace(call, name=self.tools.own(call.name)) if self.tools.has(call.name) else call
         use = threads.asking(mapping.tool_use(own, names, decision), calls.thread_id, calls.agent)
         if not ev.asks(use) or self.holds(call, calls.agent):
@@ -94,7 +99,9 @@ class Asking:
         return use, [approvals.asked(self._turn.turn_id, call.id, use, directory=directory)]
 
     async def ask(self, call_id: str, name: str, calls: Calls) -> bool:
-        """Once; from here on nothing but the turn's next attempt waits for this call. False: it was not let through."""
+        """Asks the client to run a custom tool call, once. From then on, only the turn's next attempt waits for the
+        call. Returns False if the call was not permitted.
+        """
         if not calls.starts(call_id, name):
             return False
         call = self._expected[call_id]
@@ -108,22 +115,24 @@ class Asking:
         return True
 
     async def pause(self, calls: Calls) -> None:
-        """The CLI is done with the calls of an answer. Returns when it may ask the model: not before the client."""
+        """Called when the CLI has finished the calls of a response. Returns when the CLI may send the next model
+        request. Never returns if calls wait for the client: the turn parks then.
+        """
         if self._asked:
             await calls.calls_closed()
             self.over.set()
-            await asyncio.wait({calls.failed})  # it is not ours to cancel
+            await asyncio.wait({calls.failed})  # does not cancel the shared future
             calls.failed.result()
         elif self.between is not None:
             await self.between()
 
     @property
     def pending(self) -> Sequence[str]:
-        """Ids of the events that the client has to answer."""
+        """Ids of the events that wait for the client."""
         return [event.id for event in self._asked.values()]
 
     def withholds(self, line: JsonObject) -> bool:
-        """Is it what the CLI was told instead of a result, or does it hang on that?"""
+        """Whether a transcript line is a placeholder result or a child of one. Such lines are not logged."""
         fact = transcript.fact_of(line) if self._asked else None
         told = isinstance(fact, Answered) and all(result.call_id in self._asked for result in fact.results)
         if not told and line.get("parentUuid") not in self._withheld:
@@ -132,5 +141,5 @@ class Asking:
         return True
 
     def refused(self, call: Call, names: Names) -> Event:
-        """A call that nobody was asked for, by its own name."""
+        """The event of a call that the CLI itself refused, under the tool's own name."""
         return mapping.tool_use(replace(call, name=self.tools.own(call.name)), names, NOT_JUDGED)

@@ -1,4 +1,4 @@
-"""One commit of a turn in the making."""
+"""Collects the events, entries and usage of the turn's next commit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,12 +16,12 @@ class Batch:
     events: list[Event] = field(default_factory=list)
     usage: Usage | None = None
     asked: list[tuple[Calls, Call]] = field(default_factory=list)
-    """What the model asked for, in which thread."""
+    """Calls that the model made, with their thread."""
     answered: list[tuple[Calls, str]] = field(default_factory=list)
-    """Calls that have their results with it."""
+    """Ids of the calls whose results are in this commit, with their thread."""
     marks: list[Entry] = field(default_factory=list)
     goes_on: bool = False
-    """There is more to tell than it does."""
+    """Whether there are more lines to commit after this commit."""
     _taken: list[tuple[list[Entry], int]] = field(default_factory=list)
 
     def add(self, used: Usage | None) -> None:
@@ -29,11 +29,11 @@ class Batch:
             self.usage = used if self.usage is None else self.usage + used
 
     def results(self, calls: Calls, fact: Answered, refused: Callable[[Call], Event]) -> None:
-        """`refused`: tells of a call that was not let through."""
+        """Adds the results of calls. `refused_event`: makes the event of a call that was never permitted."""
         for result in fact.results:
             use = calls.uses.get(result.call_id)
             if use is None:
-                # Refused before it was let through: a tool that does not exist, an input of the wrong shape.
+                # The CLI refused the call itself: the tool does not exist, or its input is invalid.
                 asked = self._wanted(calls).get(result.call_id) or Call(result.call_id, "unknown", {})
                 use = refused(asked)
                 self.events.append(use)
@@ -41,11 +41,11 @@ class Batch:
             self.answered.append((calls, result.call_id))
 
     def leaves_open(self, calls: Calls) -> bool:
-        """Whether some of these calls have no result even then."""
+        """Whether calls of this thread are still open after this commit."""
         return bool({*self._wanted(calls)} - {call_id for of, call_id in self.answered if of is calls})
 
     def take(self, held: list[Entry], count: int) -> None:
-        """The first of these lines go with it."""
+        """Adds the first `count` of the pending lines to this commit."""
         if count:
             self._taken.append((held, count))
 

@@ -1,8 +1,8 @@
-"""The agent's MCP servers as the CLI sees them: servers of the SDK's kind, which the worker answers for.
+"""Exposes the agent's MCP servers to the CLI as in-process SDK servers, whose calls the worker makes.
 
-The CLI asks for a tool through its own streams, and the worker makes the call. So nothing inside the environment can
-reach such a server, and no call is made that is not in the log: who only asks, without having been let through, is
-refused, and so is whoever asks twice.
+The CLI requests a call through its own streams, and the worker calls the MCP server. So the environment cannot reach
+the server, and every call that is made is logged first. A request for a call that was not permitted, or that already
+ran, is refused.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from footplate.harness.mcp.servers import Offered, Servers
 
 _CALL_ID: Final = "claudecode/toolUseId"
-"""Where the CLI says which call of the model it is."""
-REFUSED: Final = "Footplate has not let this call through."
+"""The metadata key with the id of the model's call."""
+REFUSED: Final = "This call was not permitted."
 
 
 class Bridge:
-    """Of one CLI, which may work for one turn after the other."""
+    """The bridge of one CLI, which may serve several turns, one after the other."""
 
     def __init__(self, turn: TurnContext, servers: "Servers", recorder: Callable[[], Recorder]) -> None:
-        """`servers`: opened. `recorder`: of the turn that the CLI works for at the time."""
+        """`servers`: with their tools listed. `recorder`: returns the recorder of the CLI's current turn."""
         self._turn = turn
         self._servers = servers
         self._recorder = recorder
         self.whole = not servers.missing
-        """Every server could be used. If not, the next turn has to ask again."""
+        """Whether every server could be used. If not, the next turn has to connect again."""
 
     def configs(self) -> dict[str, sdk.McpSdkServerConfig]:
         by_server: dict[str, list[Offered]] = {}
@@ -44,7 +44,7 @@ class Bridge:
         return {mcp.plain(name): self._server(name, tools) for name, tools in by_server.items()}
 
     def serve(self, turn: TurnContext, servers: "Servers") -> None:
-        """Work for this turn from here on. The CLI goes on with the tools that it knows."""
+        """Switches to another turn. The CLI continues with the tools that it already knows."""
         servers.know(self._servers.tools)
         self._turn, self._servers = turn, servers
 
@@ -68,7 +68,9 @@ def served(
     tools: Sequence[types.Tool],
     call: Callable[[str, str, dict[str, Any]], Awaitable[types.CallToolResult]],
 ) -> sdk.McpSdkServerConfig:
-    """A server of the SDK's kind. `call`: which call of the model it is, the tool as the model knows it, its input."""
+    """Creates an in-process SDK server. `call`: called with the call's id, the tool's name for the model, and the
+    input.
+    """
     listed = types.ListToolsResult(tools=[*tools])
 
     async def list_tools(

@@ -1,4 +1,4 @@
-"""Calls of one thread, from what the model asked for to their results."""
+"""Tracks the tool calls of one thread, from the model's request to the result."""
 
 import asyncio
 from collections.abc import Iterator
@@ -15,41 +15,43 @@ from footplate.harness.claude import mapping
 from footplate.harness.claude.mapping import Call
 
 DELEGATING: Final = frozenset({threads.TOOL, "Task"})
-"""What the CLI calls the tool that asks a subagent; the second is its older name."""
+"""The CLI's names of the tool that starts a subagent. The second is its older name."""
 
 
 class Calls:
     def __init__(self, thread_id: str | None = None, agent: str | None = None) -> None:
-        """`agent`: the name of the subagent, in a thread of one."""
+        """`agent`: the subagent's name. None for the primary thread."""
         self.thread_id = thread_id
         self.agent = agent
         self.open: dict[str, Call] = {}
-        """Committed with their answer, and without a result."""
+        """Calls that are committed with their response and have no result yet."""
         self.uses: dict[str, Event] = {}
-        """Of those that were let through."""
+        """The `tool_use` events of open calls, by call id."""
         self.running: set[str] = set()
         self._started: set[str] = set()
-        """Those that the worker makes itself."""
+        """Calls that the worker itself has started, or that it must never start."""
         self._judged: dict[str, JsonObject] = {}
         self.turnstile = asyncio.Lock()
 
     def lets(self, call: Call) -> bool:
-        """One call after the other; but subagents that the model asks at once work side by side."""
+        """Whether the call may start now. Calls run one after the other, except that subagents run in parallel."""
         running = (self.open[call_id].name for call_id in self.running)
         return not self.running or {call.name, *running} <= DELEGATING
 
     def refused(self, call: Call, names: Names) -> Event:
-        """A call that the CLI itself refused."""
+        """The event of a call that the CLI itself refused."""
         return threads.inside(mapping.tool_use(call, names, NOT_JUDGED), self.thread_id)
 
     def begin(self, call: Call, use: Event) -> None:
-        """`call`: as it was judged."""
+        """Marks the call as running. `call`: as the gate evaluated it."""
         self.uses[call.id] = use
         self.running.add(call.id)
         self._judged[call.id] = call.input
 
     def starts(self, call_id: str, name: str, given: JsonObject | None = None) -> bool:
-        """`given`: what it would be made with. Only what was judged is made, byte for byte."""
+        """Whether the worker may make this call now. It may once, and only with the input that the gate evaluated.
+        `call_input`: the input of the requested call.
+        """
         asked = self.open.get(call_id)
         if call_id in self._started or call_id not in self.running or asked is None or asked.name != name:
             return False
@@ -59,7 +61,7 @@ class Calls:
         return True
 
     def refuse(self, call_id: str) -> None:
-        """Nobody inside can have it made all the same."""
+        """Ensures that the worker never makes this call, even if a process in the environment requests it."""
         self._started.add(call_id)
 
     def end(self, call_id: str) -> None:
@@ -70,22 +72,22 @@ class Calls:
 
 
 class KnownCalls:
-    """Every call of a conversation by its id, so that a second call cannot take the place of one that was approved.
+    """All calls of a conversation by id, so that no other call can take the place of an approved one.
 
-    The process that writes the transcript runs beside the agent's commands and is not trusted: it could write a
-    harmless call, have it approved, and then write another one under the same id.
+    The CLI runs beside the agent's commands and is not trusted. It could write a harmless call to the transcript, get
+    it approved, and then write another call with the same id.
     """
 
     def __init__(self) -> None:
         self._found: dict[str, Json] = {}
 
     def learn(self, line: JsonObject) -> None:
-        """A line that is in the log already, whoever wrote it."""
+        """Adds the calls of a line that is already in the log, without checking them."""
         for call_id, call in _calls_in(line):
             self._found.setdefault(call_id, call)
 
     def add(self, line: JsonObject) -> None:
-        """Raises `Temporary` if a new line of the transcript reuses the id of another call."""
+        """Adds the calls of a new transcript line. Raises `Temporary` if it reuses the id of another call."""
         for call_id, call in _calls_in(line):
             known = self._found.setdefault(call_id, call)
             if known is not call and digest(known) != digest(call):
@@ -95,10 +97,10 @@ class KnownCalls:
 
 
 def check_same(judged: Call, asked: Call, *, exact: bool) -> None:
-    """Raise `Temporary` unless the call that is to start is the one that the transcript has.
+    """Raises `Temporary` unless the call that is about to start is the one in the transcript.
 
-    `exact`: its input too. Claude Code completes the input of its own tools; other calls are made as the model wrote
-    them.
+    `exact`: compare the input too. Claude Code adds defaults to the input of its own tools; other calls must run
+    exactly as the model wrote them.
     """
     if judged.name != asked.name:
         raise Temporary(

@@ -1,4 +1,4 @@
-"""A CLI that runs in an environment: asked, interrupted, listened to. Which turn it works for may change."""
+"""The connection to a CLI that runs in an environment. It may serve several turns, one after the other."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -33,23 +33,23 @@ _LIFECYCLE: Final = "command_lifecycle"
 _STARTED: Final = "started"
 _RESULT: Final = "result"
 _OVER: Final = frozenset({"completed", "cancelled"})
-_REFUSED: Final = "Footplate has not let this call through: its turn is over or was lost."
-_NOT_A_SUBAGENTS: Final = "A subagent has no custom tools: say in your answer what there is to ask."
+_REFUSED: Final = "This call was not permitted: its turn has ended or was lost."
+_NOT_A_SUBAGENTS: Final = "Subagents cannot use custom tools. Put your question into your final response instead."
 _CLOSE_SECONDS: Final = 10.0
 
 
 class Connection:
-    """Made by `open`; whoever made it calls `close`."""
+    """Created by `open`. The caller must call `aclose`."""
 
     def __init__(self, recorder: Recorder | None, given: Given) -> None:
         self.recorder = recorder
-        """Of the turn that it works for; None until it has one."""
+        """The recorder of the current turn. None until the first turn."""
         self.given = given
-        """What it has of the repository, for as long as it runs."""
+        """The repository's instructions, hooks and servers that the CLI was started with."""
         self.waiting: set[str] = set()
-        """Uuids of what was sent and is not done."""
+        """Uuids of messages that were sent and are not processed yet."""
         self._taken_up: set[str] = set()
-        """Of those, what the CLI works on."""
+        """Uuids of the messages that the CLI is processing."""
         self.bridge: Bridge | None = None
         self._turn: TurnContext | None = None
         self._moments = Moments(lambda: self._turn, self._served)
@@ -70,9 +70,9 @@ class Connection:
         goes_on: bool = False,
         servers: "Servers | None" = None,
     ) -> "Connection":
-        """`recorder`: none ahead of a turn. `files`: the conversation so far, by subpath. `starts`: how many may be
-        starting at once. `goes_on`: with a turn that has begun, without a prompt. `servers`: the agent's MCP servers,
-        if it has any, with their tools listed.
+        """Starts a CLI and connects to it. `recorder`: None if the CLI is started before its first turn. `files`: the
+        conversation so far, by subpath. `starts`: limits how many CLIs start at once. `resumes_turn`: continue an
+        unfinished turn without a new prompt. `servers`: the agent's MCP servers with their tools listed, if it has any.
         """
         config, environment = repository.with_words(turn.config, given), turn.environment
         scratch, root = environment.scratch, environment.root
@@ -117,7 +117,7 @@ class Connection:
 
     @property
     def whole(self) -> bool:
-        """It has all that the agent has. One without some of its MCP servers serves the turn that it was made for."""
+        """Whether every MCP server of the agent could be used. If not, the CLI is used for one turn only."""
         return self.bridge is None or self.bridge.whole
 
     @property
@@ -125,7 +125,7 @@ class Connection:
         return self._transport is not None and self._transport.alive
 
     async def serve(self, turn: TurnContext, recorder: Recorder, servers: "Servers | None" = None) -> None:
-        """Work for this turn from here on. `servers`: as of `open`, with nothing listed."""
+        """Switches to another turn. `servers`: the agent's MCP servers, without their tools listed."""
         if self.bridge is not None and servers is not None:
             self.bridge.serve(turn, servers)
             recorder.names = servers.names
@@ -137,12 +137,12 @@ class Connection:
         await turn.environment.write(options.turn_file(turn.environment.scratch), turn.turn_id.encode())
 
     async def rest(self, turn: TurnContext) -> None:
-        """All that the turn's tools left is dead when this returns; the CLI waits for the next turn."""
+        """Ends every process that the turn's tools left behind. The CLI stays and waits for the next turn."""
         assert self._transport is not None
         await self._transport.calm(turn.environment)
 
     async def send(self, uuid: str, content: Sequence[JsonObject]) -> None:
-        """A prompt, or what a person says while the CLI works."""
+        """Sends a prompt, or a user's message for the running turn."""
         assert self._client is not None
         self.waiting.add(uuid)
         message = {"role": "user", "content": [*content]}
@@ -159,7 +159,7 @@ class Connection:
             await self._client.interrupt()
 
     async def ended(self) -> Ended:
-        """The next end of its work."""
+        """Waits until the CLI finishes its current work, and returns the result."""
         assert self._messages is not None
         with _translated(self._transport):
             async for message in self._messages:
@@ -167,21 +167,25 @@ class Connection:
                     return fact
                 if isinstance(fact, mapping.Dropped):
                     self._served().heard(message)
-        raise Temporary("Claude Code ended before its work did.")
+        raise Temporary("Claude Code exited before it finished the turn.")
 
     async def aclose(self) -> None:
-        """All of it is gone when this returns. The process first: it must not go on with what is broken off here."""
+        """Kills the process and closes the connection. The process dies first, so that it does not continue after its
+        hooks are gone.
+        """
         if self._transport is not None:
             await self._transport.close()
         if self._client is not None:
             try:
                 async with asyncio.timeout(_CLOSE_SECONDS):
                     await self._client.disconnect()
-            except Exception as error:  # noqa: BLE001 - the environment's end is the last word in any case
+            except Exception as error:  # noqa: BLE001 - closing the environment ends the CLI in any case
                 log.warning("not disconnected", action="claude.not_disconnected", reason=repr(error))
 
     async def _bridged(self, turn: TurnContext | Ahead, servers: "Servers | None") -> "Bridge | None":
-        """Loaded when it is needed: it brings a library along that takes a while. Never ahead of a turn."""
+        """Creates the MCP bridge if the agent has MCP servers. Imports it lazily, because its library is slow to load.
+        There is no bridge before the first turn.
+        """
         if servers is not None and isinstance(turn, TurnContext):
             module = await loading.module("footplate.harness.claude.bridge")
             self.bridge = module.Bridge(turn, servers, self._served)
@@ -189,7 +193,7 @@ class Connection:
         return self.bridge
 
     async def _custom(self, config: ResolvedConfig) -> dict[str, sdk.McpSdkServerConfig]:
-        """The server of the agent's custom tools, if it has any; loaded as the above."""
+        """The server of the agent's custom tools, if it has any. Imported lazily for the same reason."""
         if not config.custom_tools:
             return {}
         module = await loading.module("footplate.harness.claude.custom_server")
@@ -205,7 +209,8 @@ class Connection:
                 self._taken_up.add(uuid)
             return
         if kind == _RESULT:
-            # It says so of each a moment later, when somebody may already wait for another result, which never comes.
+            # The CLI reports the end of each message only after the result. The caller may by then wait for another
+            # result, which would never come.
             self.waiting -= self._taken_up
             self._taken_up.clear()
         if kind in _PROTOCOL:
@@ -222,13 +227,13 @@ class Connection:
 
     def _served(self) -> Recorder:
         if self.recorder is None:
-            raise Temporary("Claude Code did something before it was asked to.")
+            raise Temporary("Claude Code acted before it received a prompt.")
         return self.recorder
 
     async def _asked(
         self, given: sdk.HookInput, tool_use_id: str | None, _context: sdk.HookContext
     ) -> sdk.HookJSONOutput:
-        """Before each call. Whatever goes wrong here, the call is not let through."""
+        """The hook before each call. On any error, the call is denied."""
         try:
             call = Call(str(tool_use_id), str(given["tool_name"]), given["tool_input"])  # type: ignore[typeddict-item]
             if given.get("agent_id") and self._served().asking.tools.has(call.name):
@@ -237,24 +242,24 @@ class Connection:
             if reason is None:
                 directory, agent_id = (str(given.get(name) or "") or None for name in ("cwd", "agent_id"))
                 reason = await self._served().intend(call, agent_id, directory=directory)
-        except Exception as error:  # noqa: BLE001 - closed is the safe side
+        except Exception as error:  # noqa: BLE001 - fail closed
             if self.recorder is not None:
-                failure = error if isinstance(error, FootplateError) else Temporary(f"A call failed: {error!r}")
+                failure = error if isinstance(error, FootplateError) else Temporary(f"A tool call failed: {error!r}")
                 self.recorder.fail(failure)
-            log.warning("call not let through", action="claude.call_refused", reason=repr(error))
+            log.warning("call denied", action="claude.call_refused", reason=repr(error))
             return _denied(_REFUSED)
         return {} if reason is None else _denied(reason)
 
     async def _paused(
         self, given: sdk.HookInput, _tool_use_id: str | None, _context: sdk.HookContext
     ) -> sdk.HookJSONOutput:
-        """After the calls of an answer, before the model is asked again. Whatever goes wrong here, it is not."""
+        """The hook after the calls of a response. On any error, the CLI does not send the next model request."""
         try:
             if not given.get("agent_id"):
                 await self._served().asking.pause(self._served())
-        except Exception as error:  # noqa: BLE001 - closed is the safe side
+        except Exception as error:  # noqa: BLE001 - fail closed
             if self.recorder is not None:
-                failure = error if isinstance(error, FootplateError) else Temporary(f"A pause failed: {error!r}")
+                failure = error if isinstance(error, FootplateError) else Temporary(f"A batch hook failed: {error!r}")
                 self.recorder.fail(failure)
             return {"continue_": False}
         return {}
@@ -273,8 +278,8 @@ def _denied(reason: str) -> sdk.HookJSONOutput:
     }
 
 
-class _translated:  # noqa: N801 - a function in all but its form
-    """The SDK's errors as ours."""
+class _translated:  # noqa: N801 - a context manager that is used like a function
+    """Translates the SDK's errors to Footplate's."""
 
     def __init__(self, transport: EnvironmentTransport | None) -> None:
         self._transport = transport

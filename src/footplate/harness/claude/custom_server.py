@@ -1,4 +1,4 @@
-"""An agent's custom tools as the CLI sees them: a server of the SDK's kind, which asks the client."""
+"""Exposes the agent's custom tools to the CLI as an in-process SDK server, which asks the client to run them."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -10,11 +10,11 @@ from footplate.harness.claude.bridge import REFUSED, served
 from footplate.harness.claude.custom_tools import CustomTools
 from footplate.harness.claude.recorder import Recorder
 
-_ASKED: Final = "The client was asked, and has not answered yet."
+_ASKED: Final = "This call is waiting for the client's result."
 
 
 def configs(tools: CustomTools, recorder: Callable[[], Recorder]) -> dict[str, sdk.McpSdkServerConfig]:
-    """`recorder`: of the turn that the CLI works for at the time."""
+    """The server's SDK configuration. `recorder`: returns the recorder of the CLI's current turn."""
     listed = [
         types.Tool(name=name, description=tool.description, input_schema=tool.input_schema)
         for name, tool in tools.listed.items()

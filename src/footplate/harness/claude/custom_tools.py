@@ -1,6 +1,6 @@
-"""An agent's custom tools, by their own names and by those that the CLI tells its model. Pure.
+"""Maps the names of an agent's custom tools to the names that the CLI shows to the model, and back.
 
-The CLI knows them as the tools of one MCP server, which is none of the agent's.
+The CLI sees the custom tools as the tools of one MCP server, whose name differs from the agent's own MCP servers.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from footplate.harness.claude.mapping import Call
 
 _SERVER: Final = "custom"
 _LONGEST: Final = 128
-"""Letters of a name that a provider takes."""
+"""The maximum length of a tool name at the provider."""
 
 
 class CustomTools:
@@ -24,10 +24,10 @@ class CustomTools:
             self.server += "_"
         self._prefix = mcp.model_name(self.server, "")
         self.listed = _listed(config.custom_tools, _LONGEST - len(self._prefix))
-        """By the name that the CLI is told."""
+        """By the name that the CLI sees."""
 
     def own(self, name: str) -> str:
-        """A model's name for a tool as the agent's; one that is no custom tool's is left as it is."""
+        """The agent's name of a tool, from the model's name. Names of other tools are returned unchanged."""
         listed = name.removeprefix(self._prefix)
         return self.listed[listed].name if listed in self.listed else listed
 
@@ -35,7 +35,7 @@ class CustomTools:
         return self.had(name) and name.removeprefix(self._prefix) in self.listed
 
     def had(self, name: str) -> bool:
-        """Perhaps before somebody changed the agent."""
+        """Whether the name is a custom tool's, perhaps of an earlier version of the agent."""
         return name.startswith(self._prefix)
 
     def use(self, call: Call) -> Event:
@@ -43,7 +43,7 @@ class CustomTools:
 
 
 def _listed(tools: tuple[CustomTool, ...], longest: int) -> dict[str, CustomTool]:
-    """A name that is too long with the server's before it is cut, and told apart by a number."""
+    """The tools by the name that the CLI sees. Names that are too long with the prefix are cut and numbered."""
     listed = {tool.name: tool for tool in tools if len(tool.name) <= longest}
     number = 0
     for tool in (tool for tool in tools if len(tool.name) > longest):

@@ -1,4 +1,4 @@
-"""The `claude` harness itself: one turn with a CLI, from what the log has to what the log gets."""
+"""The `claude` harness: runs one turn with a CLI and records everything in the log."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from footplate.harness.mcp.servers import Servers
 
 _STOPS_IN: Final = 5.0
-"""Seconds in which the CLI has to stop when a person asks it to; then it is killed."""
+"""Seconds that the CLI has to stop after an interrupt. Then it is killed."""
 
 
 _LISTENS_EVERY: Final = 0.1
@@ -36,9 +36,9 @@ class ClaudeHarness:
     def __init__(
         self, access: McpAccess | None = None, web: WebAccess | None = None, *, starts: int = 1, hold: float = 0.0
     ) -> None:
-        """`access`: to MCP servers. `web`: of calls that the worker makes itself. `starts`: how many CLIs may be
-        starting at once. Each takes a processor for a second: more of them at a time would be no sooner there, and slow
-        what runs. `hold`: seconds for which a subagent's call waits for a person.
+        """`mcp_access`: limits for connections to MCP servers. `web`: limits for web calls that the worker makes.
+        `starts`: how many CLIs may start at once. Each start uses a processor for a second, so more parallel starts
+        would not be faster and would slow running turns. `hold`: seconds that a subagent's call waits for approval.
         """
         self._access = access or McpAccess()
         self._web = web or WebAccess()
@@ -46,9 +46,8 @@ class ClaudeHarness:
         self._hold = hold
 
     async def prepare(self, ahead: Ahead) -> Connection | None:
-        """A CLI that waits for the session's first prompt. A conversation in which something is open is settled by its
-        turn first, what a repository brings is in the log of a turn before it counts, and so is what there is to say
-        of MCP servers.
+        """Starts a CLI that waits for the session's next prompt. Returns None if something must be logged by the turn
+        first: results of open calls, the repository's instructions, or errors of MCP servers.
         """
         options.check(ahead.config)
         if ahead.config.mcp_servers:
@@ -98,12 +97,12 @@ class _Run:
         self._recorder = recorder
         self._making = making
         self._made: Sequence[Entry] = ()
-        """What the conversation has of calls that the worker made itself."""
+        """Entries of approved calls that the worker ran."""
         self._starts = starts
         self._given = repository.given(turn.brought)
         self._servers = servers
         self._kept = turn.kept if isinstance(turn.kept, Connection) and self._fits(turn.kept) else None
-        """The CLI of the session's last turn, if this one goes on with it."""
+        """The warm CLI of the session's last turn, if this turn can use it."""
         self.used_kept = False
         self._keeps = False
         self._stops = Stops(turn)
@@ -180,7 +179,8 @@ class _Run:
                 await connection.send(transcript.own_uuid(turn.turn_id), await turn.resolve(turn.content))
             await self._send(connection, steering)
             outcome = await self._until_ended(connection, stop)
-            # One that was started in the middle of a turn has what was left of its limits.
+            # A CLI that was started in the middle of a turn has only the remaining limits of that turn, so it is not
+            # reused.
             usable = connection.alive and connection.whole
             if outcome.status is TurnStatus.COMPLETED and usable and not self._settled.responses:
                 await connection.rest(turn)
@@ -202,7 +202,7 @@ class _Run:
             self.used_kept = True
             await kept.serve(turn, self._recorder, self._servers)
             return kept
-        # The log, not the worker's disk, has the conversation: whatever host this is, the CLI finds it whole.
+        # The conversation comes from the log and not from the worker's disk, so it is complete on every host.
         history = [*turn.history, *self._settled.entries, *self._made]
         if self._settled.way == "prompt":
             own = [kept for kept in turn.history if kept.body.get("turn_id") == turn.turn_id]
@@ -247,19 +247,22 @@ class _Run:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _hand_over(self) -> None:
-        """The worker stops: the turn goes on elsewhere, from where no call is open."""
+        """When the worker stops, hands the turn over at a point where no call is open."""
         await self._turn.handover.wait()
         await self._recorder.hand_over()
         raise HandOver
 
     async def _steer(self, connection: Connection) -> None:
-        """What a person says meanwhile is told at once; the CLI lets it join the turn after a call, or at its end."""
+        """Forwards the user's messages during the turn. The CLI adds them after a call or at the end of its
+        response.
+        """
 
         async def tell() -> None:
             await self._send(connection, await self._steering())
 
         if self._turn.config.custom_tools:
-            # Not while the model speaks: it may ask the client, and then this is a message instead of an answer.
+            # Not while the model responds: it may call a custom tool, and a message would then replace the tool's
+            # result.
             self._recorder.asking.between = tell
             await asyncio.get_running_loop().create_future()
         while True:
@@ -267,13 +270,13 @@ class _Run:
             await tell()
 
     async def _awaiting(self) -> Outcome:
-        """The client has the word; whatever else the CLI was asked to do is done."""
+        """Parks the turn until the client responds. All other calls are done."""
         await self._recorder.calls_closed()
         await self._recorder.settle("lost")
         return endings.awaiting(self._recorder.asking.pending)
 
     async def _ended(self, connection: Connection, working: "asyncio.Task[Ended]") -> Outcome | None:
-        """None: there is more to do, because somebody said something meanwhile."""
+        """The turn's outcome, or None if the turn continues because of new messages."""
         if self._recorder.asking.pending:
             return await self._awaiting()
         ended = working.result()
@@ -296,12 +299,12 @@ class _Run:
         return outcomes.answered(ended.text, ended.stop_reason)
 
     async def _held_up(self, text: str, responses: int) -> list[SteerMessage]:
-        """By hooks that say what is left to do, as long as the turn may go on."""
+        """Feedback of `Stop` hooks that block the end of the turn, unless its limit of responses is reached."""
         said = await self._stops.held_up(text) if responses < self._turn.config.max_iterations else None
         return [] if said is None else [said]
 
     async def _interrupted(self, connection: Connection, working: "asyncio.Task[Ended]") -> Outcome:
-        """It is asked to stop, which keeps what it said so far; if it does not, it is killed."""
+        """Asks the CLI to stop, which keeps the text so far. If it does not stop in time, it is killed."""
         said = self._recorder.partial_text
         try:
             async with asyncio.timeout(_STOPS_IN):
@@ -316,12 +319,14 @@ class _Run:
         return endings.interrupted(text)
 
     async def _settle_quietly(self) -> None:
-        """The CLI was lost: the log tells what it did until then, if it still takes anything."""
-        with contextlib.suppress(Exception):  # what went wrong first is what is told
+        """Logs the work of a lost CLI as far as possible."""
+        with contextlib.suppress(Exception):  # the first error is the one to report
             await self._recorder.settle("lost")
 
     async def _steering(self) -> list[SteerMessage]:
-        """A message that was taken may be offered again by a later attempt: each joins the conversation once."""
+        """New messages for the running turn. A later attempt may receive the same message again, so those that already
+        joined the conversation are filtered out.
+        """
         taken = await self._turn.take_steering()
         return [item for item in taken if transcript.own_uuid(item.event_id) not in self._recorder.inputs]
 

@@ -1,7 +1,7 @@
-"""Calls that wait for a person inside the CLI, because what made them ends with its process: a subagent's.
+"""Holds subagents' calls inside the CLI while they wait for approval, because a subagent ends with the CLI's process.
 
-They wait for a while, not for days. When that is over, or what holds them is, they are denied in the log: nothing stays
-open that nobody could go on with, and who answers later hears why it is too late.
+The wait is limited. When it expires, or when the CLI or the turn ends, the call is denied in the log. So no approval
+stays open that could not be acted on, and a late decision is refused with the reason.
 """
 
 import asyncio
@@ -17,20 +17,20 @@ from footplate.domain.ports import TurnContext
 log = structlog.get_logger(__name__)
 
 NO_WAIT: Final = (
-    "A person would have to allow it, and a subagent cannot wait for one: what it may not do itself is done by the "
-    "agent that asked it, which can."
+    "This call needs approval, and a subagent cannot wait for it. The agent that started the subagent can make the "
+    "call itself and wait."
 )
-LOST: Final = "The process of the subagent that made this call was lost, and the call with it."
+LOST: Final = "The subagent that made this call ended before the call was approved."
 _INTERRUPTED: Final = "The user interrupted the turn."
-_LEAVING: Final = "The worker stops, and a subagent does not outlive it."
+_LEAVING: Final = "The worker is stopping, which ends the subagent."
 _LISTENS_EVERY: Final = 0.5
 
 
 class Holding:
-    """Of one turn."""
+    """The held calls of one turn."""
 
     def __init__(self, turn: TurnContext, seconds: float) -> None:
-        """`seconds`: how long each may wait."""
+        """`seconds`: how long each call may wait."""
         self._turn = turn
         self._answers = turn.answers if seconds > 0 else None
         self._seconds = seconds
@@ -42,7 +42,7 @@ class Holding:
         return self._answers is not None
 
     async def word(self, use: Event) -> Event:
-        """What stands, once somebody has said it or nobody can any more."""
+        """Waits for the decision on a call. Denies the call if the wait expires or the turn ends."""
         assert self._answers is not None
         self._held.add(use.id)
         await self._answers.wanted(use)
@@ -53,11 +53,11 @@ class Holding:
             await asyncio.sleep(_LISTENS_EVERY)
         else:
             word = await self._answers.close(use.id, reason)
-        self._held.discard(use.id)  # not where the CLI broke it off: then it has to be ended
+        self._held.discard(use.id)  # skipped if the CLI cancels this wait: `end` then denies the call
         return word
 
     async def end(self, *, for_good: bool) -> None:
-        """Nobody waits any more for a word on what is held by now. `for_good`: nor on anything else."""
+        """Denies all calls that are held now. `permanently`: later calls are denied too."""
         self._over |= for_good
         for event_id in [*self._held]:
             assert self._answers is not None
@@ -71,12 +71,12 @@ class Holding:
             return await self._answers.given(use.id)
         except Fenced:
             raise
-        except FootplateError as error:  # it is asked again in a moment
-            log.warning("answer not read", action="claude.answer_not_read", reason=error.message)
+        except FootplateError as error:  # the next poll tries again
+            log.warning("approval decision not read", action="claude.answer_not_read", reason=error.message)
             return None
 
     def _why_not(self, until: float) -> str | None:
-        """Why it waits no longer, for the model and for who answers too late."""
+        """Why the wait is over, for the model and for a person who decides too late. None: keep waiting."""
         if self._turn.interrupt.is_set():
             return _INTERRUPTED
         if self._turn.handover.is_set():
@@ -85,4 +85,4 @@ class Holding:
             return LOST
         if time.monotonic() < until:
             return None
-        return f"Nobody answered within {self._seconds:g} seconds. {NO_WAIT}"
+        return f"There was no decision within {self._seconds:g} seconds. {NO_WAIT}"

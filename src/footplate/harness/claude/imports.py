@@ -1,11 +1,11 @@
-"""Transcripts of Claude Code that come from elsewhere, and go there. Pure.
+"""Imports transcripts of Claude Code into sessions, and exports sessions as transcripts.
 
-Lines are kept as they are. Those that tell about the machine that they were written on, not about the conversation, are
-left out both ways: where its worktree is, what its owner had permitted.
+Lines are stored unchanged. Lines about the machine instead of the conversation, such as worktree paths and permissions,
+are skipped in both directions.
 
-The CLI goes on from the last leaf of the tree that the lines form, and it forgets a call that has no result. So every
-open call gets one here; and where the conversation has gone on behind it, the result is put right behind the call: at
-the end it would be the last leaf, and all that came after the call would be lost.
+The lines form a tree. The CLI continues from its last leaf, and forgets a call that has no result. So every open call
+gets a result here. If the conversation continued after the call, the result is inserted right after the call: at the
+end it would become the last leaf, and everything after the call would be lost.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,15 +33,15 @@ CONVERSATION: Final = frozenset(
         "content-replacement", "agent_metadata",
     }
 )  # fmt: skip
-"""Types of lines that are kept."""
+"""Types of lines that are imported and exported."""
 _PROJECT: Final = "imported"
 _TOLD: Final = ("uuid", "timestamp", "cwd", "sessionId", "version", "userType", "gitBranch")
-"""What the result of a call repeats of the call's line; the rest of the line is not held in memory."""
+"""Fields of a call's line that its result repeats. Only these fields are held in memory."""
 MOST_OPEN: Final = 1000
 MOST_OPEN_BYTES: Final = 32 << 20
-"""Calls without a result are held in memory, with their inputs, until the transcript ends."""
+"""Limits for calls without a result, which are held in memory with their inputs until the transcript ends."""
 _NO_SERVERS: Final = Names(())
-"""Whose an MCP tool was is not known: it keeps the CLI's name for it."""
+"""The MCP servers of an imported transcript are unknown, so MCP tools keep the CLI's names."""
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
@@ -52,9 +52,9 @@ class ClaudeTranscripts:
             seen.take(number, line)
         if not seen.messages:
             raise InvalidRequest(
-                "Nobody says anything in this transcript.",
+                "The transcript contains no messages.",
                 field="lines",
-                help_text="Send the lines of a session: a .jsonl file below ~/.claude/projects.",
+                help_text="Send the lines of a session, which is a .jsonl file below ~/.claude/projects.",
             )
         return Origin(seen.session, seen.version), _pieces(lines(), seen)
 
@@ -78,7 +78,9 @@ class ClaudeLeaving:
         yield Line(self._own(line), subpath)
 
     def last(self) -> Iterable[Line]:
-        """A turn that was stopped leaves calls open until the next one begins; here there is no next one of ours."""
+        """Results for calls that are still open. A stopped turn's calls are usually closed by the next turn, but an
+        exported transcript has no next turn.
+        """
         for call, asked in self._open.values():
             line = transcript.closing_line(call, asked, LEFT_OPEN, timestamp=str(asked.get("timestamp") or _now()))
             yield Line(self._own(line))
@@ -91,33 +93,33 @@ class ClaudeLeaving:
 
 @dataclass(slots=True)
 class _Survey:
-    """What has to be known of the whole before its first line is stored."""
+    """Facts about the whole transcript that are needed before its first line is stored."""
 
     session: str = ""
     version: str = ""
     messages: int = 0
     open: dict[str, tuple[Call, JsonObject]] = field(default_factory=dict)
-    """Calls that nothing in the transcript answers, each with its line."""
+    """Calls without a result in the transcript, each with its line."""
     passed: set[str] = field(default_factory=set)
-    """Those of them behind which the conversation has gone on."""
+    """Open calls after which the conversation continued."""
     _answer: str = ""
     _recent: set[str] = field(default_factory=set)
-    """Open calls that the conversation has not gone on behind."""
+    """Open calls after which the conversation has not continued so far."""
     _sizes: dict[str, int] = field(default_factory=dict)
-    """Bytes of the inputs of open calls."""
+    """Size of the input of each open call, in bytes."""
 
     def take(self, number: int, line: Line) -> None:
         check_subpath(line.subpath)
         kind = line.body.get("type")
         if not isinstance(kind, str):
-            raise _unsound(number, "it has no type")
+            raise _unsound(number, "its type is missing")
         if line.subpath or kind not in CONVERSATION:
             return
         try:
             fact = transcript.fact_of(line.body)
         except Exception as error:
-            # Whatever a reader trips over now, a turn would trip over later.
-            raise _unsound(number, f"a {kind!r} line of a shape that nobody writes") from error
+            # A line that cannot be parsed now would fail the next turn later.
+            raise _unsound(number, f"this {kind!r} line has an unknown format") from error
         self.session = _text(line.body, "sessionId") or self.session
         self.version = _text(line.body, "version") or self.version
         self.messages += bool(isinstance(fact, Said | Answered) or _content(line.body))
@@ -139,7 +141,7 @@ class _Survey:
             self._recent |= {call.id for call in fact.calls}
             self._sizes |= {call.id: len(orjson.dumps(call.input)) for call in fact.calls}
             if len(self.open) > MOST_OPEN or sum(self._sizes.values()) > MOST_OPEN_BYTES:
-                raise _unsound(number, "too many calls up to here have no result")
+                raise _unsound(number, "too many calls before it have no result")
         elif isinstance(fact, Answered):
             done = {result.call_id for result in fact.results}
             self._recent -= done
@@ -190,7 +192,7 @@ def _closed(open_: dict[str, tuple[Call, JsonObject]], place: Place, told: "_Tel
 
 
 class _Telling:
-    """The events of a history. A line that is there twice is told once."""
+    """Creates the events of the imported lines. A line that occurs twice produces its events once."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
@@ -204,7 +206,7 @@ class _Telling:
         if isinstance(fact, Said):
             return [*mapping.spoken(fact.parts, {}), *(self._use(call) for call in fact.calls)]
         if isinstance(fact, Answered):
-            # A result of a call that nobody made has nothing to stand behind.
+            # A result without a known call is skipped, because its event would refer to no call.
             results = [result for result in fact.results if result.call_id in self._uses]
             return [mapping.tool_result(self._uses.pop(result.call_id), result) for result in results]
         if line.get("type") == "system" and line.get("subtype") == "compact_boundary":
@@ -219,7 +221,7 @@ class _Telling:
 
 
 def _content(line: JsonObject) -> list[Json]:
-    """What a person said with a line; nothing where the CLI speaks in a person's place."""
+    """The content of a user's message. Empty for lines that the CLI writes in the user's role."""
     attachment = line.get("attachment")
     if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
         return _blocks(attachment.get("prompt"))
@@ -250,7 +252,7 @@ def _block(block: JsonObject) -> JsonObject | None:
 
 
 def _moment(line: JsonObject) -> datetime | None:
-    """Never later than now: nothing that is in the log has yet to happen."""
+    """The line's timestamp, but never later than now: the log has no events from the future."""
     try:
         moment = datetime.fromisoformat(_text(line, "timestamp"))
         aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
@@ -270,7 +272,7 @@ def _text(line: JsonObject, name: str) -> str:
 
 def _unsound(number: int, why: str) -> InvalidRequest:
     return InvalidRequest(
-        f"Line {number} is no line of a transcript: {why}.",
+        f"Line {number} is not a valid transcript line: {why}. Nothing was stored.",
         field=f"lines.{number}",
-        help_text="Take the line out, or import another transcript. Nothing was stored.",
+        help_text="Remove the line, or import another transcript.",
     )

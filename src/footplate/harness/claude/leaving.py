@@ -1,4 +1,4 @@
-"""Where a turn can be left in the middle of what the CLI told. Pure."""
+"""Finds a safe point in the CLI's pending lines, at which the turn can be handed over to another worker."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,9 +6,10 @@ from footplate.harness.claude.mapping import Answered, Fact, Said
 
 
 def safe_point(facts: Sequence[Fact], open_calls: Collection[str]) -> int | None:
-    """How many of these are left with no call open, where a call that nobody has let through follows; or None.
+    """The number of leading facts after which no call is open, if the rest contains a call that was not permitted yet.
+    Otherwise None.
 
-    The CLI tells the result of a call and the model's next answer in one breath, if the model is quick enough.
+    If the model is fast, the CLI writes a call's result and the model's next response together.
     """
     still_open = {*open_calls}
     point: int | None = None
@@ -23,6 +24,8 @@ def safe_point(facts: Sequence[Fact], open_calls: Collection[str]) -> int | None
 
 
 def _inside_an_answer(facts: Sequence[Fact], index: int) -> bool:
-    """A call that the CLI refuses by itself has its result there, with more of the answer to come."""
+    """Whether more of the same response follows. A call that the CLI itself refuses has its result in the middle of the
+    response.
+    """
     before = {fact.message_id for fact in facts[:index] if isinstance(fact, Said)}
     return any(isinstance(fact, Said) and fact.message_id in before for fact in facts[index:])

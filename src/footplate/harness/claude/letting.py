@@ -1,4 +1,4 @@
-"""How a call of the CLI is let through: judged, in the log before it starts, one after the other in each thread."""
+"""Decides whether a call of the CLI may start, and logs it first. Calls of a thread run one after the other."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Final, Protocol
@@ -20,13 +20,13 @@ from footplate.harness.claude.subagents import Subagents
 
 _TOOL_STARTS: Final = 0.05
 _EDITED: Final = (
-    "A person would allow this call with another input. A subagent's call is made as it is, or not at all: make it "
-    "again, with {given}."
+    "The user would approve this call with a different input, but the input of a subagent's call cannot be changed. "
+    "Make the call again with this input: {given}"
 )
 
 
 class Rest(Protocol):
-    """What has to be known of the turn. The recorder is."""
+    """The turn's calls. Implemented by the recorder."""
 
     names: Names
 
@@ -44,15 +44,16 @@ class Letting:
         self._subagents = subagents
 
     async def intend(self, call: Call, agent_id: str | None, directory: str | None) -> str | None:
-        """Returns when the call may start: all that led to it is in the log, and so is the call. Or why it may not.
-        `agent_id`: of the subagent that makes it. Threads have their own order: one works while its call runs.
+        """Returns None when the call may start, and otherwise the reason for the model. Before it returns None, the
+        call and everything that led to it are logged. `agent_id`: the subagent that makes the call. Each thread has its
+        own queue, because a subagent works while the call that started it is running.
         """
         rest = self._rest
-        await rest.until(lambda: rest.calls_of(agent_id) is not None, "who asked a subagent")
+        await rest.until(lambda: rest.calls_of(agent_id) is not None, "the call that started a subagent")
         calls = rest.calls_of(agent_id)
         assert calls is not None
         async with calls.turnstile:
-            await rest.until(lambda: call.id in calls.open, "an answer with a call")
+            await rest.until(lambda: call.id in calls.open, "a response with a tool call")
             await rest.until(lambda: calls.lets(call), None)
             self._check(call, calls)
             await failpoints.hit("before_intent")
@@ -85,17 +86,18 @@ class Letting:
         return None
 
     def _check(self, call: Call, calls: Calls) -> None:
-        """Only the call that the model asked for is judged, logged and made, and it is so once."""
+        """Raises `Temporary` unless this is the call that the model made, for the first time."""
         if call.id in calls.uses:
             raise Temporary(f"Claude Code tried to run the call {call.id[:100]!r} twice. The turn was stopped.")
         own = self._asking.tools.has(call.name) or self._rest.names.of(call.name) is not None
         check_same(call, calls.open[call.id], exact=own or call.name in DELEGATING)
 
     async def _judged(self, call: Call, calls: Calls, directory: str | None) -> tuple[Call, Decision]:
-        """The call that the log tells of, and whether it may be made.
+        """The call to log, and the decision on it.
 
-        Claude Code makes a call as it says here. After a wait the worker makes it as the transcript has it: then a
-        person is shown that one, and rules that deny it hold.
+        Claude Code runs the call as it passes it here, with its own defaults. After a wait for approval, the worker
+        runs the call as it is in the transcript. In that case the person is shown the transcript's version, and rules
+        that deny that version apply.
         """
         decision = await self._asking.judged(call, directory, calls.agent)
         written = calls.open[call.id]
@@ -105,14 +107,16 @@ class Letting:
         return written, again if again.outcome is Outcome.DENY else decision
 
     async def _held(self, call: Call, asked: Call, calls: Calls, use: Event, directory: str | None) -> str | None:
-        """Until a person has said a word, while other calls of the thread go on. Rules may have changed meanwhile."""
+        """Waits for approval while other calls of the thread run. The rules are evaluated again afterwards, because
+        they may have changed.
+        """
         word = await self._asking.holding.word(use)
         async with calls.turnstile:
             await self._rest.until(lambda: calls.lets(call), None)
             await failpoints.hit("before_intent")
             refusal = await self._refusal(call, calls, word, directory)
             if call.id not in calls.open:
-                return holding.LOST  # the turn has ended, and has said what became of it
+                return holding.LOST  # the turn has ended and has already logged a result
             goes_on = [threads.running(calls.thread_id, calls.agent or "")] if calls.thread_id else []
             if refusal is not None:
                 await self._turn.log.append(goes_on)
@@ -127,7 +131,7 @@ class Letting:
         return None
 
     async def _refusal(self, call: Call, calls: Calls, word: Event, directory: str | None) -> str | None:
-        """Why a call that waited is not made, if it is not."""
+        """Why a call does not run after its wait. None if it may run."""
         if not approvals.allows(word):
             return approvals.denial(word)
         if (edited := approvals.edited(word)) is not None:
@@ -137,5 +141,5 @@ class Letting:
 
 
 def _waiting(calls: Calls, use: Event) -> list[Event]:
-    """A thread that waits says so; the session itself still works."""
+    """The status event of a waiting subagent thread. The session itself is still running."""
     return [threads.waiting(calls.thread_id, calls.agent or "", [use.id])] if calls.thread_id else []

@@ -1,7 +1,7 @@
-"""What the SDK's messages say, as facts of ours, and facts as events. Pure.
+"""Parses the SDK's messages into facts, and converts facts to events.
 
-Every message class that the SDK exports has a reader here; a test fails when a new one appears. What nobody knows is a
-fact as well (`Unknown`): it is logged and harms nothing.
+Every message class that the SDK exports has a reader here, and a test fails if the SDK adds one. An unknown message
+becomes the fact `Unknown`, which is only logged.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,12 +22,12 @@ Written: TypeAlias = Literal["agent.message", "agent.thinking"]
 
 _SYNTHETIC: Final = "<synthetic>"
 _CONTENT: Final = frozenset({"text", "image", "document", "search_result"})
-"""Blocks of a result that the reference's events may hold."""
+"""Content blocks of a tool result that events may contain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The CLI told of itself, as it does at the start of every turn."""
+    """The CLI reported its session and version, as it does at the start of every turn."""
 
     session_id: str
     version: str
@@ -35,7 +35,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The model begins to answer."""
+    """The model starts a response."""
 
     message_id: str
     model: str
@@ -44,7 +44,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class BlockBegun:
-    """A block of the answer; `counts` when the finished message is sure to hold it."""
+    """A block of the response starts. `counts`: the finished message is certain to contain it."""
 
     index: int
     counts: bool
@@ -59,7 +59,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """The answer's usage so far, and whether the model said why it stopped."""
+    """The response's usage so far, and whether it has a stop reason."""
 
     usage: Mapping[str, Any]
     stopped: bool = True
@@ -67,7 +67,7 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The answer has come to its end. The CLI says so of one that was cut off too: then the model has not stopped."""
+    """The response's stream ended. The CLI also sends this for a response that was cut off and has no stop reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +86,13 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A finished part of an answer: text and thoughts in order, and calls."""
+    """One line of a response: text, thinking and calls, in order."""
 
     message_id: str
     parts: tuple[tuple[Written, str] | Call | None, ...]
-    """None for a block that no event tells of."""
+    """None for a block that has no event."""
     synthetic: bool
-    """The CLI's own words about an error, not the model's."""
+    """Whether the CLI wrote this line about an error, instead of the model."""
 
     @property
     def calls(self) -> list[Call]:
@@ -105,14 +105,14 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Results of calls."""
+    """Results of tool calls."""
 
     results: tuple[Result, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Delegated:
-    """A call has begun the work of a subagent."""
+    """A call started a subagent."""
 
     agent_id: str
     call_id: str
@@ -120,19 +120,19 @@ class Delegated:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The CLI has nothing more to do for what it was asked."""
+    """The CLI finished the work on its prompt."""
 
     subtype: str
     is_error: bool
     text: str
     stop_reason: str | None
     status: int | None
-    """Of the provider's answer, when that was an error."""
+    """HTTP status of the provider's error response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A part of the transcript did not get into the log."""
+    """A part of the transcript could not be stored in the log."""
 
     error: str
 
@@ -145,12 +145,12 @@ class Limited:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The CLI summed up the older part of the conversation."""
+    """The CLI replaced the older part of the conversation by a summary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Known, and of no concern to the log: `kind` says what it was."""
+    """A known message that the log does not need. `kind` names it."""
 
     kind: str
 
@@ -180,12 +180,12 @@ Fact: TypeAlias = (
 
 
 def lines_of(message_id: str, facts: Sequence[Fact]) -> list[Said]:
-    """One answer may be several lines."""
+    """The lines of one response, which may have several."""
     return [fact for fact in facts if isinstance(fact, Said) and fact.message_id == message_id]
 
 
 def goes_on(facts: Sequence[Fact], refused: Collection[str]) -> bool:
-    """The conversation does, by more than results of calls that the CLI refuses while the model still speaks."""
+    """Whether the conversation continued. Results of calls that the CLI refuses during the response do not count."""
     return any(
         isinstance(fact, Said) or (isinstance(fact, Answered) and not {*refused} >= {r.call_id for r in fact.results})
         for fact in facts
@@ -193,7 +193,7 @@ def goes_on(facts: Sequence[Fact], refused: Collection[str]) -> bool:
 
 
 def read(message: object) -> Fact:
-    """By the message's own class, so that a subclass that nobody has thought about is not taken for its parent."""
+    """Parses a message by its exact class, so that an unknown subclass is not mistaken for its parent."""
     reader = READERS.get(type(message))
     return reader(message) if reader is not None else Unknown(type(message).__name__)
 
@@ -324,11 +324,11 @@ READERS: Final[Mapping[type, Callable[[Any], Fact]]] = {
     sdk.HookEventMessage: lambda _: Told("hook"),
     sdk.ConversationResetMessage: lambda _: Told("conversation_reset"),
 }
-"""By class."""
+"""By message class."""
 
 
 def spoken(parts: Sequence[tuple[Written, str] | Call | None], ids: Mapping[int, str]) -> list[Event]:
-    """What an answer said, each under the id of its preview, which `ids` has by the number of its block."""
+    """The text and thinking events of a response. `preview_ids`: the ids of the previews, by block index."""
     made: list[Event] = []
     for index, part in enumerate(parts):
         if isinstance(part, tuple) and part[1]:

@@ -1,6 +1,6 @@
-"""Moments that only the CLI knows of: after its calls, at the end of a subagent, before it compacts the conversation.
+"""Runs hooks at events that only the CLI sees: after a call, at a subagent's end, before it compacts the conversation.
 
-Nothing waits to be allowed at any of them. If hooks cannot be asked, the turn fails for a while and is tried again.
+These hooks permit nothing, so no call waits for them. If the hooks cannot be run, the turn fails and is retried.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ _SHORTER: Final = ("trigger", "custom_instructions")
 
 
 class Moments:
-    """Of one CLI."""
+    """The hook callbacks of one CLI."""
 
     def __init__(self, turn: Callable[[], TurnContext | None], recorder: Callable[[], Recorder]) -> None:
         self._turn = turn
@@ -41,7 +41,7 @@ class Moments:
     ) -> sdk.HookJSONOutput:
         name = str(given.get("tool_name"))
         if self._recorder().asking.tools.has(name):
-            return {}  # the client has not answered it yet
+            return {}  # the client has not returned the result yet
         heard = await self._tell(HookEvent.AFTER_TOOL, given, _AFTER, about=name)
         self._recorder().spawn(self._upload_files())
         said: sdk.types.SyncHookJSONOutput = {}
@@ -53,12 +53,12 @@ class Moments:
         return said
 
     async def _upload_files(self) -> None:
-        """Uploads the files of a call while the CLI writes its result to the transcript, which takes up to 100 ms."""
+        """Uploads the files written by a call while the CLI writes its result to the transcript (up to 100 ms)."""
         turn = self._turn()
         try:
             if turn is not None:
                 await turn.log.upload_files_ahead()
-        except Exception as error:  # noqa: BLE001 - the result's commit tries it again
+        except Exception as error:  # noqa: BLE001 - the result's commit uploads them again
             log.info("files not uploaded ahead", action="claude.files_not_uploaded", reason=str(error))
 
     async def _stopped(
@@ -79,7 +79,7 @@ class Moments:
         turn = self._turn()
         try:
             return await turn.gate.tell(event, fields, about=about, agent=agent) if turn is not None else Heard()
-        except Exception as error:  # noqa: BLE001 - the CLI would go on as if nothing had happened
+        except Exception as error:  # noqa: BLE001 - the CLI would ignore the error
             failure = error if isinstance(error, FootplateError) else Temporary(f"A hook failed: {error!r}")
             self._recorder().fail(failure)
             return Heard()

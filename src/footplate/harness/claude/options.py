@@ -1,6 +1,6 @@
-"""What a turn's configuration means to the CLI: its arguments, its variables, its files. Pure but for the paths.
+"""Builds the CLI's arguments, environment variables and files from a turn's configuration.
 
-Nothing of the host is passed on: no variable, no settings file, no server that somebody configured there.
+Nothing of the host is passed on: no environment variable, no settings file, no MCP server that is configured there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ from footplate.harness.claude import program, tool_names
 
 PROVIDER: Final = "anthropic"
 HOOK_SECONDS: Final = 3600.0
-"""How long a call may wait to be let through. One that waits longer is refused, not let through."""
+"""Timeout of a hook. A call that waits longer for permission is denied."""
 _LONGEST_ARGUMENT: Final = 100_000
-"""Bytes; the kernel takes no more than 128 KiB in one."""
+"""Maximum bytes of one argument. The kernel's limit is 128 KiB."""
 _CONFIG: Final = "claude"
 _SYSTEM_FILE: Final = "system.md"
 _TURN_FILE: Final = "turn"
@@ -36,25 +36,25 @@ _VARIABLES: Final = {
     "DISABLE_AUTOUPDATER": "1",
     "DISABLE_TELEMETRY": "1",
     "DISABLE_ERROR_REPORTING": "1",
-    # The engine tries again, with the session's status telling so.
+    # The engine retries and reports it in the session's status.
     "CLAUDE_CODE_MAX_RETRIES": "0",
     "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
-    # A command that goes on after its call has no result that a log could hold.
+    # A command that continues after its call would have no result in the log.
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
     "BASH_MAX_TIMEOUT_MS": "3600000",
-    # What a repository brings is handed over, of its base commit: what lies in the tree may be the agent's own word.
+    # The repository's instructions are passed from its base commit. Files in the tree may be written by the agent.
     "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
-    # The worker bounds the calls of MCP servers, and all of their tools are told to the model.
+    # The worker limits the duration of MCP calls, and the model sees all MCP tools.
     "MCP_TOOL_TIMEOUT": "86400000",
     "ENABLE_TOOL_SEARCH": "false",
-    # As long as an agent's custom tools may have.
+    # The maximum length of a custom tool's description.
     "CLAUDE_CODE_MAX_MCP_DESCRIPTION_LENGTH": "10000",
-    # The boundary is the environment's: the CLI is not asked to be one.
+    # The environment is the security boundary, so the CLI needs none of its own.
     "IS_SANDBOX": "1",
 }
 _WITH_SUBAGENTS: Final = {
-    # The agent has those that it names, and no others.
+    # Only the subagents that the agent's configuration names.
     "CLAUDE_AGENT_SDK_DISABLE_BUILTIN_AGENTS": "1",
     "CLAUDE_CODE_FORK_SUBAGENT": "0",
     "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": "1",
@@ -62,12 +62,13 @@ _WITH_SUBAGENTS: Final = {
 
 
 def check(config: ResolvedConfig) -> None:
-    """Refuse what this harness would not hold to."""
+    """Raises `ModelRefused` for settings that this harness does not support."""
     unknown = sorted(set(config.model_parameters) - _PARAMETERS)
     if unknown:
         known = ", ".join(sorted(_PARAMETERS))
         raise ModelRefused(
-            f"Claude Code does not take these model parameters: {', '.join(unknown)}.", help_text=f"It takes: {known}."
+            f"Claude Code does not support these model parameters: {', '.join(unknown)}.",
+            help_text=f"Supported parameters: {known}.",
         )
     for model in (config.model, *(agent.model for agent in config.subagents)):
         model_of(model)
@@ -80,8 +81,8 @@ def model_of(model: str) -> str:
     if provider == PROVIDER and name:
         return name
     raise ModelRefused(
-        f"Claude Code runs Anthropic's models, not {model!r}.",
-        help_text="Name a model such as claude-sonnet-5, or use the harness 'native', which takes any provider's.",
+        f"Claude Code runs only Anthropic's models, not {model!r}.",
+        help_text="Use a model such as claude-sonnet-5, or the harness 'native', which supports other providers.",
     )
 
 
@@ -90,7 +91,7 @@ def endpoint_of(endpoints: Mapping[str, Endpoint]) -> Endpoint:
     if endpoint is None:
         raise ModelRefused(
             "This worker has no endpoint for Anthropic's models.",
-            help_text="Give it a key (FOOTPLATE_ANTHROPIC_API_KEY), and a base URL if it is not the provider's own.",
+            help_text="Set FOOTPLATE_ANTHROPIC_API_KEY, and a base URL if you use a gateway.",
         )
     return endpoint
 
@@ -100,28 +101,30 @@ def config_directory(scratch: str) -> str:
 
 
 def transcript_path(scratch: str, root: str, session_id: str, subpath: str = "") -> str:
-    """Where the CLI looks for the conversation that it is told to go on with."""
+    """The path where the CLI reads the conversation that it resumes."""
     project = f"{config_directory(scratch)}/projects/{_sanitize_path(root)}"
     return f"{project}/{session_id}/{subpath}.jsonl" if subpath else f"{project}/{session_id}.jsonl"
 
 
 def system_file(config: ResolvedConfig, scratch: str) -> str | None:
-    """Where a system prompt has to be written that is too long for an argument."""
+    """The path for a system prompt that is too long for an argument. None if it fits."""
     return f"{scratch}/{_SYSTEM_FILE}" if len(config.system.encode()) > _LONGEST_ARGUMENT else None
 
 
 def turn_file(scratch: str) -> str:
-    """Which turn it is: a CLI that works for one after the other has the variables of the first."""
+    """The path of the file with the current turn's id. A file is needed because a CLI that serves several turns keeps
+    the environment variables of the first.
+    """
     return f"{scratch}/{_TURN_FILE}"
 
 
 def shell_file(scratch: str) -> tuple[str, bytes]:
-    """What the CLI's shells do first, and where that is written. The CLI reads it once."""
+    """The path and content of the start-up file of the CLI's shells. The CLI reads it once."""
     return f"{scratch}/{_SHELL_FILE}", f'export FOOTPLATE_TURN_ID="$(cat {turn_file(scratch)})"\n'.encode()
 
 
 def variables(config: ResolvedConfig, endpoint: Endpoint, *, scratch: str, root: str, goes_on: bool) -> dict[str, str]:
-    """`goes_on`: with an unfinished turn, without being asked."""
+    """The CLI's environment variables. `resumes_turn`: continue an unfinished turn without a new prompt."""
     limit = config.model_parameters.get("max_tokens")
     return {
         **_VARIABLES,
@@ -151,8 +154,8 @@ def options(
     env: Mapping[str, str],
     mcp_servers: Mapping[str, sdk.McpSdkServerConfig],
 ) -> sdk.ClaudeAgentOptions:
-    """`resume`: there is a transcript of that name. `asked`: before a call. `paused`: after all calls of an answer.
-    `told`: at other moments, by their names.
+    """The SDK's options. `resume`: a transcript of this session exists. `before_call`: the hook before a call.
+    `after_calls`: the hook after all calls of a response. `other_hooks`: other hooks, by event name.
     """
     heard = {event: [sdk.HookMatcher(hooks=[callback], timeout=HOOK_SECONDS)] for event, callback in told.items()}
     hooks = {"PreToolUse": [_hook(asked)], "PostToolBatch": [_hook(paused)], **heard}
@@ -171,7 +174,7 @@ def options(
         verbatim_prompts=True,
         session_store=store,
         session_store_flush="eager",
-        hooks=cast("dict[HookEvent, list[sdk.HookMatcher]]", hooks),  # the CLI has more than the SDK has names of
+        hooks=cast("dict[HookEvent, list[sdk.HookMatcher]]", hooks),  # the SDK's type lacks some of the CLI's events
         env=dict(env),
         thinking=_thinking(config),
     )
@@ -189,7 +192,7 @@ def _hook(callback: sdk.HookCallback) -> sdk.HookMatcher:
 
 
 def _defined(agent: Subagent) -> sdk.AgentDefinition:
-    """It has its own words, model and tools, and those of the agent that asks it are not lent to it."""
+    """The subagent's own prompt, model and tools. It does not inherit those of the agent that starts it."""
     return sdk.AgentDefinition(
         description=agent.description or agent.name,
         prompt=agent.system or f"You are {agent.name}.",
@@ -200,8 +203,8 @@ def _defined(agent: Subagent) -> sdk.AgentDefinition:
 
 
 def command(made: sdk.ClaudeAgentOptions) -> Sequence[str]:
-    """The SDK's own words for its own CLI."""
-    return SubprocessCLITransport(prompt="", options=made)._build_command()  # noqa: SLF001 - it has no other name
+    """The CLI's command line, as the SDK builds it."""
+    return SubprocessCLITransport(prompt="", options=made)._build_command()  # noqa: SLF001 - there is no public API
 
 
 def _thinking(config: ResolvedConfig) -> sdk.ThinkingConfig | None:

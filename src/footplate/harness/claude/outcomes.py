@@ -1,4 +1,4 @@
-"""How a turn of this harness may end, by what the CLI said at its end. Pure."""
+"""Converts the CLI's final result to a turn's outcome or error."""
 
 import time
 from typing import Final
@@ -15,7 +15,7 @@ _FINISH: Final = {
     "refusal": "content_filter",
     "tool_use": "tool_call",
 }
-"""The model's reasons in the words that every harness uses."""
+"""The model's stop reasons as the finish reasons that every harness uses."""
 _LENGTH: Final = 2000
 _TOO_MANY, _OVERLOADED, _SERVER_ERROR, _CLIENT_ERROR = 429, 529, 500, 400
 _TRY_AGAIN: Final = frozenset({408, 409, 425})
@@ -23,7 +23,7 @@ _ADVICE: Final = {
     401: "Check the provider's API key, and that it may use this model.",
     403: "Check the provider's API key, and that it may use this model.",
     404: "Check the agent's model name and the provider's base URL.",
-    413: "The conversation is longer than this model can read: start a new session, or fork this one earlier.",
+    413: "The conversation exceeds this model's context window. Start a new session, or fork this one earlier.",
 }
 
 
@@ -32,7 +32,7 @@ def answered(text: str, stop_reason: str | None = None) -> Outcome:
 
 
 def failure(ended: Ended, limited_until: float | None) -> Temporary | ModelRefused:
-    """The class decides whether the engine tries again."""
+    """The error for a failed run. Its class decides whether the engine retries."""
     status = ended.status
     told = f" ({status})" if status else ""
     text = f"The model request failed{told}: {ended.text or ended.subtype}"[:_LENGTH]

@@ -1,4 +1,4 @@
-"""Where the CLI is that the SDK brings along. Found without importing the SDK: a worker asks when it starts."""
+"""Locates the CLI bundled with the SDK. It does not import the SDK, because every worker calls it at start-up."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -17,13 +17,13 @@ def path() -> Path:
         if program.is_file():
             return program
     raise Permanent(
-        "This worker has no Claude Code: the package claude-agent-sdk is not installed, or came without its CLI.",
-        help_text="Install a wheel of claude-agent-sdk for this platform on every worker.",
+        "Claude Code was not found: the package claude-agent-sdk is not installed on this worker, or has no CLI.",
+        help_text="Install the wheel of claude-agent-sdk for this platform on every worker.",
     )
 
 
 def directories() -> Sequence[str]:
-    """What an environment has to show, read-only, for the CLI to run in it (entry point `footplate.programs`)."""
+    """Directories that an environment must mount read-only to run the CLI (entry point `footplate.programs`)."""
     try:
         return [str(path().parent)]
     except Permanent:

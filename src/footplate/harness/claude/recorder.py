@@ -1,8 +1,9 @@
-"""What the CLI says and does in one turn, on its way into the log.
+"""Records in the log what the CLI does in one turn.
 
-Two streams meet here: the CLI's words as they come, which are shown as previews, and its transcript, a moment later,
-which is what counts. An answer of the model, with its events, its lines and its usage, is one commit, made when the
-answer is complete: a restart finds all of it or nothing. No call is let through before that commit and its own.
+The recorder receives two streams: the CLI's messages, which are shown as previews, and a moment later its transcript,
+which is authoritative. A model response is one commit with its events, lines and usage, made when the response is
+complete, so that a restart finds all of it or nothing. A call may start only after that commit and after its own event
+is logged.
 """
 
 import asyncio
@@ -32,14 +33,14 @@ from footplate.harness.claude.volume import FLOOD, Volume
 log = structlog.get_logger(__name__)
 
 _PATIENCE: Final = 5.0
-"""Seconds in which the transcript has to follow what the CLI said."""
+"""Seconds within which the transcript must follow the CLI's messages."""
 
 Settling: TypeAlias = Literal["well", "interrupted", "lost"]
 
 
 class Recorder:
     def __init__(self, turn: TurnContext, found: Transcript, responses: int, *, hold: float = 0.0) -> None:
-        """`hold`: seconds for which a subagent's call waits for a person."""
+        """`hold`: seconds that a subagent's call waits for approval."""
         self._turn = turn
         self._kept = [*turn.history]
         self._named = (found.session_id, found.version)
@@ -51,10 +52,10 @@ class Recorder:
         self.inputs = set(found.inputs)
         self.responses = responses
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done with the error that ends the turn."""
+        """Completed with the error that ends the turn."""
         self._answers = Answers(turn.log, shows=lambda: not self._calls.open)
         self._held: list[Entry] = []
-        """Lines that wait for what makes them complete."""
+        """Lines that wait until their response is complete."""
         self._request: Event | None = None
         self._calls = Calls()
         self._subagents = Subagents(turn)
@@ -63,9 +64,9 @@ class Recorder:
         self._letting = Letting(turn, self, self.asking, self._subagents)
         self._refusing = False
         self._leaving = self._left = False
-        """The worker stops; the turn has reached the point from which another worker goes on."""
+        """Whether a handover was requested, and whether the safe point for it is reached."""
         self._lenient = False
-        """An answer that was said to its end counts as complete, whatever is missing."""
+        """Whether a fully streamed response counts as complete even if some of its lines are missing."""
         self._changed = asyncio.Condition()
         self._writing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -74,12 +75,14 @@ class Recorder:
     async def begin(
         self, events: Sequence[Event], entries: Sequence[Entry], *, repository: JsonObject | None = None
     ) -> None:
-        """The first request is on its way. `repository`: what the CLI is given of it; in the log before it has it."""
+        """Logs the start of the first model request. `repository`: the repository's instructions for the CLI, which are
+        logged before the CLI receives them.
+        """
         self._request = ev.model_request_start(repository=repository)
         await self._turn.log.append([*events, self._request], entries=entries)
 
     def heard(self, message: object) -> None:
-        """The CLI's words, in the order in which it said them. Never blocks."""
+        """Handles the CLI's messages, in order. Never blocks."""
         fact = mapping.read(message)
         match fact:
             case mapping.Started(session_id=session_id, version=version):
@@ -91,7 +94,7 @@ class Recorder:
             case mapping.Limited(rejected=True, resets_at=resets_at):
                 self.limited_until = resets_at
             case mapping.Dropped(error=error):
-                self.fail(Temporary(f"A part of the conversation could not be stored: {error}"))
+                self.fail(Temporary(f"Part of the conversation could not be stored: {error}"))
             case mapping.Unknown(kind=kind):
                 log.info("message not known", action="claude.unknown_message", kind=kind[:100])
             case _:
@@ -101,7 +104,9 @@ class Recorder:
                     self.fail(Temporary(FLOOD))
 
     async def mirrored(self, place: Place, lines: Sequence[Mapping[str, Any]]) -> None:
-        """Lines of the transcript, in order. What they complete is durable when this returns."""
+        """Handles lines of the transcript, in order. Responses and results that they complete are durable when this
+        returns.
+        """
         if self.failed.done():
             return
         try:
@@ -116,18 +121,20 @@ class Recorder:
             raise
 
     async def intend(self, call: Call, agent_id: str | None = None, *, directory: str | None = None) -> str | None:
-        """Returns when the call may start: all that led to it is in the log, and so is the call. Or why it may not."""
+        """Returns None when the call may start, and otherwise the reason. Before it returns None, the call and
+        everything that led to it are logged.
+        """
         return await self._letting.intend(call, agent_id, directory)
 
     def starts(self, call_id: str, name: str, given: JsonObject | None = None) -> bool:
-        """May this call, which the worker makes itself, be made? Once, and if it was let through as it is."""
+        """Whether the worker may make this call now. It may once, and only as it was permitted."""
         return self._calls.starts(call_id, name, given)
 
     async def settle(self, how: Settling = "well") -> None:
-        """The CLI does nothing more: what it said and did is in the log when this returns.
+        """Logs the rest of the CLI's work after it has stopped.
 
-        A part of an answer is of use only where a person stopped it: `lost` leaves it out, or a restart would take it
-        for the whole.
+        A partial response is logged only if the user interrupted it. `lost` drops it, because a restart would mistake
+        it for a complete response.
         """
         await self.asking.holding.end(for_good=how != "well")
         async with self._writing:
@@ -139,7 +146,7 @@ class Recorder:
             if how == "well":
                 self._end_silent(batch)
             elif (used := self._answers.take_last_usage()) is not None:
-                self._ask(batch)  # of its own accord, because somebody said something at the end
+                self._ask(batch)  # the CLI sent another request by itself, for a message at the end of the turn
             if how == "interrupted":
                 batch.events += self._answers.cut_short()
                 batch.marks.append(transcript.mark_interrupted(self._turn.turn_id))
@@ -150,7 +157,7 @@ class Recorder:
             await self._write(batch)
 
     async def hand_over(self) -> None:
-        """Returns at a safe point: no call is open, no answer half stored, and nothing more is taken."""
+        """Returns at a safe point: no call is open, no response is partly stored, and no more lines are accepted."""
         self._leaving = True
         while not self._left:
             await self.until(lambda: self._left or not (self._calls.open or self._answers.owed), None)
@@ -160,8 +167,8 @@ class Recorder:
         await self.settle("lost")
 
     def _leave_after(self, batch: Batch) -> None:
-        """Decided with the commit that closes the last call, and not by whoever waits for it: the model may answer in
-        an instant, and the next call would be open by then.
+        """Stops recording after the commit that closes the last call. This is decided with the commit and not by
+        `hand_over`, because a fast model could open the next call in between.
         """
         if self._leaving and not batch.leaves_open(self._calls) and not self._answers.owed:
             self._refusing = self._left = True
@@ -176,12 +183,12 @@ class Recorder:
 
     @property
     def partial_text(self) -> str:
-        """Of the answer that is being said."""
+        """The text of the response that is still streaming."""
         return self._answers.partial_text
 
     @property
     def entries(self) -> list[Entry]:
-        """The conversation, with what is not committed yet."""
+        """The conversation, including entries that are not committed yet."""
         return [*self._kept, *self._held, *self._subagents.held]
 
     def leftovers(self) -> list[Entry]:
@@ -189,8 +196,10 @@ class Recorder:
         return [*held, *self._subagents.held]
 
     def inherit(self, last: "Recorder") -> None:
-        """Of the same CLI's last turn: what it wrote down after its end belongs to the conversation all the same."""
-        self._held[:0], self._known = last.leftovers(), self._known | last._known  # noqa: SLF001 - of our own kind
+        """Takes over lines that the same CLI wrote after the end of its last turn. They belong to the
+        conversation too.
+        """
+        self._held[:0], self._known = last.leftovers(), self._known | last._known  # noqa: SLF001 - the same class
 
     def close(self) -> None:
         for task in self._tasks:
@@ -198,7 +207,7 @@ class Recorder:
 
     def _hold(self, place: Place, line: JsonObject) -> None:
         if self._refusing or (not place.subpath and transcript.is_error_notice(line)):
-            self._refusing = True  # what follows hangs on a line that nobody will find
+            self._refusing = True  # later lines are children of a line that is not stored
             return
         if not place.subpath and self.asking.withholds(line):
             return
@@ -209,7 +218,7 @@ class Recorder:
             self._held.append(kept)
 
     def calls_of(self, agent_id: str | None) -> Calls | None:
-        """None for a subagent that nobody is known to have asked."""
+        """The calls of a thread. None for a subagent whose starting call is unknown."""
         return self._calls if agent_id is None else self._subagents.calls_of(agent_id)
 
     async def _commit(self) -> None:
@@ -219,8 +228,8 @@ class Recorder:
             await self._write(batch)
 
     def _gather(self, *, all_of_it: bool = False) -> Batch:
-        """An answer, or a result, if it is complete: whoever forks there is told of nothing that came after. A line
-        that says nothing travels with the next that does.
+        """Collects the next commit: one complete response or result, so that a fork at its events contains nothing
+        later. A line without an event is committed with the next line that has one.
         """
         batch = Batch()
         self._subagents.gather(batch, self.names, all_of_it=all_of_it)
@@ -233,7 +242,7 @@ class Recorder:
         return batch
 
     def _tell(self, batch: Batch, *, all_of_it: bool) -> int:
-        """How many of the primary thread's lines are told."""
+        """Adds the next response or result of the primary thread. Returns the number of lines it covers."""
         facts = [transcript.fact_in(kept) for kept in self._held]
         answer: str | None = None
         told = 0
@@ -245,7 +254,7 @@ class Recorder:
                 elif fact.message_id != answer:
                     return told
             elif isinstance(fact, Answered):
-                # A call that the CLI refuses by itself has its result in the middle of its answer.
+                # A call that the CLI itself refuses has its result in the middle of its response.
                 inside = answer is not None and bool(mapping.lines_of(answer, facts[index:]))
                 if (answer is not None and not inside) or (not all_of_it and self._is_early(fact)):
                     return told
@@ -260,7 +269,9 @@ class Recorder:
         return len(self._held) if all_of_it else told
 
     def _is_early(self, fact: Answered) -> bool:
-        """A subagent's last words are not there yet; they come first, unless they do not come at all."""
+        """Whether a subagent's last lines are still missing. They are committed before its result, unless they do not
+        arrive in time.
+        """
         waits = self._subagents.speaking([result.call_id for result in fact.results])
         for subagent in waits:
             self.spawn(self._give_up(subagent))
@@ -280,7 +291,7 @@ class Recorder:
             await failpoints.hit("after_result_commit")
 
     async def close_calls(self, call_ids: Sequence[str] = ()) -> None:
-        """Nothing here waits for them any more."""
+        """Closes the calls and wakes everything that waits for a change."""
         for call_id in call_ids:
             self._calls.end(call_id)
         self._answers.show()
@@ -291,7 +302,7 @@ class Recorder:
         await self.until(lambda: not self._calls.open, "the results of calls")
 
     def _is_complete(self, message_id: str, facts: Sequence[Fact]) -> bool:
-        """All of it was said, and all that was said is here; or the conversation has gone on since."""
+        """Whether the response is fully streamed and all its lines are here, or the conversation continued after it."""
         own = mapping.lines_of(message_id, facts)
         answer = self._answers.find(message_id)
         refused = {call.id for fact in own for call in fact.calls} if answer and not answer.complete else set()
@@ -302,7 +313,7 @@ class Recorder:
         return self._lenient or sum(len(fact.parts) for fact in own) >= len(answer.blocks)
 
     def _answered(self, batch: Batch, message_id: str, facts: Sequence[Fact]) -> None:
-        """All lines of one answer: what it said, and the end of its request."""
+        """Adds a whole response to the commit: its text, its calls, and the end of its request."""
         own = mapping.lines_of(message_id, facts)
         parts = [part for fact in own for part in fact.parts]
         answer = self._answers.take(message_id) or Answer("", {}, complete=True)
@@ -322,21 +333,21 @@ class Recorder:
             self._ask(batch)
 
     def _ask(self, batch: Batch) -> None:
-        """The CLI asks the model, if nobody knew it before."""
+        """Adds the start of a model request, if it is not logged yet."""
         if self._request is None:
             self._request = ev.model_request_start()
             batch.events.append(self._request)
 
     def _end_silent(self, batch: Batch) -> None:
-        """A model may end its answer without a word, and then the transcript has no line of it. Any other answer that
-        is not there was lost on its way.
+        """Ends the request of an empty response, for which the transcript has no line. Raises `Temporary` if any other
+        response is missing from the transcript.
         """
         used = self._answers.take_silent()
         if self._request is not None and used is not None:
             batch.events.append(self._end(used, is_error=False))
             batch.add(used)
         if self._request is not None:
-            raise Temporary("Claude Code ended well, and its answer is not in its transcript.")
+            raise Temporary("Claude Code finished, but its response is missing from its transcript.")
 
     def _end(self, used: Usage | None, *, is_error: bool) -> Event:
         assert self._request is not None
@@ -344,17 +355,19 @@ class Recorder:
         return ev.model_request_end(request.id, used or Usage(), is_error=is_error)
 
     async def until(self, reached: Callable[[], bool], what: str | None) -> None:
-        """`what`: what the transcript owes us by now; None for what takes as long as it takes."""
+        """Waits for a condition. `expected`: what the transcript must contain soon, which limits the wait. None: no
+        limit.
+        """
         waited = False
         while not reached():
             if self.failed.done():
-                raise Temporary("The turn has failed meanwhile.")
+                raise Temporary("The turn failed in the meantime.")
             try:
                 async with self._changed, asyncio.timeout(_PATIENCE if what else None):
                     await self._changed.wait()
             except TimeoutError:
                 if waited:
-                    raise Temporary(f"Claude Code did not write down {what} in time.") from None
+                    raise Temporary(f"Claude Code did not write {what} to its transcript in time.") from None
                 waited = self._lenient = True
                 async with self._writing:
                     await self._commit()
@@ -362,7 +375,7 @@ class Recorder:
     def fail(self, error: FootplateError) -> None:
         if not self.failed.done():
             self.failed.set_exception(error)
-            self.failed.exception()  # nobody has to be waiting
+            self.failed.exception()  # avoids asyncio's warning if the exception is never retrieved
 
     def spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
@@ -370,7 +383,7 @@ class Recorder:
         task.add_done_callback(self._tasks.discard)
 
     async def _catch_up(self) -> None:
-        """The transcript was quicker than the end of the answer."""
+        """Commits lines that arrived in the transcript before their response was complete."""
         try:
             async with self._writing:
                 await self._commit()

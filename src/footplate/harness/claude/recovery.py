@@ -1,9 +1,9 @@
-"""What a new attempt finds in the log, and what it has to do before the CLI starts. Pure.
+"""Determines from the log what a new attempt must do before the CLI starts.
 
-The CLI forgets a call that has no result, and the model would ask for it again: it would run twice. So every call
-gets a result here before a transcript is handed to a CLI. A call with an `agent.tool_use` event may have taken effect,
-and nobody can know; one without was never let through. The client's answers to calls of custom tools are results too:
-while one is missing, no CLI is needed.
+The CLI forgets a call that has no result. The model would make the call again, and it would run twice. So every call
+gets a result before a CLI receives the transcript. A call with an `agent.tool_use` event may have taken effect; a call
+without one was never permitted. The client's results of custom tool calls are added too. While one is missing, no CLI
+is started.
 """
 
 from collections.abc import Sequence
@@ -25,20 +25,20 @@ from footplate.harness.claude.transcript import Transcript
 from footplate.harness.leftovers import LEFT_OPEN, STOPPED, UNANSWERED, UNKNOWN, answer_of, open_spans
 
 NOT_STARTED: Final = (
-    "This call was not started: the process that should have run it was lost before. It had no effect. Ask for it "
-    "again if it is still needed."
+    "This call was not started: the process that should have run it was lost. It had no effect. Make the call again if "
+    "it is still needed."
 )
 
 NOT_AS_SHOWN: Final = (
-    "This call was not made: its input is not the one that a person was asked about. It had no effect. Make the call "
-    "again."
+    "This call did not run: its input differs from the one that the user was shown for approval. It had no effect. "
+    "Make the call again."
 )
 
-DENIED: Final = "Denied by the rules that are in force. The call had no effect."
+DENIED: Final = "This call was denied by a rule. It had no effect."
 
 Way: TypeAlias = Literal["prompt", "continue", "answered", "interrupted", "waiting"]
-"""How a turn goes on: from its prompt; from what the log has; not at all, because only its last commit was lost; or
-because a person stopped it; or not before the client has answered."""
+"""How the turn continues: from its prompt; from the logged conversation; or not, because only its final commit was
+lost, the user interrupted it, or it waits for the client."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +47,15 @@ class Settlement:
     events: tuple[Event, ...] = ()
     entries: tuple[Entry, ...] = ()
     text: str = ""
-    """The answer, when it is all there."""
+    """The final response, if it is complete."""
     responses: int = 0
-    """Of this turn so far."""
+    """Number of responses in this turn so far."""
     pending: tuple[str, ...] = ()
-    """Ids of the events that somebody has to answer."""
+    """Ids of the events that wait for the client."""
     allowed: tuple[Allowed, ...] = ()
-    """Calls to be made before anything else."""
+    """Approved calls that must run first."""
     lost: tuple[Event, ...] = ()
-    """Asks that a lost process held, and that nobody has answered."""
+    """Undecided approval requests that were held by a lost process."""
 
 
 def settle(
@@ -67,7 +67,9 @@ def settle(
     custom: CustomTools,
     left: Sequence[Event] = (),
 ) -> Settlement:
-    """`timestamp`: for lines of ours. `left`: what was said of the turn whose place this one took."""
+    """Determines what to do next. `timestamp`: for the lines that are added. `previous_events`: events of the previous
+    turn about its open calls, if a new message superseded that turn.
+    """
     spans = open_spans(turn_events)
     lines = found.of_turn(turn_id)
     facts = [transcript.fact_of(line) for line in lines]
@@ -91,7 +93,7 @@ def settle(
             lost=lost,
         )
     if not begun or _unheard(lines, responses):
-        # What the lost attempt wrote down beside the prompt is left out: the CLI writes it anew.
+        # Other lines of the lost attempt are dropped, because the CLI writes them again with the prompt.
         return Settlement(way="prompt", events=events, entries=tuple(entries), lost=lost)
     said = [fact for fact in facts if isinstance(fact, Said | Answered)]
     if not entries and said and isinstance(last := said[-1], Said) and _ends_here(found, turn_id):
@@ -100,7 +102,7 @@ def settle(
 
 
 class _Closing:
-    """Calls that have no result: each gets one, or is left to whom it waits for."""
+    """Adds a result to each open call, unless it still waits for the client or for approval."""
 
     def __init__(
         self,
@@ -121,7 +123,7 @@ class _Closing:
         self._uses = {str(event.body.get("call_id")): event for event in turn_events if event.type in ev.TOOL_USES}
         self._results = {str(event.body.get("call_id")) for event in turn_events if event.type in ev.TOOL_RESULTS}
         self._asks, self._answers = _asked(turn_events)
-        # Of an earlier turn, and so only of use before this one begins: then each of its calls has a result.
+        # Of the previous turn. They matter only before this turn begins, because then each of its calls has a result.
         self._asks_left, self._answers_left = _asked(left)
         self._words = approvals.answers([*left, *turn_events])
         self.events: list[Event] = []
@@ -146,7 +148,7 @@ class _Closing:
             self._end(call, line, kept, text, use)
 
     def _why(self, call_id: str, use: Event | None) -> str:
-        """There is no result."""
+        """Why the call has no result, as text for the model."""
         if call_id in self._found.approvals.started:
             return UNKNOWN
         if use is None or not ev.asks(use):
@@ -158,7 +160,7 @@ class _Closing:
         return NOT_STARTED if approvals.allows(word) else approvals.denial(word)
 
     def _judged(self, call: Call, line: JsonObject, kept: Entry, question: Event) -> None:
-        """By a person, or not yet; a turn that is over waits for nobody."""
+        """Applies the decision on a call, or keeps it pending. Calls of an earlier turn do not wait any longer."""
         word, is_own = self._words.get(question.id), kept.body.get("turn_id") == self._turn_id
         shown = self._found.approvals.digests.get(call.id)
         if shown is not None and shown != approvals.digest(tool_names.our_input(call.name, call.input)):
@@ -187,7 +189,9 @@ class _Closing:
         self._add(kept, transcript.closing_line(call, line, text, timestamp=self._timestamp))
 
     def inside(self) -> list[Event]:
-        """Of calls that subagents were making. Who asked for one hears of it by the call that began its work."""
+        """Results of the subagents' open calls. The agent learns of them through the result of the call that started
+        the subagent.
+        """
         left = {call_id: use for call_id, use in self._uses.items() if call_id not in self._results}
         return [
             threads.beside(use, ev.result_of(use, [ev.text_block(self._why(name, use))], is_error=True, call_id=name))
@@ -196,12 +200,14 @@ class _Closing:
         ]
 
     def _add(self, kept: Entry, line: JsonObject) -> None:
-        """It belongs to the turn of the call: a later attempt of this one may begin anew, without its own lines."""
+        """Adds a line to the call's turn. A later attempt of this turn may restart from its prompt and drop its own
+        lines.
+        """
         self.entries.append(transcript.entry(str(kept.body.get("turn_id", "")), transcript.place_of(kept), line))
 
 
 def _unheard(lines: Sequence[JsonObject], responses: int) -> bool:
-    """The prompt is all there is of the turn: it is sent again, as if for the first time."""
+    """Whether the turn has only its prompt so far. Then the prompt is sent again."""
     return not responses and sum(transcript.inputs_of(line) is not None for line in lines) == 1
 
 
@@ -214,7 +220,7 @@ def _why(use: Event | None, *, begun: bool) -> str:
 
 
 def _asked(turn_events: Sequence[Event]) -> tuple[dict[str, Event], dict[str, Event]]:
-    """What the client was asked, by call, and what it answered, by question."""
+    """Custom tool calls by call id, and their results by the id of the call's event."""
     asks = [event for event in turn_events if event.type == ev.AGENT_CUSTOM_TOOL_USE]
     answers = [event for event in turn_events if event.type == ev.USER_CUSTOM_TOOL_RESULT]
     return (
@@ -224,17 +230,17 @@ def _asked(turn_events: Sequence[Event]) -> tuple[dict[str, Event], dict[str, Ev
 
 
 def _unanswered(found: Transcript, asked: Entry) -> str:
-    """Of an earlier turn's question."""
+    """The result of an earlier turn's custom tool call that the client did not return."""
     return STOPPED if found.interrupted(str(asked.body.get("turn_id"))) else UNANSWERED
 
 
 def _unallowed(found: Transcript, asked: Entry) -> str:
-    """Of a call that nobody said a word about before the turn ended."""
+    """The result of a call that was not decided before its turn ended."""
     return approvals.STOPPED if found.interrupted(str(asked.body.get("turn_id"))) else approvals.SUPERSEDED
 
 
 def _kept(found: Transcript, call: Call) -> Entry:
-    """Where the call itself is."""
+    """The entry that contains the call."""
     for kept in reversed(found.main):
         fact = transcript.fact_of(transcript.line_of(kept))
         if isinstance(fact, Said) and any(made.id == call.id for made in fact.calls):
@@ -243,7 +249,7 @@ def _kept(found: Transcript, call: Call) -> Entry:
 
 
 def _ends_here(found: Transcript, turn_id: str) -> bool:
-    """No input came into the conversation after the last answer."""
+    """Whether no input joined the conversation after the last response."""
     for line in reversed(found.of_turn(turn_id)):
         if isinstance(transcript.fact_of(line), Said):
             return True
@@ -253,7 +259,7 @@ def _ends_here(found: Transcript, turn_id: str) -> bool:
 
 
 def _text(said: Sequence[Said | Answered], last: Said) -> str:
-    """Of the whole last answer, which may be several lines."""
+    """The text of the whole last response, which may have several lines."""
     parts = [fact for fact in said if isinstance(fact, Said) and fact.message_id == last.message_id]
     return "".join(
         part[1] for fact in parts for part in fact.parts if isinstance(part, tuple) and part[0] == "agent.message"

@@ -1,16 +1,17 @@
-"""What the CLI is given of what a repository brings, by how far it is trusted. Pure.
+"""Selects the parts of a repository's Claude Code configuration that the CLI receives, by the project's trust.
 
-The CLI itself reads nothing of the working tree: it would read what the agent wrote. It is handed the base commit's
-words as a part of its system prompt, and at the trust `all` its hooks and MCP servers as options, which no file can
-change afterwards. Only what is known to be harmless passes; all else is left out, and told:
+The CLI does not read configuration from the working tree, because the agent could have written it. It receives the base
+commit's instructions as part of its system prompt. With the trust `all`, it also receives the repository's hooks and
+MCP servers as options, which no file can change afterwards. Only what is known to be harmless is passed on. Everything
+else is omitted, and the turn's record says so:
 
-- Settings count for their command hooks and for what they deny. No setting of a repository says where models are asked
-  or with what key, allows anything, turns hooks off, or names a helper program.
-- A hook before a call can stop it and nothing else: what it prints is not read, or it could change the call that was
-  let through into another.
-- A hook is not run when a file below `.claude` is not what the base commit has: the agent may have written it.
-- Skills and commands are named, with what their heads say, for the agent to read. None is run as the CLI would, whose
-  way includes commands of a shell between the words, and tools that are allowed by them.
+- Of the settings, only command hooks and deny rules are used. A repository cannot set the model's address or key, allow
+  anything, turn hooks off, or name a helper program.
+- A hook before a call can only stop the call. Its output is not read, because it could replace the permitted call by
+  another one.
+- A hook does not run if a file below `.claude` differs from the base commit, because the agent may have written it.
+- Skills and commands are listed with their front matter, for the agent to read. They are never run as the CLI would run
+  them, because that would execute shell commands inside the text and allow tools that the text names.
 """
 
 import hashlib
@@ -37,7 +38,7 @@ _LONGEST_COMMAND: Final = 4000
 _HOOK_SECONDS: Final = 60
 _LONGEST_HOOK: Final = 600
 _LONGEST_SETTINGS: Final = 100_000
-"""Bytes; they are one argument, of which the kernel takes no more than 128 KiB."""
+"""Maximum bytes. The settings are one argument, and the kernel's limit is 128 KiB."""
 _MOST_TOLD: Final = 100
 _AMBIGUOUS: Final = frozenset("\n\r\\")
 _END: Final = "END-OF-SUMS"
@@ -45,27 +46,27 @@ _MOST_SERVERS: Final = 20
 _STDIO: Final = frozenset({"type", "command", "args", "env"})
 _REMOTE: Final = frozenset({"type", "url", "headers"})
 _LONGEST_HEAD: Final = 2000
-_CHANGED: Final = "A file below .claude was changed since the base commit: hooks of the repository are not run."
+_CHANGED: Final = "The repository's hooks were not run, because a file below .claude has changed since the base commit."
 
 _PREFACE: Final = (
-    "The repository that you work in brings these instructions for agents. They are of its commit {commit}; files in"
-    " the working tree may have changed since. Follow them where they concern your task."
+    "The repository contains these instructions for agents. They are from commit {commit}; files in the working tree"
+    " may have changed since then. Follow them where they apply to your task."
 )
 _SKILLS: Final = (
-    "The repository has these skills and commands. Before a task that one of them is for, or when a message begins with"
-    " a command's name after a slash, read its file and follow it."
+    "The repository contains these skills and commands. If one of them fits your task, or if a message starts with a"
+    " slash and a command's name, read its file and follow it."
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What the CLI gets, and what the turn's record says about it."""
+    """The configuration that the CLI receives from the repository, and the turn's record of it."""
 
     system: str = ""
     settings: JsonObject = field(default_factory=dict)
     servers: Mapping[str, Any] = field(default_factory=dict)
     record: JsonObject | None = None
-    """None: the repository is not trusted, so there is nothing to tell."""
+    """None if the repository is not trusted, because then nothing is loaded."""
 
 
 def given(found: Brought) -> Given:
@@ -84,7 +85,7 @@ def with_words(config: ResolvedConfig, what: Given) -> ResolvedConfig:
 
 
 def with_works(made: sdk.ClaudeAgentOptions, what: Given) -> sdk.ClaudeAgentOptions:
-    """A server of the agent's own is not replaced by one of the same name."""
+    """Adds the repository's settings and MCP servers. The agent's own servers have precedence over the repository's."""
     if what.settings:
         made = replace(made, settings=json.dumps(what.settings))
     if what.servers and isinstance(made.mcp_servers, dict):
@@ -130,12 +131,12 @@ class _Chosen:
             made["permissions"] = {"deny": denied}
         for key in read:
             if key not in {"hooks", "permissions", "$schema"}:
-                self._leave(f"{path}: {key}", "no repository may set this")
+                self._leave(f"{path}: {key}", "a repository cannot set this")
         for key in permissions if isinstance(permissions, dict) else ():
             if key != "deny":
-                self._leave(f"{path}: permissions.{key}", "a repository may deny, and not allow")
+                self._leave(f"{path}: permissions.{key}", "a repository can deny but not allow")
         if len(json.dumps(made).encode()) > _LONGEST_SETTINGS:
-            self._leave(path, f"is, with its checks, longer than {_LONGEST_SETTINGS} bytes")
+            self._leave(path, f"is longer than {_LONGEST_SETTINGS} bytes, including the checks that are added")
             return {}
         if made:
             self._load(path, Kind.SETTINGS)
@@ -188,7 +189,9 @@ class _Chosen:
         return made
 
     def _guarded(self, event: str, hook: JsonObject) -> JsonObject:
-        """A hook that may not run stops a call that it comes before; anywhere else it is passed over."""
+        """The hook's command with a check of the files below `.claude`. If the check fails, a hook before a call stops
+        the call, and any other hook is skipped.
+        """
         before = event == _BEFORE
         lines = []
         if sums := self._sums():
@@ -208,9 +211,9 @@ class _Chosen:
         return "".join(f"{_sha256(self._found.files[path])}  {path}\n" for path in scripts)
 
     def _unchecked(self) -> str | None:
-        """Why no hook can be run: a file that one may run, and that cannot be held against the commit."""
+        """Why no hook can run: a file that a hook may execute cannot be compared with the base commit."""
         if any(brought.kind(left.path) is Kind.SCRIPT for left in self._found.left_out):
-            return "a file below .claude was left out, so that it cannot be checked"
+            return "a file below .claude was omitted and cannot be checked"
         if any(set(path) & _AMBIGUOUS for path in self._found.files if brought.kind(path) is Kind.SCRIPT):
             return "a file below .claude has a name that cannot be checked"
         return None
@@ -225,7 +228,7 @@ class _Chosen:
             read = None
         if isinstance(read, dict):
             return read
-        self._leave(path, "is no JSON object")
+        self._leave(path, "is not a JSON object")
         return None
 
     def _load(self, path: str, kind: Kind) -> None:
@@ -236,36 +239,36 @@ class _Chosen:
 
 
 def _listed_hooks(group: Json) -> Sequence[Json]:
-    """What is no group is told of as a hook that is none."""
+    """The hooks of a group. A malformed group is reported as one malformed hook."""
     hooks = group.get("hooks") if isinstance(group, dict) and not set(group) - _GROUP else None
     return hooks if isinstance(hooks, list) else [None]
 
 
 def _hook_refusal(event: str, hook: Json) -> str | None:
     if event not in HOOKS:
-        return f"of hooks, those of {', '.join(HOOKS)} are run"
+        return f"is not one of the supported hook events: {', '.join(HOOKS)}"
     if not isinstance(hook, dict) or set(hook) - _HOOK:
-        return "has a form or an option that is not known"
+        return "has an unknown format or option"
     if hook.get("type") != "command" or not isinstance(command := hook.get("command"), str):
-        return "is no command"
+        return "is not a command hook"
     return "is too long" if len(command) > _LONGEST_COMMAND or "\0" in command else None
 
 
 def _server_refusal(name: str, server: Json) -> str | None:
     if not isinstance(server, dict) or not name.replace("-", "").replace("_", "").isalnum():
-        return "has a form that is not known"
+        return "has an unknown format"
     remote = server.get("type") in {"http", "sse"}
     if server.get("type", "stdio") != "stdio" and not remote:
-        return "is neither stdio nor http nor sse"
+        return "has a type other than stdio, http and sse"
     if unknown := set(server) - (_REMOTE if remote else _STDIO):
-        return f"has options that are not known: {', '.join(sorted(unknown))}"
+        return f"has unknown options: {', '.join(sorted(unknown))}"
     if not isinstance(server.get("url" if remote else "command"), str):
-        return "says neither what to run nor where it is"
-    return "uses variables, and it is given none" if "${" in json.dumps(server) else None
+        return "has neither a command nor a URL"
+    return "uses variables, which are not supported" if "${" in json.dumps(server) else None
 
 
 def _head(text: str) -> str:
-    """Between its two lines of dashes: name and description, in the writer's own words."""
+    """The front matter between the two `---` lines, with the name and description."""
     if not text.startswith("---\n"):
         return ""
     head, closed, _ = text.removeprefix("---\n").partition("\n---")

@@ -1,6 +1,7 @@
-"""The SDK's session store protocol on the conversation of a turn: what the CLI writes down goes into the log.
+"""Implements the SDK's session store: writes the CLI's transcript to the log, and reads it from the conversation.
 
-Of the protocol's optional methods it has the one that resuming needs. Sessions are listed and deleted by their owner.
+Of the protocol's optional methods, only the one for resuming is implemented. Listing and deleting sessions is done
+through the API.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from footplate.harness.claude.transcript import LINE, Place
 
 class LogStore:
     def __init__(self, recorder: Callable[[], Recorder]) -> None:
-        """`recorder`: of the turn that the CLI works for at the time."""
+        """`recorder`: returns the recorder of the CLI's current turn."""
         self._recorder = recorder
 
     async def append(self, key: sdk.SessionKey, entries: list[sdk.SessionStoreEntry]) -> None:

@@ -1,8 +1,8 @@
-"""A subagent that works for a turn: what it says and does, as events of a thread of its own.
+"""Records the work of a turn's subagents as events, each subagent in its own thread.
 
-It begins and ends with the call that asked for it, and a new attempt does not go on with it: that call's outcome is
-unknown then, as any other's. So what it says need not wait until an answer is complete; each line is told as it comes,
-and the usage of an answer with the line that has the whole of it.
+A subagent starts and ends with the call that started it. A new attempt does not resume it: the outcome of that call is
+then unknown, as for any other call. So its lines are recorded as they arrive, without waiting for a complete response.
+The usage of a response is recorded with the line that completes it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,32 +21,34 @@ from footplate.harness.claude.mapping import Answered, Call, Compacted, Said
 from footplate.harness.leftovers import LEFT_OPEN
 
 _TAKEN: Final = frozenset({"description", "prompt", "subagent_type"})
-"""What may be said in the call. The rest would change what the agent's definition says of it."""
+"""Parameters that the call may have. Others would override the subagent's definition."""
 _MOST_KNOWN: Final = 1000
 _FOLDER: Final = "subagents/agent-"
 
 
 def refusal(call: Call, known: Sequence[agents.Subagent]) -> str | None:
-    """Why a subagent is not asked, for the model to read."""
+    """Why the subagent is not started, as a message for the model. None if it may start."""
     if call.name not in DELEGATING:
         return None
     names = [agent.name for agent in known]
     if call.input.get("subagent_type") not in names:
-        return f"There is no such subagent. `subagent_type` may be: {', '.join(names)}."
+        return f"This subagent does not exist. Set `subagent_type` to one of: {', '.join(names)}."
     more = sorted(name for name, value in call.input.items() if name not in _TAKEN and value)
     if more:
-        return f"A subagent works as its definition says, in the same tree: leave {', '.join(more)} out."
+        return (
+            f"These parameters of a subagent cannot be set in the call: {', '.join(more)}. Remove them and try again."
+        )
     return None
 
 
 class Subagents:
-    """Those of one turn, by the call that asked for each."""
+    """The subagents of one turn, by the id of the call that started each."""
 
     def __init__(self, turn: TurnContext) -> None:
         self._turn = turn
         self._found: dict[str, Subagent] = {}
         self._asked_by: dict[str, str] = {}
-        """That call, by the CLI's own id of the subagent."""
+        """The id of the starting call, by the CLI's id of the subagent."""
 
     def learn(self, agent_id: str, call_id: str) -> None:
         if len(self._asked_by) < _MOST_KNOWN:
@@ -57,14 +59,14 @@ class Subagents:
         return found.calls if found is not None else None
 
     def begin(self, call: Call) -> list[Event]:
-        """What a call begins: nothing, unless it asks for a subagent."""
+        """The events of a started subagent. Empty if the call does not start one."""
         if call.name not in DELEGATING:
             return []
         self._found[call.id] = subagent = Subagent(call, self._turn)
         return subagent.begin()
 
     def hold(self, subpath: str, kept: Entry) -> bool:
-        """A line of a subagent's transcript. False: nobody in this turn asked for it."""
+        """Adds a line of a subagent's transcript. Returns False if no call of this turn started the subagent."""
         agent_id = subpath.removeprefix(_FOLDER)
         if (call_id := transcript.asked_by(transcript.line_of(kept))) is not None:
             self.learn(agent_id, call_id)
@@ -82,7 +84,7 @@ class Subagents:
             subagent.gather(batch, names, all_of_it=all_of_it)
 
     def speaking(self, call_ids: Iterable[str] | None = None) -> "list[Subagent]":
-        """Whose last words have not come, of those that these calls asked for, or of all."""
+        """Subagents whose last line has not arrived: those that these calls started, or all."""
         return [subagent for subagent in self._working(call_ids) if not subagent.quiet]
 
     def end(self, batch: Batch, call_ids: Iterable[str] | None = None) -> None:
@@ -101,14 +103,14 @@ class Subagent:
         self.calls = Calls(self.thread_id, self.name)
         self.held: list[Entry] = []
         self.quiet = False
-        """It has said its last word, as far as the transcript tells."""
+        """Whether the transcript has its last line."""
         self.over = False
         self._call = call
         self._primary = threads.primary_id(turn.session_id)
         self._interrupt = turn.interrupt
         self._request: Event | None = None
         self._answer: tuple[str, str, Mapping[str, Any]] | None = None
-        """Being said: its id, its model, its tokens so far."""
+        """The current response: its id, model and token counts so far."""
         self._known: set[str] = set()
         self._report = ""
         self._used = Usage()
@@ -132,7 +134,7 @@ class Subagent:
             self.quiet = True
 
     def gather(self, batch: Batch, names: Names, *, all_of_it: bool) -> None:
-        """What its lines tell. One that says nothing travels with the next that does."""
+        """Adds the events of its lines. A line without an event is committed with the next line that has one."""
         told = 0
         for index, kept in enumerate(self.held):
             line = transcript.line_of(kept)
@@ -149,7 +151,7 @@ class Subagent:
         batch.take(self.held, len(self.held) if all_of_it else told)
 
     def end(self, batch: Batch) -> None:
-        """The call that asked for it is over, and so is all that it did."""
+        """Ends the subagent's thread, because the call that started it has ended. Closes its open calls."""
         self.over = True
         self._complete(batch)
         done = {call_id for _, call_id in batch.answered}
@@ -190,7 +192,7 @@ class Subagent:
             batch.events += self._inside(self._request)
 
     def _complete(self, batch: Batch) -> None:
-        """Its answer, if it has begun one: an end to the request, and what it used, once."""
+        """Ends the current response, if there is one: logs the end of its request, and its usage once."""
         if self._answer is None:
             return
         _, model, counted = self._answer

@@ -1,6 +1,6 @@
-"""Tools by the names of the CLI and by those of the reference. Pure.
+"""Converts tool names and inputs from the CLI's to Footplate's.
 
-Events tell of the same tool by the same name and the same input, whichever harness ran it.
+Events have the same name and input for the same tool, whichever harness ran it.
 """
 
 from collections.abc import Iterable
@@ -13,17 +13,17 @@ _OUR_NAMES: Final = {theirs: ours for ours, theirs in TOOL_NAMES.items()}
 
 
 def offered(tools: Iterable[str]) -> list[str]:
-    """What the CLI is told to offer the model: nothing that the agent does not name."""
+    """The CLI's names of the agent's tools. The CLI offers no others to the model."""
     return [TOOL_NAMES[name] for name in tools if name in TOOL_NAMES]
 
 
 def ours(name: str) -> str:
-    """A tool that the reference does not have keeps its name."""
+    """Footplate's name of a tool. A tool that Footplate does not have keeps the CLI's name."""
     return _OUR_NAMES.get(name, name)
 
 
 def our_input(name: str, given: JsonObject) -> JsonObject:
-    """What the CLI calls otherwise, as the reference does, without what it fills in; the rest as it came."""
+    """The input with Footplate's field names and without the CLI's defaults. Other fields are unchanged."""
     if name == "Edit" and given.get("replace_all") is False:
         return {key: value for key, value in given.items() if key != "replace_all"}
     if name == "Bash" and "timeout" in given:

@@ -1,9 +1,8 @@
-"""The CLI's transcript as entries of the conversation, and back. Pure.
+"""Converts lines of the CLI's transcript to entries of the conversation, and back.
 
-A line is the CLI's own, kept as it came. An entry is a line, with the turn that it belongs to and the place that the
-SDK gave it (project, session, subpath of a subagent). The project is a working directory's name on some host: what is
-loaded for a turn does not depend on it. Nor on the session id in the lines, which is written anew: a fork's first lines
-are its parent's.
+A line is stored unchanged. Its entry adds the turn and the SDK's key (project, session, and a subagent's subpath). The
+project is derived from a working directory on some host, so loading ignores it. Loading also replaces the session id in
+the lines, because a fork's first lines are its parent's.
 """
 
 import json
@@ -25,9 +24,9 @@ from footplate.harness.claude.mapping import Answered, Compacted, Fact, Said, To
 
 LINE: Final = "claude"
 SESSION: Final = "claude.session"
-"""What the CLI calls itself and the conversation, whenever that changed."""
+"""The CLI's version and session id. Stored whenever one of them changes."""
 MARK: Final = "claude.mark"
-"""Ours: a person stopped the turn here."""
+"""Footplate's mark that the user interrupted the turn here."""
 
 _NAMES: Final = uuid.UUID("5d5f6b1e-3f0c-4d0e-9a53-6b8a7c1f2e90")
 
@@ -44,7 +43,7 @@ class Place:
 
 
 def own_uuid(name: str) -> str:
-    """For what has an id of ours: the same on every host and in every attempt."""
+    """A uuid derived from a Footplate id. It is the same on every host and in every attempt."""
     return str(uuid.uuid5(_NAMES, name))
 
 
@@ -73,7 +72,7 @@ def line_of(kept: Entry) -> JsonObject:
 
 
 def fact_of(line: JsonObject, *, inside: bool = False) -> Fact:
-    """A line of the transcript has the shape of a message: the SDK itself reads it. `inside`: of a subagent's."""
+    """Parses a line with the SDK, because it has the format of a message. `in_subagent`: the line of a subagent."""
     if line.get("type") == "system" and line.get("subtype") == "compact_boundary":
         return Compacted()
     if line.get("type") not in {"user", "assistant"} or bool(line.get("isSidechain")) is not inside:
@@ -83,46 +82,50 @@ def fact_of(line: JsonObject, *, inside: bool = False) -> Fact:
     except MessageParseError:
         return Told("unreadable")
     fact = mapping.read(message)
-    # The CLI puts words of its own in the place of an answer that there is none of.
+    # If there is no response, the CLI writes a message of its own in its place.
     return Told("synthetic") if isinstance(fact, Said) and fact.synthetic else fact
 
 
 def fact_in(kept: Entry) -> Fact:
-    """Of the primary thread: lines of a subagent tell nothing here."""
+    """Parses an entry of the primary thread. Lines of subagents are ignored."""
     return Told(kept.kind) if kept.kind != LINE or kept.body.get("subpath") else fact_of(line_of(kept))
 
 
 def counted(line: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], str | None]:
-    """Of a line of an answer: its model, its tokens, and why it stopped if all of it was said."""
+    """The model, the token counts, and the stop reason of a response's line. There is no reason if more lines
+    follow.
+    """
     message = line.get("message") or {}
     return str(message.get("model")), message.get("usage") or {}, message.get("stop_reason")
 
 
 def asked_by(line: JsonObject) -> str | None:
-    """The call that began the subagent whose transcript this line is of, where it says so."""
+    """The id of the call that started the subagent, if this line of its transcript contains it."""
     found = line.get("toolUseId")
     return found if line.get("type") == "agent_metadata" and isinstance(found, str) else None
 
 
 def is_error_notice(line: JsonObject) -> bool:
-    """The CLI's own words about a request that failed. The next attempt asks again, and nobody has said them."""
+    """Whether the line is the CLI's own message about a failed request. It is not stored, because the next attempt
+    repeats the request.
+    """
     return bool(line.get("isApiErrorMessage"))
 
 
 def inputs_of(line: JsonObject) -> str | None:
-    """The uuid of the input that a line brings into the conversation: a prompt, or one that joined a running turn."""
+    """The uuid of the input that a line adds to the conversation: a prompt, or a message that joined a running turn."""
     attachment = line.get("attachment")
     if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
         source = attachment.get("source_uuid")
         return source if isinstance(source, str) else None
     if line.get("isCompactSummary"):
-        return None  # the CLI's own words for what was said before
+        return None  # the CLI's own summary of the conversation
     found = line.get("uuid")
     return found if line.get("type") == "user" and isinstance(found, str) else None
 
 
 class Transcript:
-    """The entries of this harness in a conversation. Those of another one are passed over."""
+    """The entries of this harness in a conversation. Entries of other harnesses are skipped."""
 
     def __init__(self, history: Sequence[Entry]) -> None:
         self.entries = [kept for kept in history if kept.kind == LINE]
@@ -144,8 +147,8 @@ class Transcript:
         return turn_id in self._marked
 
     def open_calls(self) -> list[tuple[mapping.Call, JsonObject]]:
-        """Calls without a result, each with its line. A turn begins with closing what the last one left open, so that
-        only the last two can have any.
+        """Calls without a result, each with its line. A turn first closes the calls of the previous one, so only the
+        last two turns can have open calls.
         """
         calls: dict[str, tuple[mapping.Call, JsonObject]] = {}
         last = {*[*dict.fromkeys(kept.body.get("turn_id") for kept in self.main)][-2:]}
@@ -162,11 +165,11 @@ class Transcript:
         return sorted({place_of(kept).subpath for kept in self.entries} - {""})
 
     def files(self, session_id: str) -> dict[str, bytes]:
-        """All of it, by subpath."""
+        """The transcript's files, by subpath."""
         return {subpath: self.file(session_id, subpath) for subpath in ("", *self.subpaths()) if self.main}
 
     def file(self, session_id: str, subpath: str = "") -> bytes:
-        """As the CLI reads it."""
+        """One file of the transcript, in the CLI's format."""
         lines = (line_of(kept) for kept in self.entries if place_of(kept).subpath == subpath)
         return b"".join(_dumped({**line, "sessionId": session_id}) for line in lines)
 
@@ -174,7 +177,7 @@ class Transcript:
 def closing_line(
     call: mapping.Call, asked: JsonObject, result: Json, *, timestamp: str, is_error: bool = True
 ) -> JsonObject:
-    """A result of ours for a call that has none, in the place where the CLI would have put its own."""
+    """The transcript line of a result for a call that has none, where the CLI would have put its own."""
     content: list[Json] = [{"type": "tool_result", "tool_use_id": call.id, "content": result, "is_error": is_error}]
     kept: JsonObject = {
         name: asked[name] for name in ("cwd", "sessionId", "version", "userType", "gitBranch") if name in asked
@@ -192,7 +195,7 @@ def closing_line(
 
 
 def fresh(lines: Iterable[Any], known: set[str]) -> list[JsonObject]:
-    """Those that have not come before, by their uuid; they are known from here on."""
+    """The lines whose uuid is new. Their uuids are added to `known`."""
     found = []
     for line in lines:
         name = line.get("uuid")
@@ -205,6 +208,6 @@ def fresh(lines: Iterable[Any], known: set[str]) -> list[JsonObject]:
 
 
 def _dumped(line: JsonObject) -> bytes:
-    """The type first: the CLI looks for some lines by their beginning."""
+    """Encodes a line with its type first, because the CLI finds some lines by how they start."""
     ordered = {"type": line["type"], **line} if "type" in line else line
     return json.dumps(ordered, separators=(",", ":")).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""The SDK's way to its CLI when that one runs inside an environment: lines of JSON through the streams of a process."""
+"""Connects the SDK to a CLI inside an environment: JSON lines over the standard streams of the process."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ import orjson
 from footplate.domain.ports import Environment, Process
 
 LONGEST: Final = 64 << 20
-"""Bytes of one message: a tool's output and a picture are inside."""
+"""Maximum bytes of one message, which may contain a tool's output and images."""
 
 _LINES_AT_ONCE: Final = 1000
 _SECONDS_FOR_THEM: Final = 0.2
@@ -28,7 +28,7 @@ class EnvironmentTransport(sdk.Transport):
         env: Mapping[str, str],
         heard: Callable[[Frame], None],
     ) -> None:
-        """`heard` is told each message before the SDK is."""
+        """`on_message`: receives each message before the SDK does."""
         self._environment = environment
         self._argv = argv
         self._env = env
@@ -43,7 +43,7 @@ class EnvironmentTransport(sdk.Transport):
         try:
             await self._running().write(data.encode())
         except BrokenPipeError as error:
-            raise sdk.CLIConnectionError("Claude Code takes no input any more.") from error
+            raise sdk.CLIConnectionError("Claude Code no longer accepts input.") from error
 
     async def read_messages(self) -> AsyncIterator[Frame]:
         process, pace = self._running(), _Pace()
@@ -56,13 +56,13 @@ class EnvironmentTransport(sdk.Transport):
         self._ended = True
         code = await process.wait()
         if code != 0:
-            raise sdk.ProcessError(f"Claude Code ended with {code}", exit_code=code, stderr=process.last_words)
+            raise sdk.ProcessError(f"Claude Code exited with code {code}", exit_code=code, stderr=process.last_words)
 
     async def close(self) -> None:
-        """At once: all that counts is in the log, and the process is not asked for anything more."""
+        """Kills the process at once. Everything important is already logged."""
         if self._process is not None:
             process, self._process = self._process, None
-            await process.kill()  # before its input ends: it would go on without those whom it waits for
+            await process.kill()  # before its input ends: otherwise it would continue without its hooks
             await process.end_input()
 
     def is_ready(self) -> bool:
@@ -85,12 +85,12 @@ class EnvironmentTransport(sdk.Transport):
 
     def _running(self) -> Process:
         if self._process is None:
-            raise sdk.CLIConnectionError("Claude Code does not run.")
+            raise sdk.CLIConnectionError("Claude Code is not running.")
         return self._process
 
 
 class _Pace:
-    """Slows a process that says more than any model does, so that other turns of the worker are not held up."""
+    """Throttles a process that writes more than any model does, so that it does not block the worker's other turns."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -106,7 +106,7 @@ class _Pace:
 
 
 async def _lines(process: Process) -> AsyncIterator[bytes]:
-    """Whole ones. What a killed process left unfinished is dropped."""
+    """Complete lines of the process's output. An unfinished line of a killed process is dropped."""
     pieces: list[bytes] = []
     size = 0
     while piece := await process.read():
@@ -123,7 +123,7 @@ async def _lines(process: Process) -> AsyncIterator[bytes]:
 
 
 def _parsed(line: bytes) -> Frame | None:
-    """What is no message is some program's chatter, and passed over."""
+    """Parses a message. Other output, which some programs print, is skipped."""
     if not line.startswith(b"{"):
         return None
     try:
@@ -134,7 +134,7 @@ def _parsed(line: bytes) -> Frame | None:
 
 
 def _lenient(line: bytes) -> object:
-    """Half a character pair is valid in what the CLI writes, and not to a strict parser."""
+    """Parses JSON with unpaired surrogates, which the CLI may write and orjson rejects."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:

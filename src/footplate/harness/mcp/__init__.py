@@ -1,4 +1,4 @@
-"""MCP servers of an agent, asked by the worker, in the same way for every harness. No environment reaches them."""
+"""The worker's client for an agent's MCP servers, for every harness. Environments cannot reach these servers."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 async def servers_of(config: ResolvedConfig, access: McpAccess) -> "Servers | None":
-    """None for an agent that has none. The library takes a second to load: once, when somebody needs it."""
+    """The agent's MCP servers, or None if it has none. The first use imports the MCP library, which takes a second."""
     if not config.mcp_servers:
         return None
     module = await loading.module("footplate.harness.mcp.servers")

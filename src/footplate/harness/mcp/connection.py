@@ -1,7 +1,6 @@
-"""A connection to one MCP server. It lives in a task of its own, because the library wants it entered and left in one.
+"""A connection to one MCP server, in its own task because the library must enter and exit its context in one task.
 
-A call is sent once. If the connection is lost while it runs, nobody knows what came of it, and its result says
-so.
+A call is sent once. If the connection is lost while the call runs, its result says that the outcome is unknown.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ _MOST_PAGES: Final = 32
 _CLOSE_SECONDS: Final = 2.0
 _DENIED: Final = frozenset({401, 403})
 
-# What a stranger's server does wrong is told to the agent, and is no news for the worker's log.
+# Errors of a third-party server are reported to the agent. They do not belong in the worker's log.
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 
 
@@ -35,15 +34,15 @@ class Unusable(Exception):
     def __init__(self, message: str, *, denied: bool = False) -> None:
         super().__init__(message)
         self.denied = denied
-        """It wants credentials."""
+        """Whether the server requires credentials."""
 
 
 class Lost(Exception):
-    """The connection broke while something was asked."""
+    """The connection was lost during a request."""
 
 
 class ServerConnection:
-    """Made by `open`; whoever made it calls `aclose`."""
+    """Created by `open`. The caller must call `aclose`."""
 
     def __init__(self, url: str, checked: CheckedTransport) -> None:
         self._url = url
@@ -58,7 +57,7 @@ class ServerConnection:
     async def open(
         cls, url: str, checked: CheckedTransport, *, seconds: float, call_seconds: float
     ) -> "ServerConnection":
-        """Raises `Unusable`. `call_seconds`: how long the server may be silent when it is asked."""
+        """Connects to the server, or raises `Unusable`. `call_seconds`: the read timeout of later requests."""
         made = cls(url, checked)
         made._task = asyncio.create_task(made._live(call_seconds), name="mcp")
         try:
@@ -68,7 +67,7 @@ class ServerConnection:
                 ready.cancel()
         except TimeoutError:
             await made.aclose()
-            raise Unusable(f"it did not answer within {seconds:g} s.") from None
+            raise Unusable(f"it did not respond within {seconds:g} s.") from None
         except BaseException:
             await made.aclose()
             raise
@@ -97,7 +96,7 @@ class ServerConnection:
         return found[:_MOST_TOOLS]
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> types.CallToolResult:
-        """Raises `Lost`, and `MCPError` for what the server refuses."""
+        """Calls a tool. Raises `Lost` if the connection breaks, and `MCPError` if the server refuses the call."""
         assert self._client is not None
         self._checked.grant_answer()
         return await self._ask(self._client.call_tool(tool, arguments))
@@ -107,7 +106,7 @@ class ServerConnection:
             return
         self._leaving.set()
         if self._client is None:
-            self._task.cancel()  # it waits for a server that has not answered
+            self._task.cancel()  # still waiting for the server's first response
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await asyncio.wait({self._task})
@@ -123,7 +122,7 @@ class ServerConnection:
                 self._client = client
                 self._ready.set()
                 await self._leaving.wait()
-        except Exception as error:  # noqa: BLE001 - told to whoever asks next
+        except Exception as error:  # noqa: BLE001 - reported to the next request
             self._why = _first(error)
 
     async def _ask(self, work: Coroutine[Any, Any, T]) -> T:
@@ -133,7 +132,7 @@ class ServerConnection:
         try:
             await asyncio.wait({asking, self._task, exhausted}, return_when=asyncio.FIRST_COMPLETED)
             if exhausted.done() and not asking.done():
-                raise Lost(f"its answer has more than {transport.LARGEST} bytes")
+                raise Lost(f"its response is larger than {transport.LARGEST} bytes")
             if not asking.done():
                 raise Lost(_told(self._why))
             return asking.result()
@@ -146,8 +145,8 @@ class ServerConnection:
         if self._checked.refused is not None:
             return Unusable(str(self._checked.refused))
         if self._checked.status in _DENIED:
-            return Unusable(f"it wants credentials ({self._checked.status}).", denied=True)
-        status = f" (it answered {self._checked.status})" if self._checked.status else ""
+            return Unusable(f"it requires credentials ({self._checked.status}).", denied=True)
+        status = f" (it responded with {self._checked.status})" if self._checked.status else ""
         return Unusable(f"{_told(error or self._why)}{status}.")
 
 
@@ -158,7 +157,9 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _told(error: BaseException | None) -> str:
-    """An address may hold a secret of whoever made the agent: httpx2's own words do not."""
+    """A message for the agent. A server's URL may contain a secret; the messages of these exceptions never
+    include it.
+    """
     if isinstance(error, httpx2.HTTPError | MCPError | NotAllowed | Lost):
         return str(error).strip().rstrip(".") or type(error).__name__
     return type(error).__name__ if error is not None else "the connection ended"

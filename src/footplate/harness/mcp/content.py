@@ -1,4 +1,4 @@
-"""What an MCP tool answers, as blocks that an event may hold and a model reads. Pure."""
+"""Converts the result of an MCP tool to content blocks for events and models."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from footplate.domain.events import text_block
 from footplate.domain.json import Json, JsonObject, clean, clean_text
 
 TEXT_LIMIT: Final = 30_000
-"""Characters of all text of one result, as of the built-in tools."""
+"""Maximum characters of text in one result. The built-in tools have the same limit."""
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _PDF: Final = "application/pdf"
 
@@ -26,7 +26,7 @@ def failed(text: str) -> list[Json]:
     return [*_clipped([text_block(clean_text(text))])]
 
 
-def _block(item: types.ContentBlock) -> JsonObject:  # noqa: PLR0911 - a table of what there is
+def _block(item: types.ContentBlock) -> JsonObject:  # noqa: PLR0911 - one case per content type
     match item:
         case types.TextContent(text=text):
             return text_block(text)
@@ -49,16 +49,16 @@ def _attached(kind: str, media_type: str, data: str) -> JsonObject:
 
 
 def _left_out(what: str) -> JsonObject:
-    return text_block(f"[left out: {what}, which a model cannot be shown]")
+    return text_block(f"[omitted: {what}, which the model cannot read]")
 
 
 def _clipped(found: Sequence[JsonObject]) -> list[JsonObject]:
-    """Beginning and end of all the text, shared by its blocks in their order."""
+    """Limits the total text of all blocks. If it is too long, one block holds its beginning and its end."""
     texts = [str(block["text"]) for block in found if block["type"] == "text"]
     over = sum(len(text) for text in texts) - TEXT_LIMIT
     if over <= 0:
         return [*found]
     half = TEXT_LIMIT // 2
     whole = "\n".join(texts)
-    cut = f"{whole[:half]}\n\n[… {len(whole) - 2 * half} characters left out …]\n\n{whole[-half:]}"
+    cut = f"{whole[:half]}\n\n[… {len(whole) - 2 * half} characters omitted …]\n\n{whole[-half:]}"
     return [text_block(cut), *(block for block in found if block["type"] != "text")]

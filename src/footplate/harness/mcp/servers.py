@@ -1,4 +1,4 @@
-"""The MCP servers of one turn: their tools, and calls of them. Each is connected to when it is first needed."""
+"""Lists and calls the tools of a turn's MCP servers. Each server is connected at its first use."""
 
 import asyncio
 import json
@@ -31,17 +31,17 @@ _UNKNOWN: Final = (
     "It may or may not have taken effect. Check before you repeat it."
 )
 _TOO_LONG: Final = (
-    "The outcome of this call is unknown: the MCP server did not answer within {seconds:g} s. It may or may not have "
+    "The outcome of this call is unknown: the MCP server did not respond within {seconds:g} s. It may or may not have "
     "taken effect. Check before you repeat it."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A tool that the agent has."""
+    """An MCP tool that the agent may use."""
 
     name: str
-    """What a model calls it."""
+    """The tool's name for the model."""
     ref: Ref
     description: str
     input_schema: dict[str, Any]
@@ -63,12 +63,14 @@ class Servers:
         self._connecting = {name: asyncio.Lock() for name in self._servers}
         self.names = mcp.Names(config.mcp_servers)
         self.tools: dict[str, Offered] = {}
-        """By a model's name for them."""
+        """By the name that the model uses."""
         self.missing: set[str] = set()
-        """Servers that could not be used."""
+        """Names of the servers that could not be used."""
 
     async def open(self, interrupt: asyncio.Event) -> list[Event]:
-        """Ask every server for its tools. What to tell of those that cannot be used; the turn goes on without them."""
+        """Lists the tools of every server. Returns an event for each server that cannot be used; the turn continues
+        without it.
+        """
         if not self._servers:
             return []
         listing = asyncio.create_task(self._list_all())
@@ -82,23 +84,23 @@ class Servers:
             await asyncio.gather(listing, stop, return_exceptions=True)
 
     async def call(self, name: str, arguments: JsonObject) -> Answer:
-        """Never raises for what the model or the server did wrong."""
+        """Calls a tool. Errors of the model or the server are returned as error results, never raised."""
         offered = self.tools.get(name)
         if offered is None:
             known = ", ".join(self.tools) or "none"
             return Answer(
-                content.failed(f"There is no tool {name!r}. Of MCP servers there are: {known}."), is_error=True
+                content.failed(f"The tool {name!r} does not exist. Available MCP tools: {known}."), is_error=True
             )
         server, tool = offered.ref
         try:
             connection = await self._connected(self._servers[server])
         except Unusable as error:
-            told = f"The MCP server {server!r} cannot be used, and the call was not made: {error}"
+            told = f"The call was not made, because the MCP server {server!r} cannot be used: {error}"
             return Answer(content.failed(told), is_error=True)
         return await self._call(connection, tool, arguments)
 
     def know(self, tools: dict[str, Offered]) -> None:
-        """What was listed before, for calls of a harness that goes on with it."""
+        """Reuses tools that were listed before, for a CLI that continues with the tools it already knows."""
         self.tools = tools
         self.names.learn((name, offered.ref) for name, offered in tools.items())
 
@@ -119,7 +121,7 @@ class Servers:
             if error.code == types.CONNECTION_CLOSED:
                 return Answer(content.failed(_UNKNOWN.format(why=error.message)), is_error=True)
             return Answer(content.failed(f"The MCP server refused the call: {error.message}"), is_error=True)
-        except Exception as error:  # noqa: BLE001 - F5: a tool that raises is a failed call, not a failed turn
+        except Exception as error:  # noqa: BLE001 - a tool that raises fails the call, not the turn
             return Answer(content.failed(_UNKNOWN.format(why=type(error).__name__)), is_error=True)
         return Answer(content.blocks(result), is_error=bool(result.is_error))
 
@@ -149,7 +151,7 @@ class Servers:
                 listed = await connection.tools()
             self._offer(server, listed)
         except TimeoutError:
-            return self._without(server, Unusable("it did not tell its tools in time."))
+            return self._without(server, Unusable("it did not list its tools in time."))
         except Unusable as error:
             return self._without(server, error)
         return None
@@ -157,7 +159,7 @@ class Servers:
     def _without(self, server: McpServer, error: Unusable) -> Event:
         self.missing.add(server.name)
         log.info("MCP server not used", action="mcp.unusable", server=server.name, denied=error.denied)
-        told = f"The MCP server {server.name!r} cannot be used: {error} The turn goes on without its tools."
+        told = f"The MCP server {server.name!r} cannot be used: {error} The turn continues without its tools."
         return ev.mcp_error(server.name, told, is_authentication=error.denied)
 
     def _offer(self, server: McpServer, listed: Sequence[types.Tool]) -> None:
@@ -167,9 +169,9 @@ class Servers:
             if not server.offers(tool.name):
                 continue
             if name in self.tools or name in made or len(name) > LONGEST_NAME:
-                log.info("MCP tool left out", action="mcp.tool_left_out", server=server.name, tool=tool.name[:200])
+                log.info("MCP tool omitted", action="mcp.tool_left_out", server=server.name, tool=tool.name[:200])
                 continue
             made[name] = Offered(name, (server.name, tool.name), tool.description or "", tool.input_schema)
         if len(json.dumps([[tool.description, tool.input_schema] for tool in made.values()])) > _LARGEST_LISTING:
-            raise Unusable(f"what it says of its tools has more than {_LARGEST_LISTING} bytes.")
+            raise Unusable(f"its list of tools is larger than {_LARGEST_LISTING} bytes.")
         self.know({**self.tools, **made})

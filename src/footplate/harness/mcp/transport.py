@@ -1,7 +1,7 @@
-"""HTTP to one MCP server: to addresses that were checked, never more of an answer than a worker can hold.
+"""HTTP transport to one MCP server: connects only to checked addresses and limits the size of responses.
 
-Whoever makes an agent names its servers, so an address may lead into the operator's own network, and what answers may
-be hostile. Nothing of this process goes along: no cookie, no credentials, no proxy of its environment.
+The author of an agent chooses its servers, so a URL may point into the operator's own network, and the server may be
+hostile. Requests carry nothing of this process: no cookies, no credentials, no proxy from its environment variables.
 """
 
 import asyncio
@@ -18,37 +18,37 @@ from footplate.domain.environments import EnvironmentConfig
 from footplate.harness import reaching
 
 LARGEST: Final = 8 << 20
-"""Bytes of one answer, and of all answers to one question: a server may break off a stream and begin it again."""
+"""Maximum bytes of one response, and of all responses to one request: a server may close a stream and resume it."""
 _MOST_GRANTED: Final = 4 * LARGEST
-"""For questions that are asked at once."""
+"""The limit for concurrent requests together."""
 _CONNECT: Final = 10.0
 _HEADERS: Final = {"accept-encoding": "identity"}
 
 
 class NotAllowed(Exception):
-    """The server may not be reached from this environment, or by this worker."""
+    """The environment's network rules or the worker's address policy forbid this server."""
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
-    """For one server: its connections are kept, and those of two names with one address must not be mixed up."""
+    """A transport for one server only: pooled connections of two hosts with the same address must not be mixed up."""
 
     def __init__(self, reach: Reach, environment: EnvironmentConfig, *, tls: ssl.SSLContext | None = None) -> None:
-        """Certificates are held against the usual authorities unless `tls` names others."""
+        """`tls`: certificate authorities to use instead of the default ones."""
         self._reach = reach
         self._environment = environment
         self._inner = httpx2.AsyncHTTPTransport(
             verify=tls or True, trust_env=False, limits=httpx2.Limits(max_connections=10, max_keepalive_connections=4)
         )
         self.refused: NotAllowed | None = None
-        """Why nothing was asked."""
+        """Why no request was sent."""
         self.status = 0
-        """Of the last answer."""
+        """HTTP status of the last response."""
         self._left = LARGEST
         self.exhausted = asyncio.Event()
-        """The server has said more than it was asked for: nothing more is read of it."""
+        """Set when the server has sent more than its limit. Nothing more is read from it."""
 
     def grant_answer(self) -> None:
-        """A question is about to be asked: the server may say so much more."""
+        """Raises the limit for one more request. Call this before each request."""
         self._left = min(self._left + LARGEST, _MOST_GRANTED)
 
     def spend(self, count: int, request: httpx2.Request) -> None:
@@ -56,7 +56,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         if self._left < 0:
             self.exhausted.set()
         if self.exhausted.is_set():
-            raise httpx2.ReadError(f"The answers to one question have more than {LARGEST} bytes.", request=request)
+            raise httpx2.ReadError(f"The responses to one request are larger than {LARGEST} bytes.", request=request)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self.spend(0, request)
@@ -64,8 +64,8 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         port = request.url.port or reaching.PORTS[request.url.scheme]
         if not environments.reaches_mcp_server(self._environment, host, port):
             raise self._refuse(
-                f"the session's environment does not let it reach {host}:{port}. Its networking can allow it with "
-                "allow_mcp_servers, or by the name of the host."
+                f"the session's environment does not allow connections to {host}:{port}. Set allow_mcp_servers in the "
+                "environment's networking, or add the host to its allowed hosts."
             )
         try:
             *others, last = await reaching.addresses(self._reach, host, port)
@@ -75,7 +75,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
             raise self._refuse(
                 f"{error}. The operator of this server can allow it with FOOTPLATE_MCP_ALLOW."
             ) from error
-        # Only one that nobody answered at is followed by another: a call must not be made twice.
+        # The next address is tried only if the connection failed, because a call must not be sent twice.
         for address in others:
             with contextlib.suppress(httpx2.ConnectError, httpx2.ConnectTimeout):
                 return await self._send(request, str(address), host)
@@ -95,7 +95,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         packed = response.headers.get("content-encoding", "identity").strip().lower()
         if packed not in {"", "identity"}:
             await response.aclose()
-            raise httpx2.DecodingError(f"The answer is packed as {packed!r}, which was not asked for.", request=request)
+            raise httpx2.DecodingError(f"The response has the unrequested encoding {packed!r}.", request=request)
         return httpx2.Response(
             response.status_code,
             headers=response.headers,
@@ -125,7 +125,7 @@ class _Bounded(httpx2.AsyncByteStream):
             left -= len(piece)
             self._spend(len(piece), self._request)
             if left < 0:
-                raise httpx2.ReadError(f"The answer has more than {LARGEST} bytes.", request=self._request)
+                raise httpx2.ReadError(f"The response is larger than {LARGEST} bytes.", request=self._request)
             yield piece
 
     async def aclose(self) -> None:

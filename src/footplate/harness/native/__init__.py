@@ -1,4 +1,4 @@
-"""The `native` harness: our own agent loop over any model that pydantic-ai can reach."""
+"""The `native` harness: Footplate's own agent loop, for every model that pydantic-ai supports."""
 
 from footplate.domain.ports import Harness, HarnessServices
 from footplate.harness.native.harness import NativeHarness
@@ -8,7 +8,7 @@ from footplate.harness.native.web.access import Web
 
 
 def create(services: HarnessServices) -> Harness:
-    """The factory behind the entry point `native`."""
+    """The factory of the entry point `native`."""
     models = Models(services.endpoints, services.model_transport)
     warm_up(models)
     return NativeHarness(models.resolve, Web(services.web), services.mcp)

@@ -1,4 +1,4 @@
-"""What hooks say of a call that was made, with its result. Also for calls that the worker makes in another harness."""
+"""Runs the `PostToolUse` hooks after a tool call. Also used by the `claude` harness for calls that the worker makes."""
 
 from dataclasses import replace
 
@@ -11,7 +11,9 @@ from footplate.harness.native.tools import ToolOutput
 
 
 async def told(turn: TurnContext, tool: str, given: JsonObject, output: ToolOutput, call_id: str) -> ToolOutput:
-    """As in Claude Code, of those that succeeded. Who interrupts the turn does not wait for hooks."""
+    """Runs the hooks and adds their messages to the output. As in Claude Code, failed calls are skipped. An interrupt
+    does not wait for hooks.
+    """
     if output.is_error or turn.interrupt.is_set():
         return output
     fields: JsonObject = {"tool_input": given, "tool_response": _response(output), "tool_use_id": call_id}
@@ -19,12 +21,12 @@ async def told(turn: TurnContext, tool: str, given: JsonObject, output: ToolOutp
         heard = await unless_interrupted(turn.interrupt, turn.gate.tell(HookEvent.AFTER_TOOL, fields, about=tool))
     except Interrupted:
         return output
-    said = [*heard.told, *([] if heard.block is None else [f"A hook says of this call: {heard.block}"])]
+    said = [*heard.told, *([] if heard.block is None else [f"Feedback of a hook on this call: {heard.block}"])]
     return replace(output, content=[*output.content, *map(ev.text_block, said)]) if said else output
 
 
 def _response(output: ToolOutput) -> JsonObject:
-    """Of a command in Claude Code's form; of the rest, what the model gets."""
+    """A command's output in Claude Code's format. For other tools, the content that the model receives."""
     if output.command is None:
         return {"content": [*output.content]}
     streams = {name: _text(output.command.get(name)) for name in ("stdout", "stderr")}

@@ -1,4 +1,4 @@
-"""The arguments of a model's tool call: text that may not be what it should be. Pure."""
+"""Parses the arguments of a model's tool call, which may be malformed."""
 
 import json
 
@@ -8,7 +8,7 @@ from footplate.domain.json import JsonObject, clean_object
 
 
 def arguments_of(call: ToolCallPart) -> JsonObject | None:
-    """None when they are no JSON object."""
+    """The arguments, or None if they are not a JSON object."""
     if isinstance(call.args, dict):
         return clean_object(call.args)
     if not call.args:
@@ -24,7 +24,5 @@ def invalid_arguments(call: ToolCallPart) -> str:
     try:
         json.loads(str(call.args))
     except ValueError as error:
-        return (
-            f"The input of {call.tool_name} is not valid JSON ({error}). It may have been cut off by the token limit."
-        )
+        return f"The input of {call.tool_name} is not valid JSON ({error}). The token limit may have truncated it."
     return f"The input of {call.tool_name} must be a JSON object."

@@ -1,4 +1,4 @@
-"""What a command printed beyond what the log holds goes into the object store, and the log says where."""
+"""Uploads command output that is too large for the log to the object store, and records the object's name."""
 
 from dataclasses import replace
 
@@ -13,7 +13,9 @@ log = structlog.get_logger(__name__)
 
 
 async def kept(output: ToolOutput, turn: TurnLog) -> ToolOutput:
-    """The command has run, so its result counts more than its last megabyte: a store that is down fails nothing."""
+    """Uploads the full output. If the object store is down, the call still succeeds without it: the command has already
+    run, and its result matters more than its full output.
+    """
     if output.command is None or not output.whole:
         return output
     command = dict(output.command)

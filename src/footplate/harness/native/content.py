@@ -1,4 +1,4 @@
-"""Content blocks of the API to and from what pydantic-ai sends to a model. Pure."""
+"""Converts between content blocks of the API and pydantic-ai's content for models."""
 
 import base64
 import binascii
@@ -11,7 +11,7 @@ from footplate.domain.json import Json, JsonObject
 
 
 def to_model(blocks: Sequence[Json]) -> str | list[UserContent]:
-    """Plain text stays a string: the shortest form, and the one that every model takes."""
+    """The blocks as pydantic-ai content. Plain text becomes a string, the shortest form and one every model accepts."""
     items = [_item(block) for block in blocks if isinstance(block, dict)]
     texts = [item for item in items if isinstance(item, str)]
     return "\n\n".join(texts) if len(texts) == len(items) else items
@@ -32,7 +32,7 @@ def _item(block: JsonObject) -> UserContent:
     source = block.get("source")
     if kind in {"image", "document"} and isinstance(source, dict):
         return _sourced(str(kind), source)
-    raise ModelRefused(f"Content of type {kind!r} cannot be given to a model.")
+    raise ModelRefused(f"Content of type {kind!r} cannot be sent to a model.")
 
 
 def _sourced(kind: str, source: JsonObject) -> UserContent:
@@ -45,7 +45,7 @@ def _sourced(kind: str, source: JsonObject) -> UserContent:
             url = str(source.get("url"))
             return ImageUrl(url) if kind == "image" else DocumentUrl(url)
         case other:
-            raise ModelRefused(f"A source of type {other!r} is not supported by this harness.")
+            raise ModelRefused(f"The harness 'native' does not support a source of type {other!r}.")
 
 
 def _search_result(block: JsonObject) -> str:

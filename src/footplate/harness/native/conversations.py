@@ -1,7 +1,7 @@
-"""Keeps the parsed conversations of sessions that ran here lately, so that a turn parses only what is new.
+"""Caches the parsed conversations of recent sessions, so that a turn parses only new entries.
 
-What is kept is only ever trusted as far as it equals the history that a turn is given: another worker may have gone
-on with the session in between. Comparing is cheap, because the engine hands over the same entry objects again.
+A cached conversation is used only if it is a prefix of the turn's history, because another worker may have continued
+the session in between. The comparison is cheap: the engine passes the same entry objects again.
 """
 
 from collections import OrderedDict
@@ -12,7 +12,7 @@ from footplate.domain.ports import Entry
 from footplate.harness.native.mapping import Conversation
 
 _MOST_ENTRIES: Final = 100_000
-"""Of all sessions together: some hundred megabytes of messages of usual size."""
+"""Maximum entries of all sessions together: a few hundred megabytes of messages of usual size."""
 
 
 class Conversations:
@@ -22,7 +22,9 @@ class Conversations:
         self._kept: OrderedDict[str, Conversation] = OrderedDict()
 
     def take(self, session_id: str, history: Sequence[Entry]) -> Conversation:
-        """The session's conversation, for one turn alone: it is not kept while the turn changes it."""
+        """Removes the session's conversation from the cache, or parses it. The turn owns it exclusively while it
+        changes it.
+        """
         kept = self._kept.pop(session_id, None)
         if kept is not None:
             self._size -= len(kept.entries)
@@ -32,7 +34,7 @@ class Conversations:
         return Conversation(history)
 
     def keep(self, session_id: str, conversation: Conversation) -> None:
-        """Give it back for the session's next turn."""
+        """Stores the conversation for the session's next turn and evicts the oldest ones over the limit."""
         self._drop(session_id)
         self._kept[session_id] = conversation
         self._size += len(conversation.entries)

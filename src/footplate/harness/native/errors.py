@@ -1,4 +1,4 @@
-"""A provider's errors as ours: the class decides whether the engine tries again."""
+"""Translates a provider's errors to Footplate's. The error class decides whether the engine retries."""
 
 from typing import Final, TypeAlias
 
@@ -10,7 +10,7 @@ _Rule: TypeAlias = "tuple[type[pai.ModelAPIError], type[Temporary | ModelRefused
 
 _RULES: Final[tuple[_Rule, ...]] = (
     (pai.ModelRateLimitError, RateLimited, ""),
-    (pai.ModelQuotaExceededError, ModelRefused, "The provider's account has no quota or credit left: top it up."),
+    (pai.ModelQuotaExceededError, ModelRefused, "The provider's account has no quota or credit left. Add credit."),
     (pai.ModelUnavailableError, Overloaded, ""),
     (pai.ModelServerError, Overloaded, ""),
     (pai.ModelAuthenticationError, ModelRefused, "Check the provider's API key, and that it may use this model."),
@@ -18,12 +18,12 @@ _RULES: Final[tuple[_Rule, ...]] = (
     (
         pai.ModelContextWindowExceededError,
         ModelRefused,
-        "The conversation is longer than this model can read: start a new session, or fork this one earlier.",
+        "The conversation exceeds this model's context window. Start a new session, or fork this one earlier.",
     ),
     (pai.ModelRequestRejectedError, ModelRefused, "Check the agent's model, parameters and tools."),
-    (pai.ModelAPIError, Temporary, "The provider could not be reached, or its answer broke off."),
+    (pai.ModelAPIError, Temporary, "The provider could not be reached, or the connection was lost."),
 )
-"""The first that fits counts: the special before the general."""
+"""The first matching rule applies, so subclasses come before their parents."""
 
 _TRY_AGAIN: Final = frozenset({408, 409, 425})
 _SERVER_ERROR: Final = 500
@@ -31,20 +31,22 @@ _LENGTH: Final = 2000
 
 
 def translate(error: Exception) -> FootplateError | None:
-    """None for what is no fault of a provider: a defect of ours, which must look like one."""
+    """The Footplate error, or None if the exception is a bug in Footplate and must be reported as one."""
     if isinstance(error, FootplateError):
         return error
     if isinstance(error, pai.ModelAPIError):
         return _of_provider(error)
     if isinstance(error, pai.UnexpectedModelBehavior):
-        return Temporary(f"The model's answer could not be read: {error}")
+        return Temporary(f"The model's response could not be parsed: {error}")
     if isinstance(error, pai.UserError):
-        return ModelRefused(str(error), help_text="This model does not take what the agent or the session uses.")
+        return ModelRefused(
+            str(error), help_text="This model does not support a feature that the agent or session uses."
+        )
     return None
 
 
 def cut_stream() -> Temporary:
-    return Temporary("The model's answer ended before it was complete.")
+    return Temporary("The model's response ended before it was complete.")
 
 
 def _of_provider(error: pai.ModelAPIError) -> FootplateError:
@@ -61,7 +63,7 @@ def _final(status: int) -> bool:
 
 
 def _text(error: pai.ModelAPIError) -> str:
-    """What the provider said, without the rest of its body: that can be long and hold the request."""
+    """The provider's message, without the rest of the response body, which can be long and contain the request."""
     body = error.body
     inner = body.get("error", body) if isinstance(body, dict) else None
     said = inner.get("message") if isinstance(inner, dict) else None

@@ -1,5 +1,5 @@
-"""How a tool says that it could not do what was asked."""
+"""The exception that a tool raises to report a failure to the model."""
 
 
 class ToolFailure(Exception):
-    """The call failed; the text tells the model why."""
+    """The tool call failed. The message tells the model why."""

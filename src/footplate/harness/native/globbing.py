@@ -1,6 +1,6 @@
-"""Doublestar patterns, matched in time that grows no faster than pattern and path. Pure.
+"""Matches glob patterns with `**` in time linear in the length of pattern and path.
 
-The pattern comes from a model and the path from an agent: Python's own expressions could stop the worker.
+The pattern comes from a model and the paths from an agent. Python's backtracking `re` could block the worker.
 """
 
 import re
@@ -20,7 +20,7 @@ _MAX_BYTES: Final = 1024 * 1024
 
 _Token = tuple[str, ...]
 _Component = LinearRegex | None
-"""None: any number of directories."""
+"""None stands for `**`: any number of directories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +33,24 @@ class Glob:
 
 
 def compile_pattern(pattern: str) -> Glob:
-    r"""`**/` crosses directories, `*` and `?` stay in one, `[…]` and `{a,b}` as in a shell, `\` quotes."""
+    r"""Compiles a pattern: `**/` crosses directories, `*` and `?` do not, `[…]` and `{a,b}` work as in a shell, and `\`
+    escapes a character.
+    """
     if len(pattern) > _MAX_CHARACTERS:
-        raise ToolFailure(f"A pattern has at most {_MAX_CHARACTERS} characters.")
+        raise ToolFailure(f"The pattern is longer than {_MAX_CHARACTERS} characters.")
     found: list[Sequence[_Component]] = []
     for plain in _without_braces(pattern.removeprefix("./")):
         for components in _split(_TOKEN.findall(plain)):
             if len(found) == MOST_ALTERNATIVES:
-                raise ToolFailure(f"A pattern may stand for {MOST_ALTERNATIVES} at most: use fewer braces.")
+                raise ToolFailure(
+                    f"The pattern expands to more than {MOST_ALTERNATIVES} alternatives. Use fewer braces."
+                )
             found.append(components)
     return Glob(found)
 
 
 def _matches(components: Sequence[_Component], parts: Sequence[str]) -> bool:
-    """A component that does not fit sends us back to the last `**` alone, which then takes one directory more."""
+    """Matches the components in order. On a mismatch, only the last `**` is retried, with one more directory."""
     at, part = 0, 0
     crossing, taken = -1, 0
     while part < len(parts):
@@ -54,7 +58,7 @@ def _matches(components: Sequence[_Component], parts: Sequence[str]) -> bool:
         component = None if is_over else components[at]
         if component is None and not is_over:
             crossing, taken, at = at, part, at + 1
-            if at == len(components):  # at the end it stands for something, if only for one file
+            if at == len(components):  # a trailing `**` matches at least one name
                 return True
         elif component is not None and component.fullmatch(parts[part]):
             at, part = at + 1, part + 1
@@ -67,7 +71,7 @@ def _matches(components: Sequence[_Component], parts: Sequence[str]) -> bool:
 
 
 def _without_braces(pattern: str) -> Iterator[str]:
-    """One after the other, so that who counts them can stop."""
+    """Expands the braces lazily, so that the caller can stop at its limit."""
     waiting = [pattern]
     while waiting:
         now = waiting.pop()
@@ -80,7 +84,9 @@ def _without_braces(pattern: str) -> Iterator[str]:
 
 
 def _split(tokens: Sequence[_Token]) -> Iterator[Sequence[_Component]]:
-    """A `**` beside other signs (`a**b`) stays in one directory or crosses some (`a*/**/*b`): both are tried."""
+    """Splits a pattern into path components. A `**` next to other characters (`a**b`) matches within one directory
+    (`a*b`) or across directories (`a*/**/*b`), so both alternatives are returned.
+    """
     for index, token in enumerate(tokens):
         alone = (index == 0 or tokens[index - 1][0] == "/") and (
             index + 1 == len(tokens) or tokens[index + 1][0] == "/"
@@ -113,4 +119,4 @@ def _expression(component: Sequence[str]) -> LinearRegex:
     try:
         return LinearRegex("".join(".*" if sign == "*" else sign for sign in component), _MAX_BYTES)
     except UnsupportedPattern as error:
-        raise ToolFailure(f"This is no pattern that can be searched for: {error}.") from None
+        raise ToolFailure(f"The pattern is not supported: {error}.") from None

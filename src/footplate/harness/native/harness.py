@@ -1,4 +1,4 @@
-"""The `native` harness itself: prepares a turn, hands it to the loop. What it keeps between turns only saves time."""
+"""The `native` harness: prepares a turn and runs the agent loop. State between turns is only a cache."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -23,7 +23,7 @@ class NativeHarness:
     opens_late: Final = True
 
     def __init__(self, models: Resolver, web: Web, access: McpAccess | None = None) -> None:
-        """`access`: to MCP servers."""
+        """`mcp_access`: limits for connections to MCP servers."""
         self._models = models
         self._web = web
         self._access = access or McpAccess()
@@ -32,8 +32,8 @@ class NativeHarness:
     async def run(self, turn: TurnContext) -> Outcome:
         if turn.config.subagents:
             raise Permanent(
-                "The harness 'native' has no subagents, and this agent has `multiagent`.",
-                help_text="Use the harness 'claude' for this agent, or take `multiagent` out.",
+                "The harness 'native' does not support subagents, but this agent has `multiagent`.",
+                help_text="Use the harness 'claude' for this agent, or remove `multiagent`.",
             )
         servers = await mcp.servers_of(turn.config, self._access)
         if servers is None:
@@ -44,7 +44,7 @@ class NativeHarness:
             await servers.aclose()
 
     async def _run(self, turn: TurnContext, servers: "Servers | None", told: Sequence[Event] = ()) -> Outcome:
-        """`told`: of the servers."""
+        """`server_events`: errors of MCP servers that cannot be used."""
         model = self._models(turn.config.model)
         tools = [tool_inputs.definition(name) for name in turn.config.tools if name in tool_inputs.INPUTS]
         if servers is not None:
@@ -65,6 +65,6 @@ class NativeHarness:
             told=told,
         )
         outcome = await loop.run()
-        # Not after an error: the next try builds it anew from what the log has.
+        # Not cached after an error: the next attempt rebuilds the conversation from the log.
         self._conversations.keep(turn.session_id, conversation)
         return outcome

@@ -1,15 +1,15 @@
-"""The agent loop of one turn: ask the model, run what it calls, until it calls nothing.
+"""The agent loop of one turn: requests a response from the model and runs its tool calls, until it makes none.
 
-The order of writes is what makes a turn survive its worker:
+The order of writes lets a turn survive the loss of its worker:
 
-- a prompt is stored before the model hears it, once;
-- a response is stored the moment it is complete, so that it is never paid for twice;
-- `agent.tool_use` is stored before a tool starts, and its result right after: a call that has the first and not the
-  second may have taken effect, and no later attempt runs it again (see `recovery`).
+- A prompt is stored once, before it is sent to the model.
+- A response is stored as soon as it is complete, so that it is never paid for twice.
+- `agent.tool_use` is stored before a tool starts, and its result right after it ends. A call with the first but not
+  the second may have taken effect, and no later attempt runs it again (see `recovery`).
 
-Between them are the safe points at which a stopping worker's turn is handed over: nothing is open there.
+Between these writes are safe points, where nothing is open. A stopping worker hands the turn over there.
 
-To save a write for each round, the start of the next request travels with the result that leads to it.
+To save a write per iteration, the start of the next model request is committed with the result that precedes it.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ from footplate.harness.stops import Stops
 if TYPE_CHECKING:
     from footplate.harness.mcp.servers import Servers
 
-_NOT_RUN = "Not run: the user interrupted the turn."
+_NOT_RUN = "Not run: the user interrupted the turn. The call had no effect."
 
 
 @dataclass(slots=True)
@@ -54,12 +54,12 @@ class Loop:
     servers: "Servers | None" = field(kw_only=True, default=None)
     """The agent's MCP servers, if it has any."""
     told: Sequence[Event] = field(kw_only=True, default=())
-    """What has to be said of them first."""
+    """Errors of servers that cannot be used, logged first."""
     _request: Event | None = field(default=None, init=False)
-    """The start of the model request that comes next; logged, not yet ended."""
+    """The start event of the next model request, which is logged but not ended."""
     _responses: int = field(default=0, init=False)
     _inputs: set[str] = field(default_factory=set, init=False)
-    """Prompts of this turn that the conversation has."""
+    """Sources of this turn's prompts that are already in the conversation."""
     _stops: Stops = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class Loop:
         return outcome
 
     async def _settle(self) -> Outcome | None:
-        """Bring what earlier attempts left into order, then get ready for the first request."""
+        """Settles the open calls of earlier attempts, then prepares the first model request."""
         own = self.conversation.of_turn(self.turn.turn_id)
         self._responses = sum(line.kind == mapping.RESPONSE for line in own)
         self._inputs = {line.input for line in own if line.input}
@@ -80,7 +80,7 @@ class Loop:
         events = [*found.events, *self.told]
         entries = [*found.entries]
         if found.needs_prompt:
-            if found.unstarted:  # what was allowed before the new message came
+            if found.unstarted:  # calls that were approved before the new message
                 await self._append(events, entries)
                 events, entries = [], []
                 if (ended := await self._run_calls(found.unstarted, leads_on=False)) is not None:
@@ -98,7 +98,7 @@ class Loop:
         return await self._run_calls(found.unstarted, found.waiting)
 
     async def _next(self, events: Sequence[Event], entries: Sequence[Entry]) -> Outcome | None:
-        """Commit what is at hand together with the start of the next request, unless the turn ends here."""
+        """Commits the events and entries with the start of the next model request, unless the turn ends here."""
         if self.turn.interrupt.is_set():
             await self._append(events, mapping.mark_interrupted(entries))
             return endings.interrupted("")
@@ -109,7 +109,7 @@ class Loop:
             await self._append(events, entries)
             return endings.limit_reached(self.turn.config.max_iterations)
         steering = await self._steering()
-        if steering:  # which may have to be fetched: what was done is not to wait for it
+        if steering:  # it may name files that are fetched first; finished work must not wait for that
             await self._append(events, entries)
             events, entries = (), await self._heard(steering)
         self._request = ev.model_request_start()
@@ -141,7 +141,9 @@ class Loop:
         return await self._finish(response)
 
     async def _finish(self, response: ModelResponse) -> Outcome | None:
-        """A message that came while the model spoke its last word still belongs to this turn."""
+        """Ends the turn, unless a user's message or a `Stop` hook's feedback arrived. Messages that arrive during the
+        last response still belong to this turn.
+        """
         if not self.turn.interrupt.is_set() and self._responses < self.turn.config.max_iterations:
             steering = await self._steering()
             if steering:
@@ -164,8 +166,8 @@ class Loop:
     async def _run_calls(
         self, todo: Sequence[Todo], asked: Sequence[Waiting] = (), *, leads_on: bool = True
     ) -> Outcome | None:
-        """One after the other; what only somebody outside can answer is asked, and waited for when the rest is done.
-        `leads_on`: the model hears of the results next.
+        """Runs the calls one after the other. Calls that need the client or an approval are requested, and the turn
+        parks for them when the other calls are done. `continues`: the model gets the results next.
         """
         waiting = [*asked]
         for index, item in enumerate(todo):
@@ -174,7 +176,7 @@ class Loop:
                 return await self._stop([], [], todo[index:], waiting)
             if self.turn.handover.is_set():
                 raise HandOver
-            await self.turn.environment.ensure_open()  # before the log says of any call that it starts
+            await self.turn.environment.ensure_open()  # before any call is logged as started
             await failpoints.hit("before_intent")
             passed = await self._let_through(item, waiting)
             if passed is None:
@@ -201,8 +203,8 @@ class Loop:
         return endings.awaiting([item.event_id for item in waiting])
 
     async def _let_through(self, item: Todo, waiting: list[Waiting]) -> tuple[Event, tools.ToolOutput | None] | None:
-        """The call's event, which is in the log if the call may start. If it may not, the event comes with what the
-        model hears instead of a result, and neither is in the log yet. None: it waits for somebody.
+        """Decides whether a call may start. If it may, returns its logged event and None. If it is denied, returns the
+        event and the error output, which are not logged yet. Returns None if the call waits for the client or a person.
         """
         call, given = item.call, item.given
         decision = None if given is None else await self._decision(call, given)
@@ -226,7 +228,7 @@ class Loop:
         return use, None
 
     async def _decision(self, call: ToolCallPart, given: JsonObject) -> Decision | None:
-        """None: there is no such tool, and nothing to decide on."""
+        """The gate's decision, or None if the tool does not exist."""
         name = call.tool_name
         is_servers = self.servers is not None and self.servers.names.of(name) is not None
         if name not in self.turn.config.tools and name not in self._custom and not is_servers:
@@ -267,7 +269,7 @@ class Loop:
         unstarted: Sequence[Todo],
         waiting: Sequence[Waiting],
     ) -> Outcome:
-        """Close every call that is still open: no model takes a conversation with a call and no result."""
+        """Closes every open call with a result, because models reject a conversation that has a call without one."""
         told, closed = [*events], [*entries]
         left = [(item.call, item.allowed, _NOT_RUN) for item in unstarted]
         left += [(item.call, item.use, STOPPED if item.use is None else approvals.STOPPED) for item in waiting]
@@ -280,7 +282,9 @@ class Loop:
         return endings.interrupted("")
 
     async def _steering(self) -> list[SteerMessage]:
-        """A message that was taken may be offered again by a later attempt: each joins the conversation once."""
+        """New messages for the running turn. A later attempt may receive the same message again, so those that already
+        joined the conversation are filtered out.
+        """
         new = {message.event_id: message for message in await self.turn.take_steering()}
         found = [message for event_id, message in new.items() if event_id not in self._inputs]
         self._inputs |= new.keys()

@@ -1,9 +1,9 @@
-"""Conversation entries to and from model messages. Pure.
+"""Converts conversation entries to model messages and back.
 
-An entry is what one moment added: a prompt, one response of the model, one tool result. A model wants them in
-another shape: after a response with calls, one request that holds a result for each, in the order of the calls, then
-what the user said since. Both the running turn and a restart build messages from entries by the same code,
-so what the model sees never depends on whether a worker was lost.
+An entry is a prompt, a response of the model, or a tool result. Models need them in another form: after a response with
+calls comes one request with the result of each call, in the order of the calls, and then the user's new messages. The
+running turn and a restarted one build messages from entries with the same code, so that the loss of a worker does not
+change what the model sees.
 """
 
 from bisect import insort
@@ -34,16 +34,16 @@ REQUEST: Final = "request"
 RESPONSE: Final = "response"
 TOOL_RETURN: Final = "tool_return"
 PROMPT: Final = "prompt"
-"""The `input` of a turn's own prompt; a steering message has its event's id there."""
+"""The `input` of a turn's own prompt. A message that joins a running turn has its event id there."""
 
 _KINDS: Final = frozenset({REQUEST, RESPONSE, TOOL_RETURN})
 _NOT_STORED: Final = ("timestamp", "usage", "provider_url", "run_id", "conversation_id")
-"""Neither sent to a model nor needed to rebuild what is; usage has its own place in the log."""
+"""Fields that are neither sent to a model nor needed to rebuild a request. Usage is logged separately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An entry, parsed."""
+    """A parsed entry."""
 
     kind: str
     message: ModelMessage
@@ -53,20 +53,20 @@ class Line:
 
 
 class Conversation:
-    """The entries so far, and the messages that a model gets for them."""
+    """The entries so far, and the messages that are sent to a model for them."""
 
     def __init__(self, history: Sequence[Entry] = ()) -> None:
         self.entries: list[Entry] = []
-        """What all of this was made from."""
+        """The entries that everything else here is derived from."""
         self.lines: list[Line] = []
         self.messages: list[ModelMessage] = []
         self.prefix = Prefix()
-        """The older messages, encoded."""
+        """The encoded older messages."""
         self.approvals = Ledger()
-        """Of the last response's calls: some models use a call's id again in their next one."""
+        """For the last response's calls only, because some models reuse call ids in their next response."""
         self._order: dict[str, int] = {}
         self._request: list[ModelRequestPart] = []
-        """The parts of the last request. Added to in place: ten thousand messages may join one turn."""
+        """The parts of the last request. Extended in place, because ten thousand messages may join one turn."""
         self.add(history)
 
     def add(self, entries: Sequence[Entry]) -> None:
@@ -81,7 +81,7 @@ class Conversation:
         self.entries.extend(entries)
 
     def of_turn(self, turn_id: str) -> list[Line]:
-        """The newest turn's lines are the last ones: no need to walk through years of conversation."""
+        """The lines of the newest turn. They are at the end, so older lines are not scanned."""
         own = list(takewhile(lambda line: line.turn_id == turn_id, reversed(self.lines)))
         return own[::-1]
 
@@ -107,7 +107,7 @@ class Conversation:
             insort(self._request, part, key=self._rank)
 
     def _rank(self, part: ModelRequestPart) -> int:
-        """Results first, in the order of their calls: providers refuse anything between a call and its result."""
+        """Sorts results first, in the order of their calls: providers reject anything between a call and its result."""
         last = len(self._order)
         return self._order.get(part.tool_call_id, last) if isinstance(part, ToolReturnPart) else last
 
@@ -132,14 +132,14 @@ def tool_return(turn_id: str, call: ToolCallPart, blocks: Sequence[Json], *, is_
 
 
 def mark_interrupted(entries: Sequence[Entry]) -> list[Entry]:
-    """Note on the last entry that a person stopped the turn there, so that a restart does not go on."""
+    """Marks the last entry as interrupted by the user, so that a restart does not continue the turn."""
     if not entries:
         return []
     return [*entries[:-1], replace(entries[-1], body={**entries[-1].body, "interrupted": True})]
 
 
 def _parse(entries: Sequence[Entry]) -> list[Line]:
-    """Entries of another harness, left from before a session changed its own, are passed over."""
+    """Parses this harness's entries. Entries from before the session changed its harness are skipped."""
     ours = [entry for entry in entries if entry.kind in _KINDS and "message" in entry.body]
     messages = ModelMessagesTypeAdapter.validate_python([entry.body["message"] for entry in ours])
     return [_line(entry, message) for entry, message in zip(ours, messages, strict=True)]

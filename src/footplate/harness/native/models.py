@@ -1,7 +1,8 @@
-"""Model names to models. One client per provider and process: making one costs more than a short request.
+"""Resolves model names to pydantic-ai models, with one client per provider and process.
 
-Nothing is taken from the process's environment: keys and addresses come from the endpoints alone, and the SDKs' own
-retries are off because the engine retries, with the session's status telling so.
+Clients are shared because creating one takes longer than a short request. Environment variables are ignored: keys and
+addresses come only from the endpoints. The SDKs' retries are off, because the engine retries and reports it in the
+session's status.
 """
 
 import inspect
@@ -26,12 +27,12 @@ _WARM_UP_MODEL: Final = "claude-sonnet-4-5"
 _ANTHROPIC_URL: Final = "https://api.anthropic.com"
 _OPENAI_URL: Final = "https://api.openai.com/v1"
 _FAMILIES: Final = {"openai-chat": "openai", "openai-responses": "openai"}
-"""Names that choose an API of a provider, and whose endpoint they use."""
+"""Provider names that select one of a provider's APIs, and the provider whose endpoint they use."""
 
 
 class Models:
     def __init__(self, endpoints: Mapping[str, Endpoint], transport: ModelTransport | None = None) -> None:
-        """`transport`: what the endpoints lead to, if it is in this process."""
+        """`transport`: the model proxy, if it runs in this process. Otherwise clients connect to the endpoints."""
         self._endpoints = endpoints
         self._transport = transport
         self._models: dict[str, AnyModel] = {}
@@ -39,7 +40,7 @@ class Models:
 
     @property
     def warm_up_model(self) -> AnyModel | None:
-        """An Anthropic model, if this worker has a key for it."""
+        """An Anthropic model for the warm-up, if this worker has an endpoint for Anthropic."""
         return self.resolve(_WARM_UP_MODEL) if _ANTHROPIC in self._endpoints else None
 
     def resolve(self, name: str) -> AnyModel:
@@ -52,11 +53,11 @@ class Models:
             return infer_model(qualified(name), self._provider)
         except ImportError as error:
             raise ModelRefused(
-                f"The model {name!r} needs a package that this worker does not have: {error}",
+                f"The model {name!r} needs a package that is not installed on this worker: {error}",
                 help_text="Install the named extra of pydantic-ai-slim on every worker.",
             ) from error
         except (UserError, ValueError) as error:
-            raise ModelRefused(f"The model {name!r} is not known: {error}", help_text=_HOW_TO_NAME) from error
+            raise ModelRefused(f"The model {name!r} is unknown: {error}", help_text=_HOW_TO_NAME) from error
 
     def _provider(self, name: str) -> Provider[Any]:
         if name not in self._providers:
@@ -70,7 +71,7 @@ class Models:
             known = ", ".join(sorted(self._endpoints)) or "none"
             raise ModelRefused(
                 f"This worker has no endpoint for the provider {family!r}.",
-                help_text=f"Give it a key (and a base URL, if it is not the provider's own). Configured: {known}.",
+                help_text=f"Configure an API key, and a base URL if you use a gateway. Configured providers: {known}.",
             )
         if family == _ANTHROPIC:
             return _anthropic(endpoint, sdk_transport.create_client(self._transport))
@@ -79,7 +80,7 @@ class Models:
         return _other(family, endpoint)
 
 
-_HOW_TO_NAME: Final = "Write provider:name, such as openai:gpt-5; names that start with claude- need no provider."
+_HOW_TO_NAME: Final = "Write provider:name, such as openai:gpt-5. Names that start with claude- need no provider."
 
 
 def qualified(name: str) -> str:
@@ -87,7 +88,7 @@ def qualified(name: str) -> str:
         return name
     if name.startswith("claude"):
         return f"{_ANTHROPIC}:{name}"
-    raise ModelRefused(f"The model {name!r} names no provider.", help_text=_HOW_TO_NAME)
+    raise ModelRefused(f"The model name {name!r} has no provider.", help_text=_HOW_TO_NAME)
 
 
 def _anthropic(endpoint: Endpoint, client: httpx2.AsyncClient) -> Provider[Any]:
@@ -117,7 +118,7 @@ def _openai(endpoint: Endpoint, client: httpx2.AsyncClient) -> Provider[Any]:
 
 
 def _other(name: str, endpoint: Endpoint) -> Provider[Any]:
-    """Whatever else pydantic-ai has installed; each takes what its own signature names."""
+    """Any other provider of pydantic-ai. It receives only the arguments that its constructor accepts."""
     provider = infer_provider_class(name)
     offered = {"api_key": endpoint.api_key, "base_url": endpoint.base_url}
     accepted = inspect.signature(provider).parameters

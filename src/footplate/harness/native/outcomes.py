@@ -1,4 +1,4 @@
-"""How a turn of this harness may end, beside what is every harness's (`endings`). Pure."""
+"""The outcome of a turn of the `native` harness whose last response makes no tool call."""
 
 from pydantic_ai.messages import ModelResponse
 

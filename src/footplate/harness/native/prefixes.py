@@ -1,11 +1,11 @@
 """Caches the older messages of a conversation as encoded JSON, so that each request maps only the newest ones.
 
-For each request, pydantic-ai maps all messages to the provider's form, and the SDK copies and encodes them: of a
-thousand turns 0.1 s with Claude, 1.3 s with OpenAI. Here the older ones are encoded once, by the same libraries. The
-provider receives the same bytes.
+For each request, pydantic-ai maps all messages to the provider's format, and the SDK copies and encodes them. For a
+thousand turns this takes 0.1 s with Claude and 1.3 s with OpenAI. This module encodes the older messages once, with the
+same libraries. The provider receives the same bytes.
 
-That holds as long as the mapping of a message does not depend on other messages. Conversations with any other kind of
-message are mapped as a whole for each request.
+This works only if the mapping of each message is independent of the other messages. A conversation with any other kind
+of message is mapped as a whole for each request.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from footplate.harness.native.models import AnyModel
 from footplate.harness.native.sdk_transport import MessageArray, insert_prefix, record_request
 
 _MAX_OUTSIDE_PREFIX: Final = 8
-"""Messages that each request may map again: adding to the prefix costs about as much as a request by itself."""
+"""How many messages each request may map again. Extending the prefix costs about as much as mapping a request."""
 _HARMLESS_DETAILS: Final = frozenset(
     {"finish_reason", "timestamp", "service_tier", "store", "refusal", "refusal_category"}
 )
@@ -46,7 +46,7 @@ _HARMLESS_DETAILS: Final = frozenset(
 class _Format:
     field: str
     instructions_first: bool = False
-    """The agent's instructions are items before the messages."""
+    """Whether the agent's instructions are items before the messages."""
     parts: tuple[type[ModelResponsePart], ...] = (TextPart, ToolCallPart, ThinkingPart)
 
 
@@ -56,7 +56,7 @@ _FORMATS: Final = {
     ("openai", "OpenAIChatModel"): _Format("messages", True, (TextPart, ToolCallPart)),
     ("openai", "OpenAIResponsesModel"): _Format("input"),
 }
-"""By provider and class of model; subclasses map differently. The clients of these providers use our transport."""
+"""By provider and model class, because subclasses map differently. The clients of these providers use our transport."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class RequestTemplate:
     @property
     def format(self) -> _Format | None:
         if self.model.profile.get("openai_system_prompt_role") == "user":
-            return None  # instructions are then somewhere among the messages
+            return None  # the instructions are then among the messages, at an unknown position
         return _FORMATS.get((self.model.system, type(self.model).__name__))
 
     @property
@@ -107,7 +107,7 @@ class Prefix:
 
     def _restart(self) -> None:
         self.length = 0
-        """How many messages it has."""
+        """Number of messages in the prefix."""
         self.items = b""
         self._checked = 0
         self._independent = True
@@ -116,7 +116,7 @@ class Prefix:
     async def stream(
         self, template: RequestTemplate, messages: Sequence[ModelMessage]
     ) -> AsyncIterator[StreamedResponse]:
-        """The model's response to these messages, which are the conversation's."""
+        """Streams the model's response to the conversation's messages."""
         await self._extend(template, messages)
         with insert_prefix(template.message_array, self.items) if self.length else nullcontext():
             async with template.stream(messages[self.length :]) as response:
@@ -136,7 +136,7 @@ class Prefix:
             self.length = end
 
     def _all_independent(self, known: _Format, messages: Sequence[ModelMessage]) -> bool:
-        """Whether each message is mapped by itself. The last one may still be added to: it is looked at again."""
+        """Whether each message is mapped independently. The last one may still grow, so it is checked again."""
         new = messages[self._checked :]
         self._independent = self._independent and all(_is_mapped_independently(message, known) for message in new)
         self._checked = max(len(messages) - 1, 0)
@@ -144,7 +144,9 @@ class Prefix:
 
 
 def _prefix_end(messages: Sequence[ModelMessage]) -> int:
-    """Up to the last request that has a response: a result stays beside its call, and nothing changes any more."""
+    """The end of the prefix: before the last response. Requests with a response no longer change. Keeping the last
+    response outside the prefix keeps each tool result in the same part as its call.
+    """
     responses = (index for index in reversed(range(len(messages))) if isinstance(messages[index], ModelResponse))
     last = next(responses, 0)
     return last if last and isinstance(messages[last - 1], ModelRequest) else 0
@@ -166,7 +168,7 @@ def _is_independent_part(part: ModelRequestPart) -> bool:
 
 
 def encode_messages(template: RequestTemplate, messages: Sequence[ModelMessage]) -> bytes:
-    """The messages as items of the request's array. For a thread without an event loop."""
+    """The messages as JSON items of the request's array. Call this in a thread without an event loop."""
     return asyncio.run(_record_items(template, messages))
 
 

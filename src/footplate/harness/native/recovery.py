@@ -1,8 +1,8 @@
-"""What a new attempt finds, and what it has to do before anything else. Pure.
+"""Determines from the log what a new attempt must do before it continues a turn.
 
-The log is read, never guessed: a call without an `agent.tool_use` event has not started and is run; one with the
-event and no result was cut off, and nobody can know whether it took effect. It is never run again: it
-gets a result that says so. The same function serves a turn that was parked and now has its answers.
+A call without an `agent.tool_use` event has not started and is run. A call with the event but without a result was cut
+off, and may or may not have taken effect. It is never run again; its result says that the outcome is unknown. The same
+function resumes a parked turn when its decisions and custom tool results have arrived.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ from footplate.harness.native.mapping import Conversation
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A call that somebody outside has to answer: a custom tool's by its result, one of ours by a word."""
+    """A call that waits for the client: a custom tool's for its result, any other for an approval."""
 
     call: ToolCallPart
     event_id: str
     use: Event | None = None
-    """Of one of ours."""
+    """The event that asks for approval. None for a custom tool's call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class Todo:
 
     call: ToolCallPart
     allowed: Event | None = None
-    """The event that asked for leave, which a person gave."""
+    """The event that asked for approval, if the call was approved."""
     edited: JsonObject | None = None
-    """The input with which it was given."""
+    """The input that the person approved instead of the model's."""
 
     @property
     def given(self) -> JsonObject | None:
-        """None when the model's is no JSON object."""
+        """The call's input, or None if the model's arguments are not a JSON object."""
         return arguments_of(self.call) if self.edited is None else self.edited
 
 
@@ -57,14 +57,16 @@ class Settlement:
     waiting: tuple[Waiting, ...] = ()
     needs_prompt: bool = False
     answer: ModelResponse | None = None
-    """The turn's last response, when it asked for nothing: the turn is done and only its commit was lost."""
+    """The turn's last response, if it makes no tool call: the turn is done, and only its last commit was lost."""
     interrupted: bool = False
 
 
 def settle(
     turn_id: str, conversation: Conversation, turn_events: Sequence[Event], left: Sequence[Event] = ()
 ) -> Settlement:
-    """`left`: what was said of the turn whose place this one took."""
+    """Determines what to do next. `previous_events`: events of the previous turn about its open calls, if a new message
+    superseded that turn.
+    """
     lines = conversation.of_turn(turn_id)
     spans = open_spans(turn_events)
     if not any(line.input == mapping.PROMPT for line in lines):
@@ -118,8 +120,8 @@ def _settle_calls(
 
 
 def _abandoned(turn_id: str, conversation: Conversation, left: Sequence[Event], spans: tuple[Event, ...]) -> Settlement:
-    """Results for what an earlier turn left without one: no model takes a call that has none (K9). What was said of
-    them before the new message came counts; the rest is denied, or was not answered.
+    """Adds a result to every call that an earlier turn left without one, because models reject a call without a result.
+    Decisions and results from before the new message count. Other calls are denied or have no result.
     """
     events: list[Event] = [*spans]
     entries: list[Entry] = []
@@ -151,7 +153,7 @@ def _why_abandoned(call: ToolCallPart) -> str:
 
 
 def _questions(told: Sequence[Event]) -> tuple[dict[str, Event], dict[str, Event]]:
-    """What the client was asked, by call, and what it answered, by question."""
+    """Custom tool calls by call id, and their results by the id of the call's event."""
     asks = [event for event in told if event.type == ev.AGENT_CUSTOM_TOOL_USE]
     answers = [event for event in told if event.type == ev.USER_CUSTOM_TOOL_RESULT]
     return (
@@ -161,7 +163,7 @@ def _questions(told: Sequence[Event]) -> tuple[dict[str, Event], dict[str, Event
 
 
 def _since_last_response(turn_events: Sequence[Event]) -> Sequence[Event]:
-    """Some models use a call's id again in their next response: only what followed the last one counts."""
+    """The events after the last response. Earlier ones do not count, because some models reuse call ids."""
     for index in range(len(turn_events) - 1, -1, -1):
         event = turn_events[index]
         if event.type == ev.MODEL_REQUEST_END and not event.body.get("is_error"):

@@ -1,7 +1,7 @@
-"""One model request as it streams: previews for whoever watches, and the pieces of what will be stored.
+"""Streams one model response: shows previews to clients and collects the text that will be stored.
 
-Text is collected here, not only in the library's stream, so that what was shown is still at hand when the stream is
-stopped half-way.
+Text is collected here, and not only in the library's stream, so that text that was shown is still available if the
+stream is interrupted.
 """
 
 from typing import Final
@@ -28,11 +28,11 @@ from footplate.harness.native.mapping import Conversation
 from footplate.harness.native.prefixes import RequestTemplate
 
 _ALWAYS_SAY_WHY: Final = frozenset({"anthropic", "openai"})
-"""Providers whose complete answers always carry a reason for their end: without one the stream was cut."""
+"""Providers whose complete responses always have a finish reason. Without one, the stream was cut."""
 
 
 class _Part:
-    """The text of one part so far, and its preview."""
+    """The text of one response part so far, and its preview."""
 
     def __init__(self, event_type: PreviewType, preview: Preview) -> None:
         self._event_type = event_type
@@ -64,7 +64,7 @@ class Reply:
         self._stream: StreamedResponse | None = None
 
     async def receive(self, conversation: Conversation) -> ModelResponse:
-        """The whole response; raises `Temporary` when the stream ended early."""
+        """Receives the whole response. Raises `Temporary` if the stream ended early."""
         async with conversation.prefix.stream(self._template, conversation.messages) as stream:
             self._stream = stream
             async for event in stream:
@@ -75,11 +75,13 @@ class Reply:
         return response
 
     def events(self) -> list[Event]:
-        """What was said, in order, each under the id of its preview."""
+        """The text and thinking events in order, each with the id of its preview."""
         return [part.event() for _, part in sorted(self._parts.items())]
 
     def partial(self) -> ModelResponse | None:
-        """What was said before a person stopped it. Unfinished thoughts and calls are of no use to a model."""
+        """The text received before the user interrupted. Unfinished thinking and tool calls are dropped, because a
+        model cannot use them.
+        """
         texts = [
             TextPart(part.text) for _, part in sorted(self._parts.items()) if part.is_message and part.text.strip()
         ]
@@ -87,7 +89,7 @@ class Reply:
 
     @property
     def usage(self) -> Usage | None:
-        """None while the provider has not begun to answer."""
+        """None until the provider starts to respond."""
         if self._stream is None:
             return None
         used = self._stream.usage
@@ -130,8 +132,8 @@ class Reply:
 
 
 def _says_why(response: ModelResponse) -> bool:
-    """The provider's own word alone counts: a chat that just stops gets a `finish_reason` from the library, and the
-    call of a tool that was cut there would run. A refusal has its text instead.
+    """Whether the provider sent a finish reason. The library's `finish_reason` does not count: it is also set when a
+    chat stream just stops, and a truncated tool call would then run. A refusal has its text instead of a reason.
     """
     details = response.provider_details or {}
     return "finish_reason" in details or "refusal" in details

@@ -1,7 +1,7 @@
-"""HTTP transport for the providers' SDKs: inserts the encoded prefix into a request, calls the model proxy in process.
+"""HTTP transport for the providers' SDKs: inserts the encoded prefix into requests and calls an in-process model proxy.
 
-Inside `insert_prefix`, the SDK's body has only the newest messages, and the older ones are inserted here. Inside
-`record_request`, the body is recorded and nothing is sent.
+Inside `insert_prefix`, the SDK's request body has only the newest messages, and the transport inserts the older ones.
+Inside `record_request`, the body is recorded and nothing is sent.
 """
 
 import json
@@ -21,18 +21,18 @@ _LIMITS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=1
 
 @dataclass(frozen=True, slots=True)
 class MessageArray:
-    """Where the messages of a conversation are in a request's body."""
+    """The location of a conversation's messages in a request body."""
 
     field: str
     skipped: int = 0
-    """How many items come before the first of them."""
+    """Number of array items before the first message."""
 
     def extract_items(self, body: bytes) -> bytes:
-        """Those of the conversation, as they stand between the brackets of a JSON array."""
+        """The conversation's messages as comma-separated JSON, without the array's brackets."""
         return b",".join(encode_json(item) for item in json.loads(body)[self.field][self.skipped :])
 
     def insert_items(self, items: bytes, body: bytes) -> bytes:
-        """The body with these items before its own."""
+        """The request body with these items inserted before its own messages."""
         return b"{" + b",".join(self._members(items, json.loads(body))) + b"}"
 
     def _members(self, items: bytes, fields: dict[str, Any]) -> Iterator[bytes]:
@@ -46,7 +46,7 @@ class MessageArray:
 
 
 def encode_json(value: object) -> bytes:
-    """As the SDKs do it."""
+    """Encodes JSON in the same way as the SDKs."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -56,7 +56,7 @@ class Recording:
 
 
 class RequestRecorded(Exception):
-    """Raised in place of a response."""
+    """Raised instead of returning a response."""
 
 
 _PREFIX: ContextVar[tuple[MessageArray, bytes] | None] = ContextVar("prefix", default=None)

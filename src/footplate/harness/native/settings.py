@@ -1,4 +1,4 @@
-"""A turn's configuration as the settings of one model request. Pure."""
+"""Builds the settings of a model request from a turn's configuration."""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast
@@ -24,11 +24,11 @@ _THINKING: Final = "thinking"
 def model_settings(
     model: AnyModel, parameters: Mapping[str, Json], session_id: str, endpoint: Endpoint | None = None
 ) -> ModelSettings:
-    """`endpoint`: the turn's own; its key takes the place of the client's, by a header of the same name."""
+    """`endpoint`: the turn's own endpoint. Its key replaces the client's key in the `Authorization` header."""
     unknown = sorted(set(parameters) - _PASSED_ON - {_THINKING})
     if unknown:
         known = ", ".join(sorted([*_PASSED_ON, _THINKING]))
-        raise ModelRefused(f"Unknown model parameters: {', '.join(unknown)}.", help_text=f"Known are: {known}.")
+        raise ModelRefused(f"Unknown model parameters: {', '.join(unknown)}.", help_text=f"Known parameters: {known}.")
     settings: dict[str, Any] = {key: value for key, value in parameters.items() if key != _THINKING}
     settings["extra_headers"] = {SESSION_HEADER: session_id}
     if endpoint is not None:
@@ -37,7 +37,7 @@ def model_settings(
     if model.system == "anthropic":
         if "max_tokens" not in settings and (limit := _max_tokens(model, thinking)):
             settings["max_tokens"] = limit
-        # A session sends its conversation again with every request: the provider's cache pays from the second on.
+        # Every request repeats the conversation, so the provider's cache saves money from the second request on.
         settings["anthropic_cache_instructions"] = True
         settings["anthropic_cache_tool_definitions"] = True
         settings["anthropic_cache_messages"] = True
@@ -48,7 +48,7 @@ def model_settings(
     elif thinking is not None:
         settings[_THINKING] = thinking
     if settings.get(_THINKING) and model.system == "openai" and model.profile.get("openai_supports_reasoning"):
-        # Without it these models think in silence, and a session shows nothing while they do.
+        # Without a summary these models send no thinking text, and the session shows nothing while they think.
         settings["openai_reasoning_summary"] = "auto"
     return cast("ModelSettings", settings)
 
@@ -67,8 +67,8 @@ def request_parameters(config: ResolvedConfig, tools: list[ToolDefinition]) -> M
 
 
 def _max_tokens(model: AnyModel, thinking: Json) -> int | None:
-    """Enough for a long file and above what the model may think. None leaves it to the library, which knows the
-    older models that can write less.
+    """A limit that allows a long file and exceeds the thinking budget. None: the library chooses, because it knows the
+    lower limits of older models.
     """
     ceiling = model.profile.get("anthropic_max_output_tokens")
     if not isinstance(ceiling, int) or model.profile.get("anthropic_rejects_max_tokens_beyond_context_window"):

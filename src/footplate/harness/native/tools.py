@@ -1,7 +1,7 @@
-"""The reference toolset: bash, read, write, edit, glob, grep over the environment port, and the two web tools.
+"""The built-in tools: bash, read, write, edit, glob and grep in the environment, and the web tools in the worker.
 
-A tool that cannot do what was asked raises `ToolFailure` with a text for the model. Whatever else goes wrong inside one
-becomes a failed result too (F5); only the loss of the turn or of its environment goes up to the engine.
+A tool that fails raises `ToolFailure` with a message for the model. Unexpected exceptions become failed results too.
+Only the loss of the turn or of its environment is raised to the engine.
 """
 
 import asyncio
@@ -51,17 +51,17 @@ class ToolOutput:
     content: Sequence[Json]
     is_error: bool = False
     command: JsonObject | None = None
-    """What a command did, if it was one."""
+    """Exit code, duration and streams of a command, for the log. None for other tools."""
     whole: Mapping[str, Printed] = field(default_factory=dict)
-    """Output that is too large for the log."""
+    """Full output of streams that are too large for the log, by stream name."""
 
 
 async def execute(
     environment: Environment, enabled: Sequence[str], name: str, arguments: JsonObject, *, web: Web
 ) -> ToolOutput:
-    """Run one call. Never raises for what the model or the tool did wrong."""
+    """Runs one tool call. Errors of the model or the tool are returned as error outputs, never raised."""
     if name not in enabled or name not in INPUTS:
-        return failed(f"There is no tool {name!r}. Available: {', '.join(enabled) or 'none'}.")
+        return failed(f"The tool {name!r} does not exist. Available tools: {', '.join(enabled) or 'none'}.")
     try:
         return await _run(environment, web, name, INPUTS[name].model_validate(arguments))
     except ToolFailure as failure:
@@ -70,7 +70,7 @@ async def execute(
         return failed(_invalid(name, error))
     except (Fenced, Temporary):
         raise
-    except Exception as error:  # noqa: BLE001 - F5: a tool that raises is a failed call, not a failed turn
+    except Exception as error:  # noqa: BLE001 - a tool that raises fails the call, not the turn
         return failed(f"{name} failed: {type(error).__name__}: {error}")
 
 
@@ -89,11 +89,11 @@ def failed(text: str) -> ToolOutput:
 
 
 def clip(text: str, limit: int = OUTPUT_LIMIT) -> str:
-    """Head and tail: what a command did first and how it ended tell more than its middle."""
+    """Truncates long text in the middle, because the start and end of an output are the most useful parts."""
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n\n[… {len(text) - 2 * half} characters left out …]\n\n{text[-half:]}"
+    return f"{text[:half]}\n\n[… {len(text) - 2 * half} characters omitted …]\n\n{text[-half:]}"
 
 
 async def _bash(environment: Environment, given: Bash) -> ToolOutput:
@@ -101,16 +101,16 @@ async def _bash(environment: Environment, given: Bash) -> ToolOutput:
         await environment.restart_shell()
         return _text("The shell was restarted.")
     if not given.command:
-        raise ToolFailure("bash needs a command, or restart: true.")
+        raise ToolFailure("The input needs a command, or restart: true.")
     timeout = given.timeout_ms / 1000 if given.timeout_ms else DEFAULT_TIMEOUT
     result = await environment.shell(given.command, timeout=timeout)
     notes = [_decode(result.stdout), _decode(result.stderr)]
     if result.truncated:
-        notes.append("[the output was longer than what is kept]")
+        notes.append("[the output was too long and was truncated]")
     if result.timed_out:
-        notes.append(f"[ended after {timeout:g} s with its shell; the next command gets a fresh one]")
+        notes.append(f"[timed out after {timeout:g} s; the shell was killed, and the next command gets a new one]")
     elif result.exit_code is None:
-        notes.append("[the shell ended; the next command gets a fresh one]")
+        notes.append("[the shell ended; the next command gets a new one]")
     elif result.exit_code != 0:
         notes.append(f"[exit code {result.exit_code}]")
     if result.error:
@@ -124,7 +124,7 @@ async def _bash(environment: Environment, given: Bash) -> ToolOutput:
 
 
 def _told(result: CommandResult) -> JsonObject:
-    """O6, for who reads the log: each stream by itself."""
+    """The command's result for the log, with stdout and stderr separate."""
     streams: dict[str, Json] = {}
     for name, printed in (("stdout", result.stdout), ("stderr", result.stderr)):
         whole = result.whole.get(name)
@@ -143,15 +143,17 @@ async def _read(environment: Environment, given: Read) -> ToolOutput:
     data = await _file(environment, given.file_path)
     if media_type := _media_type(data):
         if len(data) > _ATTACHMENT_LIMIT:
-            raise ToolFailure(f"{given.file_path} has {len(data)} bytes; attachments may have {_ATTACHMENT_LIMIT}.")
+            raise ToolFailure(
+                f"{given.file_path} has {len(data)} bytes. An attachment may have at most {_ATTACHMENT_LIMIT} bytes."
+            )
         return ToolOutput([content.binary_block(data, media_type)])
     if b"\x00" in data[:8192]:
-        raise ToolFailure(f"{given.file_path} is a binary file of {len(data)} bytes.")
+        raise ToolFailure(f"{given.file_path} is a binary file of {len(data)} bytes and cannot be shown.")
     text = _decode(data)
     if given.view_range is not None:
         text = _lines(text, *given.view_range)
     elif len(text) > OUTPUT_LIMIT:
-        text = f"[{text.count(chr(10)) + 1} lines: use view_range to see what is left out]\n{text}"
+        text = f"[{text.count(chr(10)) + 1} lines; use view_range to read the omitted part]\n{text}"
     return _text(text or "[empty]")
 
 
@@ -162,14 +164,14 @@ async def _write(environment: Environment, given: Write) -> ToolOutput:
 
 
 async def _edit(environment: Environment, given: Edit) -> ToolOutput:
-    """Works on bytes, so that a file's encoding and line ends stay what they are."""
+    """Edits bytes, so that the file keeps its encoding and line endings."""
     data = await _file(environment, given.file_path)
     old = given.old_string.encode("utf-8", "replace")
     count = data.count(old)
     if count == 0:
         raise ToolFailure(f"old_string does not occur in {given.file_path}. Read the file and copy the text exactly.")
     if count > 1 and not given.replace_all:
-        raise ToolFailure(f"old_string occurs {count} times in {given.file_path}: add context, or use replace_all.")
+        raise ToolFailure(f"old_string occurs {count} times in {given.file_path}. Add context, or use replace_all.")
     await environment.write(given.file_path, data.replace(old, given.new_string.encode("utf-8", "replace")))
     return _text(f"Replaced {count} occurrence{'s' if count > 1 else ''} in {given.file_path}.")
 
@@ -187,7 +189,7 @@ async def _glob(environment: Environment, given: Glob) -> ToolOutput:
 
 
 def _matching(files: Sequence[FileInfo], pattern: globbing.Glob) -> list[str]:
-    """In a thread: a tree may have very many files."""
+    """Matching paths, newest first. Runs in a thread, because a tree may have very many files."""
     found = sorted((-file.modified, file.path) for file in files if pattern.match(file.path))
     return [path for _, path in found]
 
@@ -197,14 +199,14 @@ async def _grep(environment: Environment, given: Grep) -> ToolOutput:
     command = ["grep", "-rnIE", "--exclude-dir=.git", "-e", given.pattern, "--", path]
     result = await environment.run(command, timeout=DEFAULT_TIMEOUT)
     if result.timed_out:
-        raise ToolFailure("grep took too long: search a smaller directory.")
+        raise ToolFailure("grep took too long. Search a smaller directory.")
     if result.exit_code == _NOT_FOUND:
         return _text("No match.")
     return ToolOutput(_text(_join([_decode(result.stdout), _decode(result.stderr)])).content, is_error=_broken(result))
 
 
 def _broken(grep: CommandResult) -> bool:
-    """An unreadable file among readable ones also ends in 2: with matches it is no failure."""
+    """Whether grep failed. It also exits with 2 if one file is unreadable; with matches, that is not a failure."""
     return grep.exit_code != 0 and not grep.stdout
 
 
@@ -212,11 +214,11 @@ async def _file(environment: Environment, path: str) -> bytes:
     try:
         return await environment.read(path)
     except FileNotFoundError:
-        raise ToolFailure(f"There is no file {path}.") from None
+        raise ToolFailure(f"The file {path} does not exist.") from None
     except IsADirectoryError:
         raise ToolFailure(f"{path} is a directory.") from None
     except PermissionError:
-        raise ToolFailure(f"{path} may not be read.") from None
+        raise ToolFailure(f"Permission denied: {path} cannot be read.") from None
 
 
 def _media_type(data: bytes) -> str | None:
@@ -226,18 +228,18 @@ def _media_type(data: bytes) -> str | None:
 
 
 def _lines(text: str, first: int, last: int) -> str:
-    """Those that are asked for alone: a file may have millions."""
+    """The requested lines, without splitting the whole text: a file may have millions of lines."""
     if first < 1 or (0 < last < first):
-        raise ToolFailure(f"view_range [{first}, {last}] is no range of lines.")
+        raise ToolFailure(f"view_range [{first}, {last}] is not a valid range of lines.")
     count = text.count("\n") + (not text.endswith("\n") and bool(text))
     if first > count:
-        raise ToolFailure(f"The file has {count} lines; view_range starts at {first}.")
+        raise ToolFailure(f"view_range starts at line {first}, but the file has only {count} lines.")
     start = _line_start(text, 0, first - 1)
     return text[start:] if last <= 0 else text[start : _line_start(text, start, last - first + 1)]
 
 
 def _line_start(text: str, start: int, lines: int) -> int:
-    """Where the text is that many lines further on: in large strides first, then line by line."""
+    """The offset that is `lines` lines after `start`. Skips ahead in large strides first, then line by line."""
     while start < len(text) and (passed := text.count("\n", start, start + _STRIDE)) < lines:
         start, lines = start + _STRIDE, lines - passed
     for _ in range(lines):

@@ -14,7 +14,7 @@ from footplate.harness.native.models import Models
 
 
 def warm_up(models: Models) -> None:
-    """Takes some tenths of a second: for a worker that has not reported ready."""
+    """Builds the request. This takes some tenths of a second, so call it before the worker reports ready."""
     if (model := models.warm_up_model) is None:
         return
     call = ToolCallPart("bash", {"command": "true"}, "call_1")

@@ -1,1 +1,3 @@
-"""What is known of programs: which of their options write or run, which arguments are files."""
+"""Knowledge about individual programs: which of their options write files or run commands, and which arguments are
+files.
+"""

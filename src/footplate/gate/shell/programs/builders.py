@@ -1,4 +1,7 @@
-"""`make`, `npm`, `docker`, `go`, `cargo` and their like: they run what a project says, and some arguments say more."""
+"""Analyses build tools and package managers such as `make`, `npm`, `docker`, `go` and `cargo`.
+
+They run commands that the project configures. Some of their options and subcommands run or write more than that.
+"""
 
 import re
 from collections.abc import Sequence
@@ -44,12 +47,12 @@ _SUBCOMMANDS: Final[dict[str, frozenset[str]]] = {
                          "swarm", "service", "stack", "context", "config", "secret", "container", "image", "volume",
                          "login"}),
 }  # fmt: skip
-"""A rule has to name them."""
+"""Subcommands that a rule must name literally."""
 _SHORTENING: Final = frozenset({"npm", "pip", "make"})
-"""They take the beginning of an option for the option."""
+"""Programs that accept abbreviated options."""
 _WHOLE: Final = frozenset({"--", "--pre"})
 _VALUED: Final = {"pip": "rec", "make": "jlO", "cargo": "pjF", "docker": "lDfpn", "uv": "rePn", "gh": "RLtqsaASlB"}
-"""Letters behind which a value stands, not more letters."""
+"""Letters of short options that are followed by a value, not by more letters."""
 _ALIASES: Final = {
     "yarn": "npm", "pnpm": "npm", "bun": "npm", "pip3": "pip", "podman": "docker", "nerdctl": "docker", "gmake": "make",
     "docker-compose": "docker", "pipx": "pip",
@@ -60,7 +63,7 @@ _INTO_CONTAINERS: Final = re.compile(
 
 
 def build(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
-    """Whether this is one of them."""
+    """Add the effects of a build tool. Returns False if the program is none of these."""
     known = _ALIASES.get(name, name)
     if known not in _DANGEROUS:
         return False
@@ -81,22 +84,22 @@ def build(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
 def _options(name: str, known: str, words: Sequence[Word], deeds: Deeds) -> None:
     for word in words[1:]:
         if word.text == "--" and known in {"npm", "cargo"}:
-            break  # the rest is for somebody else
+            break  # the rest is for the program that it runs
         text = word.text.partition("=")[0]
         if text.startswith("-") and _dangerous(known, text.replace("_", "-")):
             deeds.worry(f"{name} {text} changes what it runs or where it writes")
         if not word.known:
-            deeds.worry("an argument is not known before it runs")
+            deeds.worry("an argument is only known at run time")
 
 
 def _dangerous(known: str, option: str) -> bool:
-    """By its name, by the beginning of it, or as one letter of several."""
+    """Return whether an option is dangerous: by its name, by an abbreviation, or as one of several letters."""
     names = _DANGEROUS[known]
-    if known == "go":  # one dash or two, and those of the test itself
+    if known == "go":  # options have one or two dashes; `-test.` options are for the test binary
         return f"-{option.lstrip('-').removeprefix('test.')}" in names
     if option in names:
         return True
-    if known == "npm" and len(option.lstrip("-")) > 1:  # one dash, or two, or three
+    if known == "npm" and len(option.lstrip("-")) > 1:  # options may have one, two or three dashes
         option = f"--{option.lstrip('-')}"
     if option.startswith("--"):
         return known in _SHORTENING and option not in _WHOLE and any(each.startswith(option) for each in names)
@@ -117,15 +120,15 @@ def _make(words: Sequence[Word], deeds: Deeds) -> None:
                 "MAKEFILES",
                 "GNUMAKEFLAGS",
             }:
-                deeds.worry(f"make is told what {name} is")
+                deeds.worry(f"the make variable {name} is set")
         elif not _PLAIN.fullmatch(word.text):
-            deeds.worry("what make is to do is not understood")
+            deeds.worry("an argument of make cannot be analysed")
 
 
 def _docker(name: str, words: Sequence[Word], deeds: Deeds) -> None:
     for index, word in enumerate(words[1:], start=1):
         if _INTO_CONTAINERS.match(word.text):
-            deeds.worry(f"{name} {word.text.partition('=')[0]} opens the machine to a container")
+            deeds.worry(f"{name} {word.text.partition('=')[0]} gives a container access to the host")
         if word.text in {"exec", "run"} and name != "docker-compose":
             rest = [each for each in words[index + 1 :] if not each.text.startswith("-")]
             deeds.worry(f"{name} {word.text} runs a program", seen=True, upto=index + 2)
@@ -136,7 +139,7 @@ def _docker(name: str, words: Sequence[Word], deeds: Deeds) -> None:
         if given.has("-f", "--file", "--project-directory", "--env-file"):
             verb = next((each.text for each in words if each.text in {"logs", "ps"}), None)
             if verb is None or given.has("--file", "--project-directory", "--env-file"):
-                deeds.worry(f"{name} is told which file to obey")
+                deeds.worry(f"{name} is given another configuration file")
 
 
 def _go(words: Sequence[Word], deeds: Deeds) -> None:

@@ -1,4 +1,4 @@
-"""git: options before the subcommand, subcommands that run or configure, and options that write."""
+"""Analyses git commands: global options, subcommands that run or configure something, and options that write files."""
 
 import re
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ _LISTING: Final = {
     "worktree": frozenset({"list"}),
     "config": frozenset({"--get", "--list", "-l", "--get-all"}),
 }  # fmt: skip
-"""Subcommands that only list if all their words are these."""
+"""Subcommands that only list something if all of their arguments are in the set."""
 _NAME: Final = re.compile(r"[\w.-]+")
 _FORGETTING: Final = frozenset({"expire", "delete", "drop", "write"})
-"""What `git reflog` does beside showing."""
+"""Subcommands of `git reflog` that change the reflog."""
 _RUNNING: Final = frozenset({
     "config", "filter-branch", "difftool", "mergetool", "send-email", "daemon", "instaweb", "web--browse", "gui",
     "citool", "hook",
@@ -40,7 +40,7 @@ _RUNNING: Final = frozenset({
     "archive", "bundle", "format-patch", "help", "update-index", "update-ref", "symbolic-ref", "replace", "notes",
     "subtree", "annex",
 })  # fmt: skip
-"""A rule has to name them."""
+"""Subcommands that a rule must name literally."""
 _OPTIONS: Final = re.compile(
     r"--(?:ou[a-z]*|ext-d[a-z]*|textc[a-z]*|filters|op[a-z-]*|up[a-z]*-pack|receive-pack|exec|extc[a-z]*|template|config|config-env|no-i|no-in|no-ind(?:ex?)?|"
     r"separate-git-dir|reference|recurse-submodules|con(?:t(?:e[a-z]*)?)?|pathspec-from-file|file|git-dir|work-tree|exec-path|editor|gpg-sign|"
@@ -53,7 +53,7 @@ _SHORTENED: Final = (
     "--work-tree", "--interactive", "--from-file", "--ignore-revs-file", "--ext-diff", "--textconv",
     "--open-files-in-pager",
 )  # fmt: skip
-"""git takes the beginning of an option for the option."""
+"""Options that are also recognised when abbreviated, as git accepts abbreviations."""
 _ALLOWED: Final = frozenset(
     {"--gpg-sign", "--show-signature", "--trailer", "--strategy", "--strategy-option", "--rebase-merges"}
 )
@@ -64,22 +64,23 @@ _SHORT: Final = {
     "push": "", "log": "O", "diff": "O", "show": "O",
     "difftool": "xt", "cherry-pick": "", "stash": "",
 }  # fmt: skip
-"""Short options of a subcommand that run, write, or read a file."""
+"""The short options of a subcommand that run a command, or read or write a file."""
 _OF_THEIR_OWN: Final = frozenset({"subtree", "lfs"})
-"""Subcommands with a `push` and a `pull` that rules for git's mean as well."""
+"""Subcommands with their own `push` and `pull`. Rules for `git push` and `git pull` apply to them too."""
 
 
 def describe(words: Sequence[Word], deeds: Deeds) -> None:
+    """Add the effects of a git command."""
     at = _subcommand(words, deeds)
     if at is None:
         deeds.harmless = len(words) == 2 and words[1].text in {"--version", "--help"}  # noqa: PLR2004
         if not deeds.harmless and len(words) > 1:
-            deeds.worry("it is not clear what git is to do")
+            deeds.worry("the git subcommand cannot be determined")
         return
     name = words[at].text
     rest = words[at + 1 :]
     if not words[at].known:
-        deeds.worry("it is not clear what git is to do")
+        deeds.worry("the git subcommand cannot be determined")
         return
     if name in _RUNNING and not _lists(name, rest):
         deeds.worry(
@@ -92,12 +93,12 @@ def describe(words: Sequence[Word], deeds: Deeds) -> None:
     if name in _OF_THEIR_OWN and rest:
         deeds.runs.append((at, (words[0], *rest)))
     if any(word.splits for word in rest):
-        deeds.worry("an argument is not known before it runs", seen=True)
+        deeds.worry("an argument is only known at run time", seen=True)
     _beyond(name, rest, deeds)
     _arguments(name, rest, deeds)
     deeds.harmless = not deeds.concerns and not deeds.writes and (name in _READING or _lists(name, rest))
     if at > 1:
-        deeds.runs.append((at - 1, (words[0], *words[at:])))  # so that rules see it without what stands between
+        deeds.runs.append((at - 1, (words[0], *words[at:])))  # so that rules also match it without the global options
 
 
 def _lists(name: str, rest: Sequence[Word]) -> bool:
@@ -157,7 +158,7 @@ def _arguments(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
             deeds.mentions.extend(rest[index + 1 :])
             break
         if word.loose or (word.globs and text[:1] in "*?["):
-            deeds.worry("an argument is not known before it runs", seen=True)
+            deeds.worry("an argument is only known at run time", seen=True)
         elif takes_message and text in {"-m", "--message", "-am", "-sm"}:
             skip = True
         elif _meant(option := text.partition("=")[0], text):
@@ -172,7 +173,7 @@ def _arguments(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
 
 
 def _meant(option: str, text: str) -> bool:
-    """Whether this option reads, writes or runs something."""
+    """Return whether an option reads, writes or runs something."""
     if option in _ALLOWED or option == "--text":
         return False
     if _OPTIONS.fullmatch(text):
@@ -181,18 +182,20 @@ def _meant(option: str, text: str) -> bool:
 
 
 def _beyond(name: str, rest: Sequence[Word], deeds: Deeds) -> None:
-    """What a subcommand that reads may do all the same."""
+    """Add effects that even a read-only subcommand may have."""
     if name == "reflog" and any(word.text in _FORGETTING for word in rest):
-        deeds.worry("git reflog forgets something", seen=True, upto=3)
+        deeds.worry("git reflog deletes entries", seen=True, upto=3)
     if name == "diff":
         files = [word for word in rest if not word.text.startswith("-")]
-        deeds.reads.extend(word for word in files if len(files) > 1 or word.globs)  # any two files, in a tree or not
+        deeds.reads.extend(
+            word for word in files if len(files) > 1 or word.globs
+        )  # `git diff` compares any two files, also outside of a repository
     if any(_open(name, word) for word in rest):
-        deeds.worry("an option is not known before it runs")
+        deeds.worry("an option is only known at run time")
 
 
 def _open(name: str, word: Word) -> bool:
-    """Whether the name of an option is not known."""
+    """Return whether the name of an option is only known at run time."""
     option, equals, _ = word.text.partition("=")
     if option.startswith("--"):
         return UNKNOWN in option or (word.globs and not equals)

@@ -1,4 +1,4 @@
-"""Programs whose arguments follow one scheme; they are listed in programs.toml."""
+"""Analyses programs whose arguments follow a common scheme. `programs.toml` lists them."""
 
 import importlib.resources
 import re
@@ -14,55 +14,62 @@ from footplate.gate.shell.words import Word
 
 
 class Operands(StrEnum):
+    """How a program uses its operands."""
+
     NONE = "none"
-    """They are texts, no files."""
+    """They are texts, not files."""
     READ = "read"
     WRITE = "write"
-    """Written, made or removed."""
+    """They are written, created or removed."""
     COPY = "copy"
     """The last is written, the others are read."""
     MOVE = "move"
-    """All are written."""
+    """All are read and written."""
     CHANGE = "change"
-    """The first says how, the others are written."""
+    """The first is a mode or an owner, the others are written."""
     AFTER_FIRST = "after-first"
     """The first is a pattern or a program, the others are read."""
     SECOND = "second"
-    """The first is read, the second written."""
+    """The first is read, the second is written."""
     MENTIONED = "mentioned"
+    """They may be files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
+    """One entry of `programs.toml`."""
+
     operands: Operands = Operands.MENTIONED
     harmless: bool = False
-    """Reads and prints, as long as nothing below is used."""
+    """Whether it only reads and prints, unless one of the options below is used."""
     runs: tuple[str, ...] = ()
-    """Options that run something or read what to do from somewhere."""
+    """Options that run a command, or read instructions from a file or another source."""
     writes: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     takes: str = ""
     takes_long: tuple[str, ...] = ()
     any_argument: bool = False
-    """No option does harm, so an argument that is not known does none."""
+    """Whether no option is dangerous, so that an unknown argument is not dangerous either."""
     letters: bool = False
-    """Only a letter makes an option: `-1` is an operand, and may be the first."""
+    """Whether options start with a letter: `-1` is then an operand, and may be the first one."""
     single: bool = False
-    """A word is one option, by its first letter: `xxd -rc` is `xxd -r`."""
+    """Whether a word is one option, given by its first letter: `xxd -rc` is `xxd -r`."""
     odd: str = ""
-    """Operands that make it do more than its kind says."""
+    """A regular expression for operands with which it does more than `operands` says."""
     links: bool = False
-    """Makes links, after which paths mean other files."""
+    """Whether it creates links, after which paths refer to other files."""
     fine: tuple[str, ...] = ()
-    """Options that are none of these, though they look like the beginning of one."""
+    """Harmless options that look like abbreviations of dangerous ones."""
     files_of_arguments: bool = False
-    """Takes `@FILE` for the arguments that stand in it."""
+    """Whether it replaces `@FILE` by the arguments in this file."""
     reports: bool = False
-    """Takes `html:DIRECTORY` for a report to write."""
+    """Whether it accepts `html:DIRECTORY` as a report to write."""
     freely: bool = False
-    """Options have one dash or two, in capitals or not; the table has them in small letters, without dashes between."""
+    """Whether options may have one or two dashes, and are case-insensitive. The table has them in lower case, without
+    dashes inside.
+    """
     removes: tuple[str, ...] = ()
-    """Options that make the operands written to: `sed -i`."""
+    """Options with which the operands are written, such as `sed -i`."""
 
 
 def _load() -> dict[str, Program]:
@@ -83,7 +90,7 @@ PROGRAMS: Final = _load()
 
 
 def describe(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
-    """Whether this program is in the table."""
+    """Add the effects of a program in the table. Returns False if it is not there."""
     program = PROGRAMS.get(name)
     if program is None:
         return False
@@ -92,15 +99,15 @@ def describe(name: str, words: Sequence[Word], deeds: Deeds) -> bool:
     for option, value in given.options:
         _option(name, program, option, value, deeds)
     if program.files_of_arguments and any(word.text.startswith("@") for word in given.operands):
-        deeds.worry(f"{name} does as a file says")
+        deeds.worry(f"{name} reads its arguments from a file")
     if program.reports:
         found = [_REPORT.fullmatch(word.text) for word in words]
         deeds.writes.extend(Write(Word(each[1]), asked_for=True) for each in found if each is not None)
     if program.links:
-        deeds.worry("it makes a link, after which paths mean other files")
+        deeds.worry("it creates a link, after which paths refer to other files")
     risky = program.runs or program.writes or program.removes
     if given.unclear and not program.any_argument and (risky or not program.harmless):
-        deeds.worry("an argument is not known before it runs", seen=not program.runs)
+        deeds.worry("an argument is only known at run time", seen=not program.runs)
     if any(given.has(option) for option in program.removes):
         deeds.writes.extend(Write(word, asked_for=True) for word in given.operands)
     _operands(program, given, deeds)
@@ -120,14 +127,14 @@ def _plainly(word: Word) -> Word:
 
 
 def _beyond(name: str, program: Program, words: Sequence[Word], given: Arguments, deeds: Deeds) -> None:
-    """What programs do that take words otherwise than `getopt_long` does."""
+    """Add the effects of programs that parse their arguments differently from `getopt_long`."""
     if any(word.text in program.runs for word in words):
-        deeds.worry(f"{name} may take a word for an option that runs something")
+        deeds.worry(f"{name} may interpret a word as an option that runs something")
     if program.odd and any(re.fullmatch(program.odd, word.text, re.DOTALL) for word in given.operands):
-        deeds.worry(f"{name} does as an operand says")
+        deeds.worry(f"an operand changes what {name} does")
     if program.operands is Operands.SECOND:
         if given.mixed or any(word.globs for word in given.operands):
-            deeds.worry(f"{name} may write the second of the files")
+            deeds.worry(f"{name} may write the second of its files")
     else:
         deeds.reads.extend(given.late)
 
@@ -141,7 +148,7 @@ def _option(name: str, program: Program, option: str, value: Word | None, deeds:
         return option in names
 
     if among(program.runs):
-        deeds.worry(f"{name} {option} runs something, or does as something else says")
+        deeds.worry(f"{name} {option} runs something, or reads instructions from elsewhere")
     if among(program.writes):
         deeds.writes.append(Write(value or Word("\0"), asked_for=True))
     if among(program.reads):

@@ -1,4 +1,4 @@
-"""`find`, `sed`, `awk`, `tar`, `dd`: programs with a little language of their own in their arguments."""
+"""Analyses programs whose arguments contain a small language: `find`, `sed`, `awk`, `tar`, `dd` and `jq`."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,9 @@ from footplate.gate.shell.words import UNKNOWN, Word
 
 
 def _sed_pattern(d: str) -> str:
-    """Up to a delimiter. Seds differ on one in brackets, so none may be there."""
+    """Return an expression for the text up to a delimiter. Implementations of sed differ on a delimiter inside
+    brackets, so none is accepted there.
+    """
     brackets = rf"\[\^?(?:\[:[a-z]+:\]|\\[^\]\[\n]|[^{d}\]\[\\\n])+\]"
     return rf"(?:[^{d}\\\n\[]|\\[^\n]|{brackets})*"
 
@@ -25,13 +27,13 @@ _SED_COMMAND: Final = (
 )
 _SED_ONE: Final = rf"\s*(?:{_SED_ADDRESS}(?:\s*,\s*[+~]?{_SED_ADDRESS})?)?\s*!?\s*{_SED_COMMAND}\s*"
 _SED: Final = LinearRegex(rf"{_SED_ONE}(?:[;\n]{_SED_ONE})*;?\s*", 1024 * 1024)
-"""The part of sed's language that neither reads nor writes files nor runs anything."""
+"""The part of sed's language that neither reads or writes files nor runs commands."""
 _SED_IN_PLACE: Final = re.compile(r"(-[Enrsuz]*i)(.+)", re.DOTALL)
 _AWK_BAD: Final = re.compile(r"system|getline|\||@|print.*>|close|fflush|ARGV|ARGC|ENVIRON|PROCINFO|SYMTAB", re.DOTALL)
 _AWK_OPTIONS: Final = frozenset({"-F", "-v", "--field-separator", "--assign", "--version", "--posix", "--csv"})
 _AWK_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _FIND_OPTIONS: Final = re.compile(r"-(?:[HLPEXdsxf]+|O\d*|D|-)")
-"""What may stand before the directories, GNU's and BSD's."""
+"""Options of GNU and BSD find that may precede the directories."""
 _FIND_RUNS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _FIND_WRITES: Final = frozenset({"-fprint", "-fprintf", "-fprint0", "-fls"})
 _TAR_RUNS: Final = (
@@ -51,7 +53,7 @@ def find(words: Sequence[Word], deeds: Deeds) -> None:
         if starting and not text.startswith(("-", "(", "!")):
             deeds.reads.append(word)
             if word.splits or text.startswith(UNKNOWN):
-                deeds.worry("an argument is not known before it runs", seen=False)
+                deeds.worry("an argument is only known at run time", seen=False)
             continue
         starting = starting and _FIND_OPTIONS.fullmatch(text) is not None
         if text in _FIND_RUNS:
@@ -64,11 +66,11 @@ def find(words: Sequence[Word], deeds: Deeds) -> None:
         elif text in _FIND_WRITES:
             deeds.writes.append(Write(words[index + 1] if index + 1 < len(words) else Word(UNKNOWN), asked_for=True))
         elif text == "-files0-from" or re.match(r"-[HLPEXdsx]*f[^a-z]", text):
-            deeds.worry(f"find {text} looks where something else says")
+            deeds.worry(f"find {text} searches directories that are listed elsewhere")
         elif text == "-samefile":
             deeds.reads.extend(words[index + 1 : index + 2])
         elif word.loose or UNKNOWN in (text[:1] if text[:1] != "-" else text) or (word.globs and text[:1] in "*?[-"):
-            deeds.worry("an argument is not known before it runs", seen=False)
+            deeds.worry("an argument is only known at run time", seen=False)
     deeds.harmless = not deeds.concerns and not deeds.writes
 
 
@@ -81,23 +83,25 @@ def sed(words: Sequence[Word], deeds: Deeds) -> None:
     if not scripts and not given.has("-f", "--file"):
         scripts, operands = [*operands[:1]], operands[1:]
     if given.has("-f", "--file"):
-        deeds.worry("sed does as a file says")
+        deeds.worry("sed reads its script from a file")
     if given.unclear:
-        deeds.worry("an argument is not known before it runs")
+        deeds.worry("an argument is only known at run time")
     for script in scripts:
         if script is None or not script.known or len(script.text) > _LONGEST_PROGRAM or not _SED.fullmatch(script.text):
-            deeds.worry("what sed is to do is not understood")
+            deeds.worry("the sed script cannot be analysed")
     if given.has("-i", "-I", "--in-place"):
         deeds.writes.extend(Write(word, asked_for=True) for word in operands)
         if any(not suffix.known or "/" in suffix.text or "*" in suffix.text for suffix in suffixes):
-            deeds.worry("sed keeps the old text somewhere else")
+            deeds.worry("sed writes the backup to another directory")
     else:
         deeds.reads.extend(operands)
         deeds.harmless = not deeds.concerns
 
 
 def _in_place(words: Sequence[Word]) -> tuple[list[Word], list[Word]]:
-    """The words without what stands behind an `-i`, which is never another option: it ends a copy's name."""
+    """Remove the text after `-i` from the words. It is never another option, but the suffix of the backup's name.
+    Returns the words and the suffixes.
+    """
     found: list[Word] = []
     suffixes: list[Word] = []
     for index, word in enumerate(words):
@@ -115,9 +119,9 @@ def awk(words: Sequence[Word], deeds: Deeds) -> None:
         words[1:], takes="fFvilEeo", takes_long=("--file", "--assign", "--field-separator", "--source", "--include")
     )
     if any(name not in _AWK_OPTIONS for name, _ in given.options):
-        deeds.worry("awk does as a file says, or writes one")
+        deeds.worry("awk reads its program from a file, or writes a file")
     if given.unclear:
-        deeds.worry("an argument is not known before it runs")
+        deeds.worry("an argument is only known at run time")
     program = given.operands[0] if given.operands else None
     if (
         program is None
@@ -125,7 +129,7 @@ def awk(words: Sequence[Word], deeds: Deeds) -> None:
         or len(program.text) > _LONGEST_PROGRAM
         or _AWK_BAD.search(program.text.replace("||", ""))
     ):
-        deeds.worry("what awk is to do is not understood")
+        deeds.worry("the awk program cannot be analysed")
     deeds.reads.extend(word for word in given.operands[1:] if not _AWK_ASSIGNMENT.match(word.text))
     deeds.reads.extend(given.late)
     deeds.harmless = not deeds.concerns
@@ -138,12 +142,12 @@ def tar(words: Sequence[Word], deeds: Deeds) -> None:
     given = split(rest, takes=_TAR_TAKES, takes_long=("--file", "--directory", "--exclude", "--use-compress-program"))
     for name in _TAR_RUNS:
         if given.has(name):
-            deeds.worry(f"tar {name} runs something, or does as something else says")
+            deeds.worry(f"tar {name} runs something, or reads instructions from elsewhere")
     if given.unclear:
-        deeds.worry("an argument is not known before it runs")
+        deeds.worry("an argument is only known at run time")
     archives = [value or Word(UNKNOWN) for value in given.values("-f", "--file")]
     if any(":" in archive.text for archive in archives):
-        deeds.worry("tar reaches another machine")
+        deeds.worry("tar connects to another machine")
     if given.has("-t", "--list") and not given.has("-x", "-c", "-r", "-u", "-A"):
         deeds.reads.extend([*archives, *given.operands])
         deeds.harmless = not deeds.concerns
@@ -151,7 +155,7 @@ def tar(words: Sequence[Word], deeds: Deeds) -> None:
         deeds.writes.extend(Write(archive, asked_for=False) for archive in archives)
         deeds.reads.extend(given.operands)
     else:
-        deeds.worry("tar writes what an archive says")
+        deeds.worry("the archive determines which files tar writes")
 
 
 def _apart(letters: Word, rest: Sequence[Word]) -> list[Word]:
@@ -168,18 +172,18 @@ def dd(words: Sequence[Word], deeds: Deeds) -> None:
     for word in words[1:]:
         name, _, value = word.text.partition("=")
         if word.loose:
-            deeds.worry("an argument is not known before it runs")
+            deeds.worry("an argument is only known at run time")
         if name == "of":
             deeds.writes.append(Write(Word(value, word.globs), asked_for=False))
         elif name == "if":
             deeds.reads.append(Word(value, word.globs))
         elif not word.known:
-            deeds.worry("an argument is not known before it runs")
+            deeds.worry("an argument is only known at run time")
 
 
 def jq(words: Sequence[Word], deeds: Deeds) -> None:
-    """As the table has it; but a program may name files, too."""
+    """Add the effects of jq from the table. Its program may import other files, too."""
     table.describe("jq", words, deeds)
     if any(_JQ_IMPORTS.search(word.text) for word in words[1:]):
-        deeds.worry("what jq is to do has other files in it")
+        deeds.worry("the jq program imports other files")
         deeds.harmless = False

@@ -1,1 +1,1 @@
-"""The tools that reach the web from the worker itself: one page, or one search."""
+"""The web tools `web_fetch` and `web_search`, which run in the worker instead of the environment."""

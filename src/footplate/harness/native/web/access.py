@@ -1,4 +1,4 @@
-"""`Web`: what the tools may use of the web, one for all turns of a process."""
+"""The entry point of the web tools: `Web` fetches pages and searches, and is shared by all turns of a process."""
 
 from footplate.domain.addresses import Reach
 from footplate.domain.ports import WebAccess

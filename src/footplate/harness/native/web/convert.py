@@ -1,7 +1,7 @@
-"""HTML to Markdown, in a process of its own.
+"""Converts HTML to Markdown in a separate process.
 
-A page may be hostile, and the library holds the interpreter's lock while it works: inside the worker one large page
-would hold up every other turn. Here it can waste only its own, bounded time; an interrupt ends it at once.
+A page may be hostile, and the library holds the interpreter lock while it works. Inside the worker, one large page
+would block every other turn. The separate process has a time limit, and an interrupt kills it at once.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _SECONDS: Final = 20.0
 
 
 async def to_markdown(html: str, base_url: str) -> tuple[str, str]:
-    """The title and the text; links are made absolute, so that a model can follow them."""
+    """Returns the title and the text. Links are made absolute, so that a model can follow them."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", _PROGRAM, base_url),
@@ -31,13 +31,13 @@ async def to_markdown(html: str, base_url: str) -> tuple[str, str]:
         async with asyncio.timeout(_SECONDS):
             out, _ = await process.communicate(html.encode("utf-8", "replace"))
     except TimeoutError:
-        raise ToolFailure(f"{base_url} could not be made readable within {_SECONDS:g} s.") from None
+        raise ToolFailure(f"{base_url} could not be converted to Markdown within {_SECONDS:g} s.") from None
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.communicate()
     if process.returncode != 0:
-        raise ToolFailure(f"{base_url} is HTML that could not be made readable.")
+        raise ToolFailure(f"The HTML of {base_url} could not be converted to Markdown.")
     made: dict[str, str] = json.loads(out)
     return made["title"], made["text"]

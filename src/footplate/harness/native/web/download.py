@@ -1,8 +1,8 @@
-"""One GET: each hop's address is looked up once, checked, and connected to as it was checked.
+"""Downloads a URL with GET and checks the address of every redirect.
 
-Between a check and a connection by name the name could change its address; so the connection is made to the
-address, and the name is only told to the server (`Host`) and held against its certificate. Nothing of this process
-goes along: no cookie, no credentials, no proxy of its environment.
+Each host is resolved once and checked, and the connection is made to the checked address. If it were made by name, the
+name could resolve to another address after the check. The name is used only for the `Host` header and the certificate.
+Requests carry nothing of this process: no cookies, no credentials, no proxy from its environment variables.
 """
 
 import asyncio
@@ -39,13 +39,13 @@ _HEADERS: Final = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Download:
     url: str
-    """Where the last redirect led."""
+    """The final URL, after redirects."""
     status: int
     reason: str
     headers: Mapping[str, str]
     data: bytes
     cut: bool
-    """There was more than may be read."""
+    """Whether the data was truncated at the size limit."""
 
 
 class Downloads:
@@ -58,7 +58,9 @@ class Downloads:
         tls: ssl.SSLContext | None = None,
         what: str = "web_fetch",
     ) -> None:
-        """Certificates are held against the usual authorities unless `tls` names others. `what`: who asks."""
+        """`tls`: certificate authorities to use instead of the default ones. `purpose`: what the download is for, for
+        error messages.
+        """
         self._what = what
         self._reach = reach
         self._tls = tls
@@ -67,8 +69,8 @@ class Downloads:
 
     @cached_property
     def _client(self) -> httpx2.AsyncClient:
-        """Made when it is first needed. Keeps nothing from one request to the next, connections included: those of two
-        names with one address must not be mixed up.
+        """Created at its first use. It keeps no state between requests, not even connections: those of two hosts with
+        the same address must not be mixed up.
         """
         return httpx2.AsyncClient(
             verify=self._tls or True,
@@ -80,7 +82,9 @@ class Downloads:
         )
 
     async def page(self, url: str) -> Download:
-        """Whatever the last of the redirects answers; `ToolFailure` when nothing does that may be reached."""
+        """Downloads a page and follows its redirects. Raises `ToolFailure` if a host is forbidden or does not
+        respond.
+        """
         try:
             async with asyncio.timeout(self._max_seconds):
                 return await self._follow(_checked(url))
@@ -90,7 +94,9 @@ class Downloads:
             raise ToolFailure(f"{url} could not be fetched: {_told(error)}.") from error
 
     async def trusted(self, url: str, params: Mapping[str, str], headers: Mapping[str, str]) -> Download:
-        """From an address that the operator chose, wherever it is. Raises what httpx2 raises, and `TimeoutError`."""
+        """Downloads from a URL that the operator configured, without checking its address. Raises httpx2's errors and
+        `TimeoutError`.
+        """
         request = self._client.build_request("GET", url, params=params, headers={**_HEADERS, **headers})
         async with asyncio.timeout(self._max_seconds):
             async with aclosing(await self._client.send(request, stream=True)) as response:
@@ -102,10 +108,10 @@ class Downloads:
                 if not response.has_redirect_location:
                     return await self._read(response, str(url))
                 url = _checked(str(url.join(response.headers["location"])))
-        raise ToolFailure(f"More than {MAX_REDIRECTS} redirects; the last one leads to {url}.")
+        raise ToolFailure(f"There were more than {MAX_REDIRECTS} redirects. The last one points to {url}.")
 
     async def _send(self, url: httpx2.URL) -> httpx2.Response:
-        """Try the addresses of the host one after the other, as any client does."""
+        """Sends the request to the host's addresses, one after the other, until a connection succeeds."""
         host = url.raw_host.decode("ascii")
         *others, last = [
             self._client.build_request(
@@ -128,7 +134,7 @@ class Downloads:
             raise ToolFailure(str(error)) from error
         except reaching.Internal as error:
             raise ToolFailure(
-                f"{error}: {self._what} does not go there. The operator of this server can allow it with "
+                f"{error}. This is blocked for {self._what}; the operator of this server can allow it with "
                 "FOOTPLATE_WEB_ALLOW."
             ) from error
 
@@ -150,14 +156,14 @@ class Downloads:
 
 
 async def _decoded(response: httpx2.Response, limit: int) -> AsyncGenerator[bytes, None]:
-    """Unpacked here, never more at once than may be read: some kilobytes can unpack to gigabytes."""
+    """Decompresses the body in bounded pieces, because a few kilobytes can decompress to gigabytes."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding in {"", "identity"}:
         async for piece in response.aiter_raw():
             yield piece
         return
     if encoding not in {"gzip", "x-gzip", "deflate"}:
-        raise ToolFailure(f"The answer is packed as {encoding!r}, which was not asked for and cannot be read.")
+        raise ToolFailure(f"The response has the encoding {encoding!r}, which was not requested and cannot be decoded.")
     unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
     async for piece in response.aiter_raw():
         yield unpacker.decompress(piece, limit + 1)
@@ -166,11 +172,11 @@ async def _decoded(response: httpx2.Response, limit: int) -> AsyncGenerator[byte
 def _checked(url: str) -> httpx2.URL:
     parsed = httpx2.URL(url)
     if parsed.scheme not in _SCHEMES or not parsed.host:
-        raise ToolFailure(f"{url!r} is no http or https address. Write it whole, such as https://example.com/page.")
+        raise ToolFailure(f"{url!r} is not an http or https URL. Use a full URL such as https://example.com/page.")
     if parsed.userinfo:
-        raise ToolFailure("An address with a user name or password in it is not fetched. Leave them out.")
+        raise ToolFailure("The URL contains a user name or password. Remove them and try again.")
     if parsed.port is not None and not 0 < parsed.port <= _MAX_PORT:
-        raise ToolFailure(f"{url!r} has a port that does not exist.")
+        raise ToolFailure(f"{url!r} has an invalid port.")
     return parsed
 
 

@@ -1,4 +1,4 @@
-"""A download as text for a model: HTML as Markdown, text and JSON as they are, anything else refused."""
+"""Converts a downloaded page to text for a model: HTML to Markdown, text and JSON unchanged. Rejects other types."""
 
 import codecs
 import re
@@ -31,13 +31,13 @@ async def readable(download: Download) -> str:
         raise ToolFailure(await _refusal(download, media_type, charset))
     if not _is_text(download, media_type):
         raise ToolFailure(
-            f"{download.url} is {media_type}, which web_fetch does not read: only HTML, text, JSON and XML. "
-            "If the file itself is wanted, download it with a command."
+            f"{download.url} is {media_type}. web_fetch reads only HTML, text, JSON and XML. "
+            "To get the file itself, download it with a command."
         )
     title, text = await _text(download, media_type, charset)
     head = [f"{download.url} ({media_type}, {len(download.data)} bytes)"]
     if download.cut:
-        head.append(f"[there is more: only the first {len(download.data)} bytes were read]")
+        head.append(f"[truncated: only the first {len(download.data)} bytes were read]")
     if title:
         head.append(f"Title: {title}")
     return "\n".join([*head, "", text.strip() or "[no text]"])
@@ -51,8 +51,8 @@ async def _text(download: Download, media_type: str, charset: str) -> tuple[str,
 
 
 async def _refusal(download: Download, media_type: str, charset: str) -> str:
-    """What an address answers beside its status often says what to do instead."""
-    line = f"{download.url} answered {download.status} {download.reason}".rstrip() + "."
+    """The error message with the start of the response body, which often says what to do instead."""
+    line = f"{download.url} responded with {download.status} {download.reason}".rstrip() + "."
     if not download.data or not _is_text(download, media_type):
         return line
     _, text = await _text(download, media_type, charset)
@@ -60,7 +60,7 @@ async def _refusal(download: Download, media_type: str, charset: str) -> str:
 
 
 def _content_type(download: Download) -> tuple[str, str]:
-    """The media type and the name of the encoding, each empty-handed guessed as a browser would."""
+    """The media type and the encoding. If the header lacks one, it is guessed like in a browser."""
     value = download.headers.get("content-type", "")
     media_type, _, parameters = value.partition(";")
     named = re.search(r"charset\s*=\s*\"?([\w.:-]+)", parameters, re.IGNORECASE)
@@ -83,7 +83,7 @@ def _is_text(download: Download, media_type: str) -> bool:
 
 
 def _decode(data: bytes, charset: str) -> str:
-    """An unknown or untrue name of an encoding costs some characters, never the page."""
+    """Decodes the page. A wrong or unknown encoding may garble some characters but never fails."""
     try:
         return data.decode(charset, "replace")
     except (LookupError, ValueError):

@@ -1,6 +1,6 @@
-"""A search through the operator's provider: SearXNG, which one runs oneself, or Brave, which needs a key.
+"""Searches the web through the operator's provider: a self-hosted SearXNG, or Brave with an API key.
 
-Neither the key nor the provider's address is in any text that leaves this module.
+Results and errors never contain the API key or the provider's address.
 """
 
 import html
@@ -23,7 +23,7 @@ MAX_RESULTS: Final = 10
 _TAG: Final = re.compile(r"</?[a-zA-Z][^<>]*>")
 _SNIPPET: Final = 1_000
 _READ: Final = 10_000
-"""Characters of a result that are looked at."""
+"""Maximum characters of a result's field that are processed."""
 
 log = structlog.get_logger(__name__)
 
@@ -38,17 +38,17 @@ class Result:
 async def search(downloads: Downloads, provider: SearchProvider | None, query: str) -> str:
     if provider is None:
         raise ToolFailure(
-            "web_search is not available: this server has no search provider. Go on without it; a page whose address "
-            "you know can be read with web_fetch, if you have it. (For the operator: set FOOTPLATE_SEARCH_PROVIDER.)"
+            "web_search is not available: this server has no search provider. Continue without it. If you have web_fetch, "
+            "you can read pages whose URL you know. (For the operator: set FOOTPLATE_SEARCH_PROVIDER.)"
         )
     url, params, headers = _request(provider, query)
     try:
         answer = await downloads.trusted(url, params, headers)
     except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, zlib.error) as error:
-        # The text of such an error may hold the address, and that a password.
+        # The error's message may contain the provider's URL, and the URL may contain a password.
         log.warning("search failed", action="search.failed", provider=provider.name, error=type(error).__name__)
         raise ToolFailure(
-            f"The search provider ({provider.name}) does not answer ({type(error).__name__}). Try again later."
+            f"The search provider ({provider.name}) does not respond ({type(error).__name__}). Try again later."
         ) from None
     return _listing(_results(provider, answer))
 
@@ -58,7 +58,7 @@ def _request(provider: SearchProvider, query: str) -> tuple[str, Mapping[str, st
         params = {"q": query, "count": str(MAX_RESULTS)}
         return provider.url, params, {"accept": "application/json", "x-subscription-token": provider.api_key or ""}
     headers = {"accept": "application/json"}
-    if provider.api_key:  # SearXNG knows no keys; a gateway before it may
+    if provider.api_key:  # SearXNG has no API keys, but a gateway in front of it may
         headers["authorization"] = f"Bearer {provider.api_key}"
     return f"{provider.url.rstrip('/')}/search", {"q": query, "format": "json"}, headers
 
@@ -76,27 +76,27 @@ def _results(provider: SearchProvider, answer: Download) -> Sequence[Result]:
             for item in found[:MAX_RESULTS]
         ]
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise ToolFailure(f"The search provider ({provider.name}) gave an answer that cannot be read.") from None
+        raise ToolFailure(f"The response of the search provider ({provider.name}) could not be parsed.") from None
 
 
 def _refusal(provider: SearchProvider, status: int) -> str:
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return f"The search provider ({provider.name}) limits how often it may be asked. Try again later."
-    why = f"The search provider ({provider.name}) refused with {status}."
+        return f"The rate limit of the search provider ({provider.name}) is exceeded. Try again later."
+    why = f"The search provider ({provider.name}) refused the request with {status}."
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         mend = "its settings.yml must list json under search.formats" if provider.name == "searxng" else "check the key"
-        return f"{why} Asking again does not help. (For the operator: {mend}.)"
-    return f"{why} Try other words, or again later."
+        return f"{why} Do not try again. (For the operator: {mend}.)"
+    return f"{why} Try other keywords, or try again later."
 
 
 def _plain(text: object) -> str:
-    """Providers mark the words that were found."""
+    """The text without the tags that providers add to highlight matches."""
     return " ".join(html.unescape(_TAG.sub("", str(text or "")[:_READ])).split())[:_SNIPPET]
 
 
 def _listing(results: Sequence[Result]) -> str:
     if not results:
-        return "Nothing was found."
+        return "No results."
     return "\n\n".join(
         "\n".join(line for line in (f"{number}. {result.title or '(no title)'}", result.url, result.snippet) if line)
         for number, result in enumerate(results, start=1)
