@@ -24,9 +24,11 @@ check:
     {{ bin }}/ruff format --check .
     {{ bin }}/mypy
     {{ bin }}/lint-imports
-    {{ python }} -m bench.house
+    {{ python }} -m bench.code_rules
     {{ bin }}/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/ci.yml
     {{ python }} -m tests.compat.page --check
+    {{ python }} -m bench.prove.page --check
+    {{ python }} -m tests.requirements.page --check
 
 # Write docs/compatibility.md anew from what tests/compat shows of the official SDK.
 compatibility:
@@ -44,9 +46,17 @@ dev *arguments:
 bench:
     {{ python }} -m bench.prove all
 
-# Prove claims (core-1) or groups of them (core). QUICK=1 takes a small sample.
+# Run claims by key (core-2), name (kill-any-process) or group (core). QUICK=1 takes a small sample.
 prove +claims:
     {{ python }} -m bench.prove {{ claims }}
+
+# Write docs/requirements.md from tests/requirements/requirements.toml and the marks on tests.
+requirements:
+    {{ python }} -m tests.requirements.page
+
+# Write docs/evidence.md from the claims and their stored results.
+evidence:
+    {{ python }} -m bench.prove.page
 
 # Install comparable servers, run the same work on all and kill each; writes docs/comparison.md. QUICK=1 takes a small sample.
 compare *systems:

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from bench.prove.command_server import CommandServer
-from bench.prove.forked_program import preloaded
+from bench.support.command_server import CommandServer
+from bench.support.forked_program import preloaded
 from executing import Source
 from hypothesis import settings
 

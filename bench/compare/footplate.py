@@ -11,12 +11,12 @@ from typing import Any, Final
 import httpx2
 
 from bench.compare.peer import MODEL, REPOSITORY_FILES, TURN_TIMEOUT, CallRecord, call_bash, read_events
-from bench.prove import remains
-from bench.prove.cluster import Cluster, open_cluster
 from bench.prove.figure import NotHeld
-from bench.prove.lean import events_path, message
-from bench.prove.speed.process_tree import cpu_seconds
-from bench.prove.speed.repository import make_repository
+from bench.support import remains
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.lean import events_path, message
+from bench.support.speed.process_tree import cpu_seconds
+from bench.support.speed.repository import make_repository
 from footplate import __version__
 from footplate.testing.process import ModelProcess
 from footplate.testing.steps import Tool

@@ -16,9 +16,9 @@ from typing import Any, Final, Literal, Protocol
 import httpx2
 import orjson
 
-from bench.prove import remains
-from bench.prove.speed.process_tree import cpu_seconds
-from bench.prove.speed.repository import make_repository
+from bench.support import remains
+from bench.support.speed.process_tree import cpu_seconds
+from bench.support.speed.repository import make_repository
 from footplate.stack.part import Part
 from footplate.stack.ports import LOOPBACK, free_port
 from footplate.stack.program import http_ok

@@ -1,5 +1,5 @@
-"""Each claim of the product is one module here and one command: `just prove core-1`.
+"""Runs claims (`just prove core-2`), stores their results, and writes docs/evidence.md.
 
-A module `core_1.py` has a docstring whose first line is the claim, and `async def prove(quick: bool) -> Figure`.
-Clusters come from `bench.prove.cluster.open_cluster`, so that a group that is run together shares one stack.
+A claim is a module in `bench/claims`: the first line of its docstring states it, and `async def prove(quick: bool) ->
+Figure` decides it. Clusters come from `bench.support.cluster.open_cluster`, so that samples run together share a stack.
 """

@@ -1,83 +1,89 @@
-"""`python -m bench.prove core-1 …`: prove claims or groups of them; print each figure; 0 only if all hold.
+"""`python -m bench.prove CLAIM…`: run claims or groups of them; print each figure; exit with 0 only if all hold.
 
-With QUICK=1 each takes a small sample and nothing is written; a full run leaves its figure in bench/results.
+With QUICK=1 each claim takes a small sample and stores nothing. A full run stores its result in bench/results. Several
+full runs get a process each, so that the result of one does not count the modules of another.
 """
 
 import asyncio
-import datetime as dt
-import json
 import os
+import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Final
 
-from bench.prove import cluster, forked_program, registry
+from bench.prove import registry
 from bench.prove.figure import Figure, NotHeld
-from bench.prove.registry import Claim, Prove
-
-RESULTS: Final = Path(__file__).resolve().parent.parent / "results"
+from bench.prove.loaded_files import LoadedFiles, hash_files
+from bench.prove.registry import Claim
+from bench.prove.results import Result, write_result
+from bench.support import cluster, forked_program
 
 
 def main() -> None:
     if len(sys.argv) < 2:
-        sys.exit("usage: python -m bench.prove CLAIM…, for example core-1, core or all")
+        sys.exit("usage: python -m bench.prove CLAIM…, for example core-1, kill-any-process, core or all")
     selected: list[Claim] = []
     for wanted in sys.argv[1:]:
         found = registry.select(wanted)
         if not found:
-            known = ", ".join(claim.key for claim in registry.claims())
-            sys.exit(f"There is no claim {wanted!r}. Known: {known or 'none'}.")
+            known = ", ".join(f"{claim.key} ({claim.name})" for claim in registry.claims())
+            sys.exit(f"There is no claim {wanted!r}. Known: {known}.")
         selected += found
     quick = os.environ.get("QUICK", "") not in {"", "0"}
-    sys.exit(0 if asyncio.run(_prove(selected, quick=quick)) else 1)
+    if quick:
+        hold = asyncio.run(run_samples(selected))
+    elif len(selected) == 1:
+        hold = asyncio.run(run_full_size(selected[0]))
+    else:
+        commands = [[sys.executable, "-m", "bench.prove", claim.key] for claim in selected]
+        exit_codes = [subprocess.run(command, check=False).returncode for command in commands]
+        hold = not any(exit_codes)
+    sys.exit(0 if hold else 1)
 
 
-async def _prove(selected: Sequence[Claim], *, quick: bool) -> bool:
+async def run_samples(selected: Sequence[Claim]) -> bool:
     lines = []
-    async with cluster.shared(enabled=quick and len(selected) > 1), forked_program.preloaded(enabled=quick):
+    async with cluster.shared(enabled=len(selected) > 1), forked_program.preloaded(enabled=True):
         for claim in selected:
-            title, figure, seconds = await _prove_one(claim, quick=quick)
-            lines.append(f"{'holds' if figure.holds else 'FAILS'}  {claim.key}: {figure.text}  ({seconds:.0f} s)")
-            print(f"{title}\n{lines[-1]}", flush=True)
-            if not quick:
-                _write(claim, title, figure, seconds)
+            print(f"\n== {claim.key} (quick)", flush=True)
+            began = time.monotonic()
+            lines.append(_describe(claim, await _run(claim, quick=True), time.monotonic() - began))
+            print(f"{claim.title}\n{lines[-1]}", flush=True)
     if len(lines) > 1:
         print("\n" + "\n".join(lines), flush=True)
     return all(line.startswith("holds") for line in lines)
 
 
-async def _prove_one(claim: Claim, *, quick: bool) -> tuple[str, Figure, float]:
-    started = time.monotonic()
-    title, prove = claim.load()
-    print(f"\n== {claim.key}{' (quick)' if quick else ''}", flush=True)
-    return title, await _find(prove, quick=quick), time.monotonic() - started
+async def run_full_size(claim: Claim) -> bool:
+    print(f"\n== {claim.key}", flush=True)
+    began = time.monotonic()
+    with LoadedFiles() as loaded:
+        figure = await _run(claim, quick=False)
+    seconds = time.monotonic() - began
+    code = hash_files(loaded.paths)
+    write_result(Result.of(claim.key, claim.title, figure, seconds=seconds, code=code))
+    print(f"{claim.title}\n{figure.summary}\n{_describe(claim, figure, seconds)}", flush=True)
+    return figure.holds
 
 
-async def _find(prove: Prove, *, quick: bool) -> Figure:
+def _describe(claim: Claim, figure: Figure, seconds: float) -> str:
+    return f"{'holds' if figure.holds else 'FAILS'}  {claim.key}: {figure.headline}  ({seconds:.0f} s)"
+
+
+async def _run(claim: Claim, *, quick: bool) -> Figure:
     try:
-        return await prove(quick)
+        return await claim.load()(quick)
     except NotHeld as finding:
-        return Figure(text=str(finding), holds=False)
-    except Exception as error:  # noqa: BLE001 - the others are still worth knowing
+        return _not_shown(str(finding))
+    except Exception as error:  # noqa: BLE001 - the other claims still run
         traceback.print_exc()
-        return Figure(text=f"could not be shown: {type(error).__name__}: {error}", holds=False)
+        return _not_shown(f"{type(error).__name__}: {error}")
 
 
-def _write(claim: Claim, title: str, figure: Figure, seconds: float) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    record = {
-        "claim": claim.key,
-        "title": title,
-        "date": dt.datetime.now(dt.UTC).date().isoformat(),
-        "holds": figure.holds,
-        "figure": figure.text,
-        "seconds": round(seconds),
-        "details": figure.details,
-    }
-    (RESULTS / f"{claim.key}.json").write_text(json.dumps(record, indent=2) + "\n")
+def _not_shown(reason: str) -> Figure:
+    print(reason, flush=True)
+    return Figure(headline="not shown; the summary has the reason", summary=reason, holds=False)
 
 
 if __name__ == "__main__":

@@ -1,30 +1,42 @@
-"""What a proof found."""
+"""The result of running a claim: whether it holds, the figure that shows it, and the numbers behind it."""
 
 import math
 from dataclasses import dataclass, field
+from typing import Final
 
 from footplate.domain.json import JsonObject
+
+MAX_WORDS: Final = 15
+"""The length of a headline figure, so that docs/evidence.md can be read at a glance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    text: str
-    """The figure as a person reads it, in one line: `100 of 100 turns ended, 0 events lost`."""
+    headline: str
+    """The one figure that matters, in at most 15 words: `180 kills: all 576 turns ended, no tool ran twice`."""
+    summary: str = ""
+    """All figures in one paragraph, with their limits."""
     holds: bool
     details: JsonObject = field(default_factory=dict)
-    """What it was derived from. No host names, no paths."""
+    """The measurements behind the figures. No host names, no paths."""
+
+    def __post_init__(self) -> None:
+        if len(self.headline.split()) > MAX_WORDS:
+            raise ValueError(
+                f"The headline has more than {MAX_WORDS} words: {self.headline!r}. Move some to the summary."
+            )
 
 
 def time_limit(limit: float, *, quick: bool) -> float:
-    """The limit at full size. A sample has none: it runs beside other work, which says nothing about the product."""
+    """Returns the limit at full size, and none for a sample: a sample runs beside other work on a busy machine."""
     return math.inf if quick else limit
 
 
 class NotHeld(Exception):
-    """A proof that cannot go on: what it found instead of what it claims."""
+    """A claim does not hold. The message says what was found instead."""
 
 
 def require(*, holds: bool, otherwise: str) -> None:
-    """Like assert, but kept under `python -O`: a proof must be able to fail."""
+    """Raises `NotHeld` unless the condition holds. Unlike `assert`, `python -O` does not remove it."""
     if not holds:
         raise NotHeld(otherwise)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bench.prove import remains
-from bench.prove.command_server import Command, CommandServer
+from bench.support import remains
+from bench.support.command_server import Command, CommandServer
 from jsonschema import Draft202012Validator
 
 from footplate.cli import local

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from bench.prove.command_server import CommandServer
+from bench.support.command_server import CommandServer
 from tests.acceptance.cli_cell import Cell
 
 from footplate.client import AsyncFootplate

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.prove.command_server import Command
+from bench.support.command_server import Command
 from tests.acceptance.cli_cell import Cell, fits
 
 from footplate.cli import answers

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from bench.prove import remains
+from bench.support import remains
 
 from footplate.cli import local
 from footplate.stack.leftovers import wait_until

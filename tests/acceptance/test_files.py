@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.prove.clients import Client, Event
-from bench.prove.cluster import Cluster, open_cluster
-from bench.prove.hosts import host, lose_host
+from bench.support.clients import Client, Event
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.hosts import host, lose_host
 
 from footplate.stack import Stack
 from footplate.stack.leftovers import wait_until

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.prove.clients import Client
-from bench.prove.cluster import Cluster, open_cluster
-from bench.prove.command_server import CommandServer
+from bench.support.clients import Client
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.command_server import CommandServer
 from tests.acceptance.cli_cell import finish, fits
 
 from footplate.stack import Stack

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from bench.prove import out_of_tree
-from bench.prove.checking import Ledger
-from bench.prove.cluster import open_cluster
+from bench.support import out_of_tree
+from bench.support.checking import Ledger
+from bench.support.cluster import open_cluster
 
 from footplate.harness import registry
 from footplate.stack import Stack

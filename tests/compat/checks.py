@@ -3,7 +3,7 @@
 from typing import Any
 
 from bench.prove.figure import require
-from bench.prove.sdk.door import Door
+from bench.support.sdk.door import Door
 
 
 def equal(found: object, wanted: object) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
-from bench.prove import quickstart
-from bench.prove.clients import Client
-from bench.prove.cluster import Cluster, open_cluster
+from bench.support import quickstart
+from bench.support.clients import Client
+from bench.support.cluster import Cluster, open_cluster
 from tests.compat import probes
 
 from footplate.stack import Stack

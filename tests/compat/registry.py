@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from bench.prove.sdk.door import Door
+from bench.support.sdk.door import Door
 
 Probe = Callable[[Door], Awaitable[None]]
 

@@ -1,8 +1,8 @@
 """Each probe with the synchronous and with the asynchronous SDK, against a running cell."""
 
 import pytest
-from bench.prove.cluster import Cluster
-from bench.prove.sdk.door import KINDS, Door, Kind
+from bench.support.cluster import Cluster
+from bench.support.sdk.door import KINDS, Door, Kind
 from tests.compat import probes
 
 

@@ -5,9 +5,9 @@ from importlib.metadata import version
 
 import anthropic
 import pytest
-from bench.prove import quickstart
-from bench.prove.clients import Client
-from bench.prove.cluster import Cluster
+from bench.support import quickstart
+from bench.support.clients import Client
+from bench.support.cluster import Cluster
 
 from footplate.domain import events
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from bench.prove.escape import attempt, page, suite
+from bench.support.escape import attempt, page, suite
 
 from footplate.config import Settings
 from footplate.environments.sandbox import view

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from bench.prove.bypass import corpus
-from bench.prove.bypass.arena import Arena
+from bench.support.bypass import corpus
+from bench.support.bypass.arena import Arena
 
 from footplate.domain.permissions import Outcome
 from footplate.gate.commands import judge

@@ -2,8 +2,8 @@
 
 import json
 
-from bench.prove.existing_files.shapes import LOCAL, SETTINGS, shapes
-from bench.prove.gate_8 import WHY_STRICTER
+from bench.claims.gate.existing_claude_settings import WHY_STRICTER
+from bench.support.existing_files.shapes import LOCAL, SETTINGS, shapes
 
 
 def test_there_are_many_shapes_of_permissions_hooks_and_layers() -> None:

@@ -3,7 +3,7 @@
 import importlib
 import pkgutil
 
-from bench.prove.cluster import Cluster
+from bench.support.cluster import Cluster
 from tests.compat.probes.scripts import SCRIPTS
 from tests.compat.registry import PROBES, Probe
 

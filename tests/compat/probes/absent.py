@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import anthropic
-from bench.prove.sdk.door import Door
+from bench.support.sdk.door import Door
 from tests.compat.registry import probe, refused
 
 WORK: Final = ("ack", "heartbeat", "list", "poll", "retrieve", "stats", "stop", "update")

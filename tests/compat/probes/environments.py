@@ -4,7 +4,7 @@ import secrets
 
 import anthropic
 from anthropic.types.beta import BetaEnvironmentArchivedError, BetaInvalidConfigTypeChangeError
-from bench.prove.sdk.door import Door
+from bench.support.sdk.door import Door
 from tests.compat.checks import equal, walked
 from tests.compat.registry import different, refused, supported
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import anthropic
 from anthropic import beta_async_tool
-from bench.prove.mcp_server.process import McpProcess
-from bench.prove.sdk.door import TOOLSET, Door, message, types_of
+from bench.support.mcp_server.process import McpProcess
+from bench.support.sdk.door import TOOLSET, Door, message, types_of
 from tests.compat import reference
 from tests.compat.checks import equal, walked
 from tests.compat.registry import CLAIMS, Verdict, different, refused, supported

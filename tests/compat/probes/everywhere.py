@@ -7,7 +7,7 @@ from typing import Any
 import anthropic
 from anthropic import types as sdk_types
 from bench.prove.figure import NotHeld
-from bench.prove.sdk.door import MODEL, Door, message
+from bench.support.sdk.door import MODEL, Door, message
 from tests.compat.checks import equal
 from tests.compat.registry import different, probe, supported
 

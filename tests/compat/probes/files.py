@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anthropic
-from bench.prove.sdk.door import Door
+from bench.support.sdk.door import Door
 from tests.compat.checks import equal
 from tests.compat.registry import different, refused, supported
 

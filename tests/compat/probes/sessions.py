@@ -3,7 +3,7 @@
 from typing import Any
 
 import anthropic
-from bench.prove.sdk.door import TOOLSET, Door, message, types_of
+from bench.support.sdk.door import TOOLSET, Door, message, types_of
 from tests.compat.checks import equal, walked
 from tests.compat.registry import different, refused, supported
 

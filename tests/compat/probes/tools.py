@@ -3,7 +3,7 @@
 from typing import Any
 
 import anthropic
-from bench.prove.sdk.door import MODEL, TOOLSET, Door
+from bench.support.sdk.door import MODEL, TOOLSET, Door
 from tests.compat.checks import equal
 from tests.compat.registry import different, refused, supported
 

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from bench.prove.fuzz import malformed
-from bench.prove.fuzz.generated import Report
-from bench.prove.fuzz.malformed import Wire
-from bench.prove.fuzz.target import Seat
-from bench.prove.fuzz.thrown import throw
+from bench.support.fuzz import malformed
+from bench.support.fuzz.generated import Report
+from bench.support.fuzz.malformed import Wire
+from bench.support.fuzz.target import Seat
+from bench.support.fuzz.thrown import throw
 
 SEATS = [Seat("agent_1", "env_1", "sesn_1", "turn_1")]
 

@@ -1,6 +1,5 @@
-"""The runner of proofs: what it selects, what it counts as failure, and what it writes."""
+"""The runner of claims: what it selects, what it counts as failure, and what it stores."""
 
-import json
 import os
 import signal
 import subprocess
@@ -9,62 +8,75 @@ from pathlib import Path
 
 import pytest
 from bench.prove import __main__ as runner
-from bench.prove import registry, remains
+from bench.prove import registry, results
 from bench.prove.figure import Figure, NotHeld, require
 from bench.prove.registry import Claim
+from bench.support import remains
 
 pytestmark = pytest.mark.timing
 
-CLAIM = Claim("core", 1)
+CLAIM = Claim("core-1")
 
 
 @pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(runner, "RESULTS", tmp_path)
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
     return tmp_path
 
 
-def _claim_proves(monkeypatch: pytest.MonkeyPatch, outcome: Figure | Exception) -> None:
-    async def prove(quick: bool) -> Figure:  # noqa: FBT001 - the signature of every proof
+def _set_outcome(monkeypatch: pytest.MonkeyPatch, outcome: Figure | Exception) -> None:
+    async def prove(quick: bool) -> Figure:  # noqa: FBT001 - the signature of every claim
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
-    monkeypatch.setattr(Claim, "load", lambda _claim: ("A claim.", prove))
+    monkeypatch.setattr(Claim, "load", lambda _claim: prove)
 
 
-async def test_a_full_run_leaves_its_figure(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _claim_proves(monkeypatch, Figure(text="7 of 7", holds=True, details={"lost": 0}))
-    assert await runner._prove([CLAIM], quick=False)
-    record = json.loads((results / "core-1.json").read_text())
-    assert (record["figure"], record["holds"], record["details"]) == ("7 of 7", True, {"lost": 0})
-
-
-async def test_a_quick_run_leaves_nothing(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _claim_proves(monkeypatch, Figure(text="1 of 1", holds=True))
-    assert await runner._prove([CLAIM], quick=True)
-    assert not _names(results)
-
-
-@pytest.mark.parametrize("outcome", [Figure(text="6 of 7", holds=False), NotHeld("lost one"), RuntimeError("broke")])
-async def test_what_does_not_hold_fails(
-    results: Path, monkeypatch: pytest.MonkeyPatch, outcome: Figure | Exception
+async def test_a_full_run_stores_its_figure_and_the_code_that_it_covers(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _claim_proves(monkeypatch, outcome)
-    assert not await runner._prove([CLAIM], quick=True)
+    _set_outcome(monkeypatch, Figure(headline="7 of 7", summary="All.", holds=True, details={"lost": 0}))
+    assert await runner.run_full_size(CLAIM)
+    result = results.load_result("core-1")
+    assert result is not None
+    assert (result.headline, result.summary, result.holds, result.details) == ("7 of 7", "All.", True, {"lost": 0})
+    assert result.commit
+    assert "src/footplate/domain/json.py" in result.code
+    assert result.is_current()
 
 
-def _names(directory: Path) -> list[str]:
-    return [path.name for path in directory.iterdir()]
+async def test_a_sample_stores_nothing(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _set_outcome(monkeypatch, Figure(headline="1 of 1", holds=True))
+    assert await runner.run_samples([CLAIM])
+    assert list(stored.iterdir()) == []
 
 
-def test_selection_is_by_key_group_or_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = [Claim("core", 1), Claim("core", 10), Claim("door", 1)]
-    monkeypatch.setattr(registry, "claims", lambda: known)
-    assert registry.select("core-1") == known[:1]
-    assert registry.select("core") == known[:2]
-    assert registry.select("all") == known
-    assert registry.select("core-2") == []
+@pytest.mark.parametrize(
+    "outcome", [Figure(headline="6 of 7", holds=False), NotHeld("one lost"), RuntimeError("broke")]
+)
+async def test_a_claim_that_does_not_hold_fails(monkeypatch: pytest.MonkeyPatch, outcome: Figure | Exception) -> None:
+    _set_outcome(monkeypatch, outcome)
+    assert not await runner.run_samples([CLAIM])
+
+
+def test_claims_are_selected_by_key_name_group_or_all() -> None:
+    assert [claim.key for claim in registry.select("core-2")] == ["core-2"]
+    assert [claim.key for claim in registry.select("kill-any-process")] == ["core-2"]
+    assert len(registry.select("core")) == 10
+    assert registry.select("all") == registry.claims()
+    assert registry.select("core-99") == []
+
+
+def test_every_claim_has_a_module_and_every_module_is_a_claim() -> None:
+    modules = {path for path in registry.CLAIMS.glob("*/*.py") if path.name != "__init__.py"}
+    assert {claim.path for claim in registry.claims()} == modules
+    assert len({claim.name for claim in registry.claims()}) == len(registry.claims())
+
+
+def test_a_headline_is_short() -> None:
+    with pytest.raises(ValueError, match="more than 15 words"):
+        Figure(headline="word " * 16, holds=True)
 
 
 def test_require_raises() -> None:

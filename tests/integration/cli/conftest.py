@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from bench.prove.command_server import CommandServer
+from bench.support.command_server import CommandServer
 from tests.acceptance.cli_cell import Done, finish
 
 

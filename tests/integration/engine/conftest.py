@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from bench.prove import databases
+from bench.support import databases
 from tests.integration.engine.cell import Engine
 from tests.integration.store.cell import Cell, Forgetful, somebody
 

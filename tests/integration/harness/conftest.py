@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench.prove.mcp_server.process import McpProcess
+from bench.support.mcp_server.process import McpProcess
 
 from .twins import LocalEnvironment, World
 

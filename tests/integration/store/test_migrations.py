@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 from alembic import command
-from bench.prove import databases
+from bench.support import databases
 
 from footplate.stack import Stack
 from footplate.store import migrate

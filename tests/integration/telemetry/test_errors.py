@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 import pytest
-from bench.prove.telemetry.sink import Sink, open_sink
+from bench.support.telemetry.sink import Sink, open_sink
 
 PROGRAM = """
 import os

@@ -16,7 +16,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from bench.prove import backends
+from bench.support import backends
 
 from footplate.domain.addresses import Reach
 from footplate.domain.environments import Backend, EnvironmentConfig

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from bench.claims.fast.comparison_with_peers import judge
 from bench.compare.measurements import KillResult, Plan, SystemResult
 from bench.compare.page import render_table
 from bench.compare.peer import CallRecord
-from bench.prove.fast_8 import judge
 
 OURS = SystemResult(
     name="Footplate",

@@ -2,7 +2,7 @@
 
 import tomllib
 
-from bench.prove.counts.table import differences, load_table, write_table
+from bench.support.counts.table import differences, load_table, write_table
 
 
 def test_more_is_always_a_difference_and_fewer_only_where_the_code_decides_it() -> None:

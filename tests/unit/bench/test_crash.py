@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 import pytest
-from bench.prove.crash import account, work
-from bench.prove.crash.account import Call
+from bench.support.crash import account, work
+from bench.support.crash.account import Call
 
 from footplate.domain import events
 from footplate.testing.steps import Tool

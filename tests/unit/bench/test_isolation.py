@@ -4,9 +4,9 @@ import random
 from typing import Any
 
 import pytest
-from bench.prove import strangers, timing
 from bench.prove.figure import NotHeld
-from bench.prove.openapi import Document, Operation
+from bench.support import strangers, timing
+from bench.support.openapi import Document, Operation
 
 DOCUMENT: dict[str, Any] = {
     "security": [{"bearer": []}],

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 from bench.prove.figure import NotHeld
-from bench.prove.lean import Frames, _head, check
-from bench.prove.speed.measured import quantile
+from bench.support.lean import Frames, _head, check
+from bench.support.speed.measured import quantile
 
 EVENTS = (
     b": keep-alive\n\n"

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from bench.prove.providers import telling
-from bench.prove.providers.site import Site
-from bench.prove.providers.stories import stories
+from bench.support.providers import telling
+from bench.support.providers.site import Site
+from bench.support.providers.stories import stories
 
 
 def turn(prefix: str, **changes: Any) -> list[dict[str, Any]]:

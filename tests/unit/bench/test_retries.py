@@ -1,8 +1,8 @@
 """The judgement of door-3 finds what it is there to find."""
 
 import pytest
-from bench.prove.retries.judging import Found, broken_promises
-from bench.prove.retries.posts import Posted
+from bench.support.retries.judging import Found, broken_promises
+from bench.support.retries.posts import Posted
 
 
 def _told(event_id: str | None, mark: str = "hello") -> Posted:

@@ -1,7 +1,7 @@
 """guard-5 knows every writing route: one that is added is classified, or this fails."""
 
-from bench.prove.openapi import Document
-from bench.prove.roles.attempts import ATTEMPTS, HARMLESS, unclassified
+from bench.support.openapi import Document
+from bench.support.roles.attempts import ATTEMPTS, HARMLESS, unclassified
 from tests.unit.api.conftest import Api
 
 

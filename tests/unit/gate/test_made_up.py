@@ -4,8 +4,8 @@ import random
 import time
 
 import pytest
-from bench.prove.made_up import grammar
-from bench.prove.made_up.broken import Breaker
+from bench.support.made_up import grammar
+from bench.support.made_up.broken import Breaker
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.gate.sayings import PLACE, policy, says

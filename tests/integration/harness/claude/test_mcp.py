@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from bench.prove.mcp_server.process import McpProcess
+from bench.support.mcp_server.process import McpProcess
 from tests.integration.harness.claude.desk import Desk
 from tests.integration.harness.twins import texts
 

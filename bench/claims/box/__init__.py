@@ -1,0 +1,1 @@
+"""Claims about sandboxes, containers and what runs inside them."""

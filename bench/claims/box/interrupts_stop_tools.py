@@ -1,0 +1,101 @@
+"""An interrupt ends all that a turn runs within a second; a tool that does not want to end is gone 6 s after its limit.
+
+Through the whole stack, in every backend: from the request that interrupts to the last process that is gone, seen from
+the host. What the deaf tool printed until then is in its result.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from bench.prove.figure import Figure, require, time_limit
+from bench.support import backends
+from bench.support.box.sleepers import Sleepers
+from bench.support.clients import Client
+from bench.support.cluster import Cluster, open_cluster
+from footplate.domain import events
+from footplate.testing import replies, text, tool
+
+_WITHIN: Final = 1.0
+_AFTER_LIMIT: Final = 6.0
+_LIMIT: Final = 1.0
+_UNRULY: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    backend: str
+    interrupted: list[float]
+    deaf: list[float]
+
+    @property
+    def p95(self) -> float:
+        return sorted(self.interrupted)[max(0, round(0.95 * len(self.interrupted)) - 1)]
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    interrupts, deaf = (3, 1) if quick else (60, 5)
+    found = []
+    for backend in backends.present()[: 1 if quick else None]:
+        async with (
+            backends.settings(backend) as settings,
+            open_cluster(environment=settings) as cluster,
+            Client(cluster) as client,
+        ):
+            found.append(
+                Times(
+                    backend,
+                    [await _interrupt(cluster, client) for _ in range(interrupts)],
+                    [await _outlast(cluster, client) for _ in range(deaf)],
+                )
+            )
+    told = "; ".join(
+        f"{times.backend}: {len(times.interrupted)} interrupts, tree dead after p95 {times.p95:.2f} s, "
+        f"{len(times.deaf)} deaf tools gone {max(times.deaf):.1f} s after their limit at most"
+        for times in found
+    )
+    within, after_limit = time_limit(_WITHIN, quick=quick), time_limit(_AFTER_LIMIT, quick=quick)
+    return Figure(
+        text=f"{told} (at most {_WITHIN:g} and {_AFTER_LIMIT:g} s); what they printed is in their results",
+        holds=all(times.p95 < within and max(times.deaf) <= after_limit for times in found),
+        details={
+            times.backend: {
+                "interrupted": [round(seconds, 3) for seconds in times.interrupted],
+                "deaf": [round(seconds, 3) for seconds in times.deaf],
+            }
+            for times in found
+        },
+    )
+
+
+async def _interrupt(cluster: Cluster, client: Client) -> float:
+    sleepers = Sleepers()
+    await cluster.model.install("unruly", replies([tool("bash", {"command": sleepers.unruly})], [text("never said")]))
+    session_id = await client.session()
+    async with client.stream(session_id) as stream:
+        await client.send_text(session_id, "Go. [[script:unruly]]")
+        await sleepers.born(_UNRULY)
+        began = time.monotonic()
+        await client.interrupt(session_id)
+        ended = await sleepers.gone()
+        await stream.until_idle()
+    return ended - began
+
+
+async def _outlast(cluster: Cluster, client: Client) -> float:
+    """Seconds from its limit to its end."""
+    sleepers = Sleepers()
+    call = tool("bash", {"command": sleepers.deaf, "timeout_ms": int(_LIMIT * 1000)})
+    await cluster.model.install("deaf", replies([call], [text("Well.")]))
+    session_id = await client.session()
+    async with client.stream(session_id) as stream:
+        await client.send_text(session_id, "Go. [[script:deaf]]")
+        await sleepers.born(1)
+        began = time.monotonic()
+        ended = await sleepers.gone()
+        seen = await stream.until_idle()
+    (result,) = [event for event in seen if event["type"] == events.AGENT_TOOL_RESULT]
+    said = "".join(block["text"] for block in result["content"])
+    require(holds="partial" in said, otherwise=f"what a tool printed before its end is lost: {said!r}")
+    require(holds="ended after 1 s" in said, otherwise=f"a result does not tell of the limit: {said!r}")
+    return ended - began - _LIMIT

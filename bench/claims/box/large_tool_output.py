@@ -1,0 +1,138 @@
+"""Whatever a tool prints, its result is right and the worker stays small.
+
+10 MB of output, a line of 5 MB, bytes that are no text, a gigabyte of `yes`, and a `yes` that a time limit ends:
+through the whole stack, in every backend. The log has beginning and end of each stream, the object store has the rest.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psutil
+
+from bench.prove.figure import Figure, require
+from bench.support import backends
+from bench.support.clients import Client
+from bench.support.cluster import Cluster, open_cluster
+from footplate.domain import events
+from footplate.testing import replies, text, tool
+
+_MOST: Final = 30 << 20
+_MIB: Final = 1 << 20
+_SPOOLED: Final = 10 * _MIB
+_YES: Final = b"yes\n" * (_SPOOLED // 8)
+_LOOK_EVERY: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Flood:
+    name: str
+    command: str
+    right: Callable[[dict[str, Any], bytes], bool]
+    """Of the result's `command` and of what the object store has of its standard output."""
+    seconds: float = 60
+
+
+def _same(expected: bytes) -> Callable[[dict[str, Any], bytes], bool]:
+    def right(command: dict[str, Any], stored: bytes) -> bool:
+        digest = hashlib.sha256(expected).digest()
+        whole = command["stdout"]["bytes"] == len(expected) and hashlib.sha256(stored).digest() == digest
+        return whole and command["status"] == "completed" and command["exit_code"] == 0
+
+    return right
+
+
+def _ends_are_there(command: dict[str, Any], stored: bytes) -> bool:
+    """More than is kept: both ends, and a line that says how much is missing."""
+    left_out = f"\n[... {command['stdout']['bytes'] - _SPOOLED} bytes omitted ...]\n".encode()
+    return stored == _YES + left_out + _YES and command["stdout"]["bytes"] == 1 << 30 and command["exit_code"] == 0
+
+
+def _cut_off(command: dict[str, Any], stored: bytes) -> bool:
+    return command["status"] == "timed_out" and command["stdout"]["bytes"] > _SPOOLED and stored[:8] == b"yes\nyes\n"
+
+
+_NUMBERS: Final = b"".join(b"%d\n" % number for number in range(1, 1_400_001))[: 10 * 1000 * 1000]
+FLOODS: Final = (
+    Flood("10 MB", "seq 1 1400000 | head -c 10000000", _same(_NUMBERS)),
+    Flood("a line of 5 MB", "head -c 5000000 /dev/zero | tr '\\0' x", _same(b"x" * 5_000_000)),
+    Flood(
+        "binary",
+        "for n in $(seq 1 4000); do printf '\\377\\376\\0\\1\\200'; head -c 95 /dev/zero; done",
+        _same((b"\xff\xfe\0\1\x80" + bytes(95)) * 4000),
+    ),
+    Flood("1 GB of yes", "yes yes | head -c 1073741824", _ends_are_there),
+    Flood("yes until its limit", "yes yes", _cut_off, seconds=3),
+)
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    rounds = 1 if quick else 5
+    grown: dict[str, dict[str, int]] = {}
+    for backend in backends.present()[: 1 if quick else None]:
+        async with (
+            backends.settings(backend) as settings,
+            open_cluster(environment=settings) as cluster,
+            Client(cluster) as client,
+        ):
+            await _flood(cluster, client, Flood("warm", "seq 1 100000", lambda *_: True))
+            grown[backend] = {
+                flood.name: max([await _flood(cluster, client, flood) for _ in range(rounds)]) for flood in FLOODS
+            }
+    worst = max(growth for floods in grown.values() for growth in floods.values())
+    told = "; ".join(
+        f"{backend}: {', '.join(f'{name} {growth / _MIB:.0f}' for name, growth in floods.items())}"
+        for backend, floods in grown.items()
+    )
+    return Figure(
+        text=f"all results right, and whole in the object store; MiB by which the worker grew: {told} "
+        f"(at most {_MOST / _MIB:.0f})",
+        holds=worst <= _MOST,
+        details={backend: dict(floods) for backend, floods in grown.items()},
+    )
+
+
+async def _flood(cluster: Cluster, client: Client, flood: Flood) -> int:
+    """How much larger the worker was at most than before, in bytes."""
+    call = tool("bash", {"command": flood.command, "timeout_ms": int(flood.seconds * 1000)})
+    await cluster.model.install("flood", replies([call], [text("Well.")]))
+    session_id = await client.session()
+    pid = cluster.workers[0].pid
+    assert pid is not None
+    worker = psutil.Process(pid)
+    before = worker.memory_info().rss
+    peak = _Peak(worker)
+    async with client.stream(session_id) as stream:
+        await client.send_text(session_id, "Go. [[script:flood]]")
+        seen = await stream.until_idle(patience=flood.seconds + 30)
+    most = await peak.stop()
+    (result,) = [event for event in seen if event["type"] == events.AGENT_TOOL_RESULT]
+    command = result["command"]
+    key = command["stdout"].get("object")
+    stored = (cluster.directory / "data" / "objects" / key).read_bytes() if key else b""
+    require(
+        holds=flood.right(command, stored),
+        otherwise=f"{flood.name}: {len(stored)} bytes stored, told {str(command)[:400]}",
+    )
+    return max(0, most - before)
+
+
+class _Peak:
+    """The largest that a process was since this was made."""
+
+    def __init__(self, process: psutil.Process) -> None:
+        self._process = process
+        self._most = process.memory_info().rss
+        self._task = asyncio.create_task(self._look())
+
+    async def stop(self) -> int:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        return self._most
+
+    async def _look(self) -> None:
+        while True:
+            self._most = max(self._most, self._process.memory_info().rss)
+            await asyncio.sleep(_LOOK_EVERY)

@@ -1,0 +1,66 @@
+"""However a command hides and ends, no process, cgroup, container, namespace, socket or directory of it is left."""
+
+import math
+from typing import Final
+
+from bench.prove.figure import Figure
+from bench.support import backends
+from bench.support.clients import Client
+from bench.support.cluster import open_cluster
+from bench.support.nothing_left import commands, planted
+from bench.support.nothing_left.ends import LIMIT, WAYS, Site, Tally
+from bench.support.nothing_left.search import Search
+from footplate.domain.json import JsonObject
+
+_SETTINGS: Final = {"FOOTPLATE_HEARTBEAT_TIMEOUT": "4", "FOOTPLATE_LEASE": "2", "FOOTPLATE_RETRY_WAIT": "0.2"}
+_AT_ONCE: Final = 10
+_COMMANDS: Final = 500
+"""In all backends together, at least."""
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    texts, holds = [], True
+    details: JsonObject = {}
+    present = backends.present()[: 1 if quick else None]
+    rounds = 1 if quick else math.ceil(_COMMANDS / (len(present) * len(WAYS) * _AT_ONCE))
+    for backend in present:
+        tallies, kinds = await _in(backend, rounds=rounds, at_once=2 if quick else _AT_ONCE)
+        left = [thing for tally in tallies.values() for thing in tally.left]
+        holds = holds and not left
+        texts.append(_text(backend, tallies, kinds, left))
+        details[backend] = {way: {"slowest": tally.slowest, "left": list(tally.left)} for way, tally in tallies.items()}
+    absent = sorted(set(backends.known()) - set(backends.present()))
+    if absent:
+        texts.append(f"not on this machine: {', '.join(absent)}")
+    return Figure(text="; ".join(texts), holds=holds, details=details)
+
+
+async def _in(backend: str, *, rounds: int, at_once: int) -> tuple[dict[str, Tally], list[str]]:
+    async with (
+        backends.settings(backend) as settings,
+        open_cluster(apis=1, workers=1, environment={**_SETTINGS, **settings}) as cluster,
+        Client(cluster) as client,
+    ):
+        mark = commands.marker(cluster)
+        for name, script in commands.scripts(mark).items():
+            await cluster.model.install(name, script)
+        engine = settings.get("FOOTPLATE_DOCKER_HOST", "")
+        site = Site(cluster, client, await client.agent(), Search(cluster, mark, engine=engine))
+        kinds = await planted.found(site)
+        for way in WAYS:
+            for _ in range(rounds):
+                await site.round(way, at_once)
+            tally = site.tallies[way]
+            print(f"  {backend}: {tally.commands} by {way}, gone after {tally.slowest:.2f} s {tally.last}", flush=True)
+    return site.tallies, kinds
+
+
+def _text(backend: str, tallies: dict[str, Tally], kinds: list[str], left: list[str]) -> str:
+    if left:
+        return f"{backend}: {len(left)} finds, the first: {left[0]}"
+    count, seen = sum(tally.commands for tally in tallies.values()), sum(tally.seen for tally in tallies.values())
+    slowest = ", ".join(f"{way} {tally.slowest:.1f} s" for way, tally in tallies.items())
+    return (
+        f"{backend}: of {count} commands ({seen} processes) nothing was left after {LIMIT:.0f} s; nothing was found "
+        f"any more by a search that began after: {slowest}; planted {', '.join(kinds)} were found"
+    )

@@ -1,0 +1,213 @@
+"""No secret gets out: a canary key serves every model request, and no place that anybody can read has it in any form.
+
+The acceptance stories run with it, on all wire formats, with crashes, exceptions and a provider that repeats the key in
+its errors; an agent copies all that its sandbox shows it. Then everything is searched. And because a search that finds
+nothing may just not be able to, other canaries are planted in each place and in each form, and all of them are found.
+"""
+
+import asyncio
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg
+
+from bench.claims.door.same_agent_on_every_wire_format import FORMATS
+from bench.prove.figure import Figure, require
+from bench.support import quickstart
+from bench.support.canary import places, planting
+from bench.support.canary.forms import Canary
+from bench.support.clients import TOOLSET, Client
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.forked_program import real_starts
+from bench.support.providers.site import Site
+from bench.support.providers.stories import MAX_FAILURES, Story, stories
+from bench.support.telemetry import tracing
+from bench.support.telemetry.collector import open_collector
+from bench.support.telemetry.sink import Sink, open_sink
+from footplate.domain import events as ev
+from footplate.stack import Stack
+from footplate.testing import http_error, replies, reply, text, tool
+
+_QUICK: Final = ("work", "429")
+_TOOLS: Final = [{**TOOLSET, "configs": [{"name": name, "enabled": True} for name in ("web_fetch", "web_search")]}]
+_SETTINGS: Final = {
+    "FOOTPLATE_METRICS_ADDRESS": "127.0.0.1:0",
+    "FOOTPLATE_RETRY_WAIT": "0.1",
+    "FOOTPLATE_MAX_FAILURES": str(MAX_FAILURES),
+    "FOOTPLATE_HEARTBEAT_TIMEOUT": "6",
+    "FOOTPLATE_LEASE": "4",
+    "OTEL_BSP_SCHEDULE_DELAY": "200",
+}
+# Not the files of the operating system and of the interpreter, which were there before; all else that can be read.
+_SPY: Final = f"""
+cd /; {{ env -0; export -p; set; mount; ls -laR /run /home /mnt /etc /tmp /dev 2>&1
+timeout 20 find /proc -maxdepth 3 -type f ! -name kmsg ! -name 'kpage*' ! -name mem ! -name pagemap \
+    -exec timeout 2 head -c 1000000 {{}} + 2>&1
+find / \\( -path /usr -o -path /proc -o -path /sys -o -path /dev -o -path '*/lib/python3*' \
+    -o -name {places.SEEN} \\) -prune -o -type f -readable -exec cat {{}} + 2>&1
+timeout 5 head -c 10000000 /proc/1/mem /proc/1/environ /proc/$$/mem 2>&1; }} > /workspace/{places.SEEN}
+sleep 1; wc -c < /workspace/{places.SEEN}
+"""
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+    key = Canary.new()
+    # `/proc/PID/environ` of a forked worker would not show the worker's own environment.
+    with tempfile.TemporaryDirectory(prefix="footplate-") as directory, real_starts():
+        async with open_sink() as sink, _collected(sink) as endpoint, Site() as site, Stack(Path(directory)) as stack:
+            environment = {
+                **_SETTINGS,
+                **site.settings(),
+                **{f"FOOTPLATE_{name}_API_KEY": key.value for name in ("ANTHROPIC", "OPENAI", "SEARCH")},
+                "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
+                "SENTRY_DSN": sink.dsn,
+            }
+            async with (
+                open_cluster(workers=2, environment=environment, stack=stack) as cluster,
+                Client(cluster) as client,
+            ):
+                told = await _stories(cluster, client, sink, site, key, quick=quick)
+                await _was_used(cluster, key)
+                finds, searched = await _search(cluster, sink, [key])
+                planted, missed = await _planted(cluster, client, sink, endpoint, told)
+    megabytes = sum(searched.values()) / 1e6
+    text_of = (
+        f"a canary key that served {told.requests} model requests of {told.turns} turns "
+        f"is in none of {len(searched)} places ({megabytes:.0f} MB) in none of {len(key.looks())} forms: 0 finds; "
+        f"{planted - len(missed)} of {planted} planted canaries found"
+    )
+    if finds or missed:
+        text_of = f"found: {sorted(finds)[:5]}; planted and not found: {missed[:5]}"
+    return Figure(
+        text=text_of,
+        holds=not finds and not missed and set(searched) == set(places.PLACES),
+        details={"finds": [*map(str, sorted(finds))], "missed": [*missed], "bytes": dict(searched)},
+    )
+
+
+class _Told:
+    def __init__(self) -> None:
+        self.turns = 0
+        self.requests = 0
+        self.spied = ""
+        """The session whose agent has copied what it saw."""
+
+
+async def _stories(cluster: Cluster, client: Client, sink: Sink, site: Site, key: Canary, *, quick: bool) -> _Told:
+    told, stop = _Told(), asyncio.Event()
+    seen: list[bytes] = []
+    watching = asyncio.create_task(places.watch_processes(cluster, seen, stop))
+    await quickstart.install(cluster)
+    for live in quickstart.STORIES[:2] if quick else quickstart.STORIES:
+        await live(client)
+    agent = await client.agent(tools=_TOOLS)
+    chosen = [story for story in stories(site) if not quick or story.name in _QUICK]
+    for story in chosen:
+        await cluster.model.install(story.script_name, story.script)
+        for model in FORMATS:
+            await _tell(client, story, agent, model)
+    await tracing.one_turn(cluster, client, sink)
+    if not quick:
+        await tracing.after_a_crash(cluster, client, sink)
+    async with Client(cluster, key=await cluster.create_key("broken")) as broken:
+        await tracing.an_exception(cluster, broken, sink, organisation="broken")
+    await _told_by_the_provider(cluster, client, key, agent)
+    told.spied = await client.session()
+    await spy(cluster, client, told.spied)
+    stop.set()
+    require(holds=await watching > 0, otherwise="no process was looked at")
+    found = [form for data in seen for form in key.found_in(data)]
+    require(holds=not found, otherwise=f"a process of a turn has the key: {found[:3]}")
+    told.requests = len(await cluster.model.requests(bodies=False))
+    told.turns = await _turns(cluster)
+    return told
+
+
+async def _tell(client: Client, story: Story, agent: str, model: str) -> None:
+    session_id = await client.session(_on(agent, model))
+    async with client.stream(session_id, deltas=[ev.AGENT_MESSAGE, ev.AGENT_THINKING]) as stream:
+        await client.send_text(session_id, f"Please. [[script:{story.script_name}]]")
+        if story.interrupted_at is not None:
+            await stream.until(story.interrupted_at)
+            await client.interrupt(session_id)
+        await stream.until_idle()
+
+
+def _on(agent: str, model: str) -> Any:
+    """The same agent; only its model is another."""
+    return {"type": "agent_with_overrides", "id": agent, "model": model}
+
+
+async def _turns(cluster: Cluster) -> int:
+    connection = await asyncpg.connect(cluster.settings.database_url)
+    try:
+        return int(await connection.fetchval("select count(*) from turns"))
+    finally:
+        await connection.close()
+
+
+async def _told_by_the_provider(cluster: Cluster, client: Client, key: Canary, agent: str) -> None:
+    """One that refuses the key and says which one it was, in a body and in a header; one that fails with it."""
+    wrong = f"Incorrect API key provided: {key.value}"
+    await cluster.model.install("repeats", replies(reply(http_error(401, message=wrong, headers={"x-key": key.value}))))
+    await cluster.model.install("fails", replies(reply(http_error(500, message=wrong), repeat=True)))
+    for script in ("repeats", "fails"):
+        for model in FORMATS:
+            session_id = await client.session(_on(agent, model))
+            seen = await client.run_turn(session_id, f"Please. [[script:{script}]]")
+            errors = [event["error"]["message"] for event in seen if event["type"] == ev.SESSION_ERROR]
+            require(holds=bool(errors), otherwise=f"{model}: no error was told")
+            require(
+                holds=all("[removed]" in error for error in errors), otherwise=f"{model}: told {len(errors)} errors"
+            )
+
+
+async def spy(cluster: Cluster, client: Client, session_id: str) -> None:
+    await cluster.model.install("spy", replies([tool("bash", {"command": _SPY})], [text("Seen.")]))
+    seen = await client.run_turn(session_id, "Look around. [[script:spy]]", patience=180)
+    results = [event for event in seen if event["type"] == ev.AGENT_TOOL_RESULT]
+    require(holds=not results[0]["is_error"], otherwise=f"the agent could not look around: {results}")
+    copied = cluster.directory / "data" / "workspaces" / "default" / session_id / places.SEEN
+    require(holds=copied.stat().st_size > 100_000, otherwise="the agent saw next to nothing")
+
+
+async def _was_used(cluster: Cluster, key: Canary) -> None:
+    """It did serve: every request at the provider has it, and nothing else where a credential goes."""
+    given = Counter(str(record["headers"].get("authorization")) for record in await cluster.model.requests())  # type: ignore[union-attr]
+    require(holds=set(given) == {f"Bearer {key.value}"}, otherwise=f"{len(given)} credentials were used")
+
+
+async def _search(
+    cluster: Cluster, sink: Sink, canaries: list[Canary]
+) -> tuple[set[tuple[str, str, str]], Counter[str]]:
+    """Which canary, by its core, in which place in which form; and how much was searched."""
+    looks = [(canary.core, form, look) for canary in canaries for form, look in canary.looks().items()]
+    finds: set[tuple[str, str, str]] = set()
+    searched: Counter[str] = Counter()
+    async for place, data in places.everything(cluster, sink):
+        searched[place] += len(data)
+        finds |= {(core, place, form) for core, form, look in looks if look in data}
+    return finds, searched
+
+
+async def _planted(cluster: Cluster, client: Client, sink: Sink, endpoint: str, told: _Told) -> tuple[int, list[str]]:
+    plants = planting.new_plants()
+    await planting.plant(cluster, sink, endpoint, plants, told.spied)
+    await spy(cluster, client, told.spied)
+    with planting.planted_processes(cluster, plants):
+        finds, _ = await _search(cluster, sink, list(plants.values()))
+    found = {(core, place) for core, place, _ in finds}
+    return len(plants), [
+        f"{place}, {form}" for (place, form), canary in plants.items() if (canary.core, place) not in found
+    ]
+
+
+@asynccontextmanager
+async def _collected(sink: Sink) -> AsyncIterator[str]:
+    with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
+        async with open_collector(Path(directory), sink.url) as endpoint:
+            yield endpoint

@@ -1,0 +1,140 @@
+"""A sandbox reaches what its network says and nothing else: by name, address, IPv6, redirect, tunnel or DNS.
+
+Each attempt is made from inside a sandbox, against real servers of this machine that keep what they were asked for.
+Names lead where a table of this proof says; the servers are on loopback, so the names that pass are ones that the
+operator allows although they are internal, and all else that leads there is refused.
+"""
+
+import logging
+import secrets
+import socket
+import tempfile
+from collections.abc import Sequence
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+import orjson
+import structlog
+
+from bench.prove.figure import Figure, NotHeld
+from bench.support.egress import cases, inside
+from bench.support.egress.cases import Case
+from bench.support.egress.servers import Servers, open_servers
+from footplate.domain.addresses import Address, Reach
+from footplate.domain.environments import Backend, EnvironmentConfig
+from footplate.domain.networks import Network
+from footplate.domain.ports import Endpoint
+from footplate.environments.guardian import clock
+from footplate.environments.opening import Sandboxed
+from footplate.environments.sandbox.probe import find
+from footplate.proxy.egress import AllowListProxy
+from footplate.proxy.models import ModelProxy
+from footplate.testing import ScriptedModel, replies, reply, text
+
+UID: Final = 65_520
+_PATIENCE: Final = 300.0
+_PROGRAM: Final = Path(inside.__file__).read_bytes()
+
+
+class _Names:
+    """The only name service of this proof. It counts, because a name must be looked up once for each connection."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, _port: int) -> Sequence[Address]:
+        self.asked.append(host)
+        name = host.lower().removesuffix(".")
+        if name not in cases.LEADS_TO:
+            raise socket.gaierror(f"{host} is not in the table")
+        return [ip_address(cases.LEADS_TO[name])]
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    # Each refusal is logged, as it should be; here they are counted.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    rounds = 1 if quick else 20
+    faults: list[str] = []
+    counts = {"allow": [0, 0], "none": [0, 0], "open": [0, 0]}
+    async with open_servers() as servers:
+        for _ in range(rounds):
+            for mode, count in counts.items():
+                passed, refused, found = await _round(servers, mode)
+                count[0] += passed
+                count[1] += refused
+                faults += found
+    told = "; ".join(f"{mode}: {passed} passed, {refused} refused" for mode, (passed, refused) in counts.items())
+    told = f"{rounds} sandboxes of each network, every attempt as it should: {told}; nothing else reached a server"
+    return Figure(
+        text=f"{len(faults)} faults, the first: {faults[0]}" if faults else told,
+        holds=not faults,
+        details={"faults": list(faults), "counts": {mode: list(pair) for mode, pair in counts.items()}},
+    )
+
+
+async def _round(servers: Servers, mode: str) -> tuple[int, int, list[str]]:
+    names = _Names()
+    with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
+        heard, tried = await _attempts(Path(directory), servers, mode, names)
+    faults = [fault for case in tried if (fault := _judge(case, heard[case.name], mode))]
+    faults += [f"{mode}: a server was asked for {path!r}" for path in servers.asked if not _may_be_asked(path)]
+    faults += [f"{mode}: a datagram arrived" for _ in servers.heard if mode != "open"]
+    faults += [f"{mode}: {name} was looked up" for name in names.asked if not _is_listed(name)]
+    servers.asked.clear()
+    servers.heard.clear()
+    return sum(case.passes for case in tried), sum(not case.passes for case in tried), faults
+
+
+async def _attempts(
+    directory: Path, servers: Servers, mode: str, names: _Names
+) -> tuple[dict[str, dict[str, str]], list[Case]]:
+    found = await find(UID)
+    listed = [f"{host}:{servers.port}" for host in cases.ALLOWED]
+    network = Network.allow(listed) if mode == "allow" else Network("open" if mode == "open" else "none")
+    egress = AllowListProxy(Reach(cases.INTERNAL_BUT_ALLOWED), names)
+    backend = Backend(name="sandbox", network=network, cuts_network=True, allow_lists=True)
+    sandboxed = Sandboxed(directory, backend, found.host, uid=UID, egress=egress)
+    hi = replies(reply(text("hi"), repeat=True))
+    async with (
+        ScriptedModel({"hi": hi}) as model,
+        ModelProxy({"anthropic": Endpoint(secrets.token_hex(20), model.url)}) as proxy,
+    ):
+        deadline = clock() + _PATIENCE
+        grant = proxy.grant(deadline=deadline)
+        tried = {"allow": cases.of_list, "none": cases.of_none, "open": cases.of_open}[mode](servers)
+        tried += cases.with_token(grant.endpoints["anthropic"].api_key)
+        environment = await sandboxed.open(
+            "org", "session", deadline=deadline, variables={}, config=EnvironmentConfig(), models=grant
+        )
+        try:
+            await environment.write("attempts.py", _PROGRAM)
+            given = orjson.dumps([case.sent for case in tried])
+            result = await environment.run(["python3", "attempts.py"], stdin=given, timeout=_PATIENCE)
+        finally:
+            await environment.aclose()
+            await grant.aclose()
+    if result.exit_code != 0:
+        raise NotHeld(f"the attempts were not made: {result.stderr.decode(errors='replace')[-500:]} {result.error}")
+    heard: dict[str, dict[str, str]] = orjson.loads(result.stdout)
+    return heard, tried
+
+
+def _judge(case: Case, answer: dict[str, str], mode: str) -> str | None:
+    heard = answer.get("heard")
+    if case.passes:
+        right = heard is not None and case.expected in heard
+        if case.way == "interfaces":
+            right = heard == case.expected
+        return None if right else f"{mode}: {case.name} did not pass: {answer}"
+    reached = heard is not None and case.expected in heard
+    return f"{mode}: {case.name} got through: {heard!r}" if reached else None
+
+
+def _may_be_asked(path: str) -> bool:
+    """Of those that pass, and the redirects themselves, which a listed server gives; not where they lead."""
+    return path.startswith(("ok-", "to/")) or path == "first"
+
+
+def _is_listed(name: str) -> bool:
+    return Network.allow(list(cases.ALLOWED)).permits(name, 80)

@@ -1,0 +1,1 @@
+"""Claims about CI itself. CI does not run them."""

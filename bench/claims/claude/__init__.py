@@ -1,0 +1,1 @@
+"""Claims about sessions that run Claude Code."""

@@ -1,0 +1,57 @@
+"""Two people write to one session at the same moment: both are heard, one after the other, and nothing is lost."""
+
+import asyncio
+from typing import Final
+
+from bench.prove.figure import Figure
+from bench.support.claude.history import said
+from bench.support.clients import Client, texts
+from bench.support.cluster import open_cluster
+from bench.support.crash.watcher import Watcher
+from footplate.testing import replies, text
+
+_SCRIPT: Final = "both"
+_FULL, _QUICK = 50, 2
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    times = _QUICK if quick else _FULL
+    faults: list[str] = []
+    async with (
+        open_cluster(workers=2) as cluster,
+        Client(cluster) as one,
+        Client(cluster) as other,
+    ):
+        await cluster.model.install(_SCRIPT, replies([text("Heard.")]))
+        session_id = await one.session(await one.agent(extra_body={"harness": "claude"}))
+        async with Watcher(one, session_id) as watcher:
+            for number in range(times):
+                prompts = [f"{who} says {number}. [[script:{_SCRIPT}]]" for who in ("Ann", "Bob")]
+                await asyncio.gather(
+                    *(
+                        client.send_text(session_id, prompt)
+                        for client, prompt in zip((one, other), prompts, strict=True)
+                    )
+                )
+                await watcher.ended(2 * (number + 1))
+        events = await one.events(session_id)
+        asked = _in_order(events)
+        shown = [said for role, said in said((await cluster.model.requests(_SCRIPT))[-1]) if role == "user"]
+        if shown != asked:
+            faults.append(f"the model saw {len(shown)} messages, the log has {len(asked)}; or another order")
+        if len(set(asked)) != 2 * times:
+            faults.append(f"{2 * times} messages were sent, {len(set(asked))} processed")
+        if len(texts(events)) != 2 * times:
+            faults.append(f"{len(texts(events))} answers to {2 * times} messages")
+    text_ = (
+        f"{times} times two clients sent at once: {2 * times} messages processed one after the other, each answered, "
+        f"all in the one history that the model saw last"
+    )
+    return Figure(text=faults[0] if faults else text_, holds=not faults, details={"faults": [*faults]})
+
+
+def _in_order(events: list[dict[str, object]]) -> list[str]:
+    """Messages in the order in which they were taken up."""
+    taken = [event for event in events if event["type"] == "user.message" and event["processed_at"]]
+    ordered = dict.fromkeys((str(event["id"]), str(event["content"][0]["text"])) for event in taken)  # type: ignore[index]
+    return [said for _, said in ordered]

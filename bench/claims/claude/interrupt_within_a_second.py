@@ -1,0 +1,69 @@
+"""Stop means stop: an interrupted turn is idle within a second, with what was said so far, and the session goes on."""
+
+import asyncio
+import random
+import time
+from typing import Final
+
+from bench.prove.figure import Figure, time_limit
+from bench.support.claude.samples import percentile
+from bench.support.clients import Client, texts
+from bench.support.cluster import open_cluster
+from footplate.testing import replies, text, tool
+
+_WORDS: Final = " ".join(f"word{number}" for number in range(200))
+_SCRIPTS: Final = {
+    "talks": replies([text(_WORDS, chunks=200, delay=0.05)]),
+    "works": replies([text("Wait for me."), tool("Bash", {"command": "sleep 60"})], [text("Done.")]),
+    "goes-on": replies([text("Here I am.")]),
+}
+_FULL, _QUICK = 100, 4
+_AT_MOST: Final = 1.0
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    faults: list[str] = []
+    waits: list[float] = []
+    async with open_cluster() as cluster, Client(cluster) as client:
+        for name, script in _SCRIPTS.items():
+            await cluster.model.install(name, script)
+        agent = await client.agent(extra_body={"harness": "claude"})
+        for number in range(_QUICK if quick else _FULL):
+            doing = ("talks", "works")[number % 2]
+            waited, found = await _interrupted(client, agent, doing)
+            waits.append(waited)
+            faults += found
+    p95 = percentile(waits, 95)
+    if p95 > time_limit(_AT_MOST, quick=quick):
+        faults.append(f"from interrupt to idle p95 {p95:.2f} s, more than {_AT_MOST:g}")
+    text_ = (
+        f"{len(waits)} interrupts, half of them while the model spoke and half while a tool ran: idle after p50 "
+        f"{percentile(waits, 50):.2f} s, p95 {p95:.2f} s (under {_AT_MOST:g}); what was said was kept, and every "
+        f"session went on"
+    )
+    for fault in faults:
+        print(f"  FAULT {fault}", flush=True)
+    return Figure(text=faults[0] if faults else text_, holds=not faults, details={"waits": [*map(float, waits)]})
+
+
+async def _interrupted(client: Client, agent: str, doing: str) -> tuple[float, list[str]]:
+    session_id = await client.session(agent)
+    async with client.stream(session_id, deltas=["agent.message"]) as stream:
+        await client.send_text(session_id, f"Begin. [[script:{doing}]]")
+        await stream.until("event_delta" if doing == "talks" else "agent.tool_use")
+        await asyncio.sleep(random.uniform(0.1, 1.0))
+        began = time.monotonic()
+        await client.interrupt(session_id)
+        events = await stream.until_idle()
+        waited = time.monotonic() - began
+        said = texts([*stream.received])
+        faults = []
+        if doing == "talks" and not (len(said) == 1 and said[0] and _WORDS.startswith(said[0])):
+            faults.append(f"{session_id}: what was said is {said}")
+        if doing == "works" and "agent.tool_result" not in [event["type"] for event in events]:
+            faults.append(f"{session_id}: the call has no result")
+        await client.send_text(session_id, "Go on. [[script:goes-on]]")
+        await stream.until_idle()
+        if texts(stream.received)[-1] != "Here I am.":
+            faults.append(f"{session_id}: the session does not go on")
+    return waited, faults

@@ -1,0 +1,234 @@
+"""Kill Claude Code, its worker or both at any moment: every turn ends, no tool runs twice, nothing of it lives on."""
+
+import asyncio
+import functools
+import random
+import secrets
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import asyncpg
+
+from bench.claims.core import kill_any_process
+from bench.prove.figure import Figure
+from bench.support import backends
+from bench.support.claude import victims, work
+from bench.support.claude.victims import VICTIMS, Victim, kill
+from bench.support.clients import Client
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.crash import fencing
+from bench.support.crash.crew import Crew, Death
+from bench.support.crash.findings import Findings
+from bench.support.crash.survivors import LIMIT, Survivors
+from bench.support.crash.watcher import Watcher
+from footplate.failpoints import POINTS
+from footplate.stack.leftovers import wait_until
+
+# No CLI stays for a next turn: whatever is alive after one was left behind.
+_SETTINGS: Final = {**kill_any_process.SETTINGS, "FOOTPLATE_MAX_FAILURES": "1000", "FOOTPLATE_KEPT_SESSIONS": "0"}
+_PATIENCE: Final = 120.0
+_MISSES: Final = 25
+_SHORTER: Final = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    victims: Sequence[Victim]
+    of_each: int
+    """Turns that are broken off by each kind of kill, uniform over the turn."""
+    at_points: Sequence[str]
+    stopped_at: Sequence[str]
+    """Where a worker is stopped, to wake up when another one has its turn."""
+    cells: int
+    """Side by side, each with a share."""
+
+
+FULL: Final = Size(
+    victims=VICTIMS,
+    of_each=100,
+    at_points=[point for point in POINTS for _ in range(12)],
+    stopped_at=POINTS * 3,
+    cells=3,
+)
+QUICK: Final = Size(victims=("cli", "worker"), of_each=1, at_points=[], stopped_at=[], cells=1)
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    return await prove_at(QUICK if quick else FULL)
+
+
+async def prove_at(size: Size) -> Figure:
+    seed = secrets.randbits(32)
+    print(f"  seed {seed}", flush=True)
+    chance = random.Random(seed)
+    moments: list[tuple[Victim, float]] = [
+        (victim, (number + chance.random()) / size.of_each) for victim in size.victims for number in range(size.of_each)
+    ]
+    chance.shuffle(moments)
+    at_points = chance.sample(size.at_points, len(size.at_points))
+    tally = _Tally()
+    async with asyncio.TaskGroup() as group:
+        for number in range(size.cells):
+            share = slice(number, None, size.cells)
+            group.create_task(_in_a_cell(tally, moments[share], at_points[share], size.stopped_at[share]))
+    return tally.figure()
+
+
+async def _in_a_cell(
+    tally: "_Tally", moments: Sequence[tuple[Victim, float]], at_points: Sequence[str], stopped_at: Sequence[str]
+) -> None:
+    """One turn after the other, each broken off once: what takes time is mostly to wait for leases to run out."""
+    async with (
+        backends.settings(backends.default()) as settings,
+        open_cluster(workers=2, environment={**_SETTINGS, **settings}) as cluster,
+        Client(cluster, max_retries=12) as client,
+        asyncpg.create_pool(cluster.settings.database_url, min_size=1, max_size=4) as database,
+        Survivors(cluster) as survivors,
+    ):
+        for name, script in {**fencing.scripts("Bash"), work.SCRIPT: work.script()}.items():
+            await cluster.model.install(name, script)
+        agent = await client.agent(extra_body={"harness": "claude"})
+        matrix = _Matrix(tally, cluster, client, Crew(cluster, survivors, database), agent)
+        await matrix.measure()
+        for victim, moment in moments:
+            await matrix.broken_off(victim, moment)
+        for point in at_points:
+            await matrix.at_point(point, random.random() / 2)
+        for point in stopped_at:
+            await matrix.stopped_at(point)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What all cells found."""
+
+    found: Findings = field(default_factory=Findings)
+    hits: Counter[str] = field(default_factory=Counter)
+    unstarted: int = 0
+    gone_after: float = 0.0
+
+    def hit(self, what: str) -> None:
+        self.hits[what] += 1
+        if (count := sum(self.hits.values())) % 20 == 0:
+            print(f"  {count} turns broken off", flush=True)
+
+    def dead(self, death: Death) -> None:
+        self.gone_after = max(self.gone_after, death.aftermath.seconds)
+        if death.aftermath.alive:
+            self.found.fault(f"alive {LIMIT:.0f} s after its worker: {death.aftermath.alive}")
+
+    def figure(self) -> Figure:
+        found, hits = self.found, self.hits
+        points = sum(count for name, count in hits.items() if name in POINTS)
+        text = (
+            f"SIGKILL of the CLI {hits['cli']} times, of its worker {hits['worker']}, of both {hits['both']}, uniform "
+            f"over a turn of {work.CALLS} calls, and {points} at failpoints: all {found.turns} turns ended, in "
+            f"{found.attempts} attempts; {found.calls} calls none of which ran twice, {found.unknown} said to be "
+            f"unknown, {self.unstarted} lost before they began; {found.positions} positions without gap, duplicate or "
+            f"loss; last process gone after {self.gone_after:.2f} s; {hits['stopped']} workers that were stopped and "
+            f"woke later wrote and executed nothing"
+        )
+        if found.faults:
+            text = f"{len(found.faults)} faults, the first: {found.faults[0]}"
+        return Figure(text=text, holds=not found.faults, details={"faults": [*found.faults], **hits})
+
+
+class _Matrix:
+    """What is done to the turns of one cell."""
+
+    def __init__(self, tally: _Tally, cluster: Cluster, client: Client, crew: Crew, agent: str) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._crew = crew
+        self._agent = agent
+        self._tally = tally
+        self._turn = 0.0
+        """Seconds that an undisturbed one takes."""
+
+    async def measure(self) -> None:
+        session_id = await self._session()
+        async with Watcher(self._client, session_id) as watcher:
+            await self._client.send_text(session_id, work.PROMPT)
+            await self._crew.claimed(session_id)
+            began = time.monotonic()
+            await watcher.ended(patience=_PATIENCE)
+            self._turn = time.monotonic() - began
+            await self._ended(session_id, watcher)
+        print(f"  a turn of {work.CALLS} calls, undisturbed: {self._turn:.2f} s", flush=True)
+
+    async def broken_off(self, victim: Victim, moment: float) -> None:
+        """`moment`: from 0 to 1, of the turn's time. A turn that was quicker is followed by another."""
+        for _ in range(_MISSES):
+            if await self._hit(victim, moment * self._turn):
+                return
+            self._turn *= _SHORTER
+        self._tally.found.fault(f"no turn was still running at {moment:.2f} of its measured time")
+
+    async def _hit(self, victim: Victim, after: float) -> bool:
+        session_id = await self._session()
+        async with Watcher(self._client, session_id) as watcher:
+            await self._client.send_text(session_id, work.PROMPT)
+            await self._crew.claimed(session_id)
+            claimed = time.monotonic()
+            if victim == "cli":
+                await wait_until(functools.partial(self._has_cli, session_id), after + 1.0)
+            await asyncio.sleep(max(0.0, claimed + after - time.monotonic()))
+            hit, death = await kill(victim, self._crew, session_id)
+            if hit:
+                self._tally.hit(victim)
+            if death is not None:
+                self._tally.dead(death)
+            await self._ended(session_id, watcher)
+            return hit > 0
+
+    async def _has_cli(self, session_id: str) -> bool:
+        """There is nothing to kill in a turn's first milliseconds."""
+        return bool(victims.clis(self._cluster, session_id))
+
+    async def stopped_at(self, point: str) -> None:
+        """A worker is stopped there, and wakes when another one has taken its turn over and ended it."""
+        trial = await fencing.stop_at(
+            self._cluster, self._client, self._agent, point, wake_early=False, unstarted=work.unstarted
+        )
+        self._tally.found.fault(*trial.faults)
+        self._tally.hit("stopped")
+
+    async def at_point(self, point: str, moment: float) -> None:
+        """A worker kills itself there."""
+        armed, hit = (self._cluster.failpoints / name for name in (point, f"{point}.hit"))
+        hit.unlink(missing_ok=True)
+        session_id = await self._session()
+        async with Watcher(self._client, session_id) as watcher:
+            await self._client.send_text(session_id, work.PROMPT)
+            await self._crew.claimed(session_id)
+            await asyncio.sleep(moment * self._turn)
+            armed.write_text("kill")
+            dead = await self._crew.killed_itself(patience=_PATIENCE)
+            if dead is None:
+                self._tally.found.fault(f"no turn came to {point}")
+                armed.unlink(missing_ok=True)
+            else:
+                self._tally.hit(point)
+                self._tally.dead(dead[1])
+                await self._cluster.restart_worker(dead[0])
+            await self._ended(session_id, watcher)
+
+    async def _session(self) -> str:
+        return await self._client.session(self._agent, title=secrets.token_hex(8))
+
+    async def _ended(self, session_id: str, watcher: Watcher) -> None:
+        await watcher.ended(patience=_PATIENCE)
+        found, unstarted = await work.judged(self._cluster, session_id, watcher.seen)
+        self._tally.found.add(found)
+        self._tally.unstarted += unstarted
+        began = time.monotonic()
+
+        async def gone() -> bool:
+            return not victims.of(self._cluster, session_id)
+
+        if not await wait_until(gone, LIMIT):
+            self._tally.found.fault(f"alive {LIMIT:.0f} s after its turn: {victims.of(self._cluster, session_id)}")
+        self._tally.gone_after = max(self._tally.gone_after, time.monotonic() - began)

@@ -1,0 +1,104 @@
+"""Workers are restarted under running turns: no turn fails, no tool runs twice, and none has an unknown outcome.
+
+Each round, every session has a turn whose tools each take a while; while all of them are in the middle of one, both
+workers are told to stop and started again, one after the other. Every tool writes its name into a file, which the
+last one prints.
+"""
+
+import asyncio
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from bench.prove.figure import Figure, require
+from bench.support.claude.stories import HARNESSES, named
+from bench.support.clients import Client, Event
+from bench.support.cluster import Cluster, open_cluster
+from footplate.domain import events as ev
+from footplate.stack.leftovers import wait_until
+from footplate.testing import Replies, replies, text, tool
+
+_SCRIPT: Final = "rolling"
+_SECONDS: Final = 1.0
+_PATIENCE: Final = 180.0
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    rounds, turns, calls = (1, 2, 12) if quick else (10, 10, 20)
+    found: list[dict[str, Any]] = []
+    exits: list[float] = []
+    async with open_cluster(workers=2) as cluster, Client(cluster) as client:
+        for harness in HARNESSES:
+            await cluster.model.install(_SCRIPT, _script(named(harness)("bash"), calls))
+            agent = await client.agent(extra_body={"harness": harness})
+            for number in range(rounds):
+                found += [_look(*each, calls) for each in await _round(cluster, client, agent, turns, exits)]
+                print(f"  {harness}, round {number + 1}: {len(found)} turns", flush=True)
+    return _judge(found, exits, rounds, calls)
+
+
+def _script(bash: str, calls: int) -> Replies:
+    asked = [[tool(bash, {"command": f"echo call-{n} >> ran; sleep {_SECONDS}"})] for n in range(calls)]
+    return replies(*asked, [tool(bash, {"command": "cat ran"})], [text("Done.")])
+
+
+async def _round(
+    cluster: Cluster, client: Client, agent: str, turns: int, exits: list[float]
+) -> Sequence[tuple[list[Event], dict[str, Any]]]:
+    sessions = [await client.session(agent) for _ in range(turns)]
+    async with asyncio.TaskGroup() as group:
+        running = [group.create_task(_turn(client, session_id)) for session_id in sessions]
+        await _all_in_a_tool(client, sessions)
+        for index in range(2):
+            began = time.monotonic()
+            await cluster.kill_worker(index, signal.SIGTERM)
+            await cluster.workers[index].wait()
+            exits.append(time.monotonic() - began)
+            await cluster.restart_worker(index)
+    found = []
+    for task, session_id in zip(running, sessions, strict=True):
+        (turn,) = await client.turns(session_id)
+        found.append((await task, turn))
+    return found
+
+
+async def _turn(client: Client, session_id: str) -> list[Event]:
+    return await client.run_turn(session_id, f"Go. [[script:{_SCRIPT}]]", patience=_PATIENCE)
+
+
+async def _all_in_a_tool(client: Client, sessions: Sequence[str]) -> None:
+    async def in_a_tool() -> bool:
+        return all([await client.events(each, types=[ev.AGENT_TOOL_USE]) for each in sessions])
+
+    require(holds=await wait_until(in_a_tool, _PATIENCE), otherwise="not every turn has reached its first tool")
+
+
+def _look(received: list[Event], turn: dict[str, Any], calls: int) -> dict[str, Any]:
+    results = [event for event in received if event["type"] == ev.AGENT_TOOL_RESULT]
+    require(holds=bool(results), otherwise=f"a turn without results: {turn}")
+    ran = Counter(results[-1]["content"][0]["text"].split())
+    return {
+        "status": turn["status"],
+        "attempts": turn["attempt"],
+        "twice": sum(count > 1 for count in ran.values()),
+        "missing": calls - sum(f"call-{n}" in ran for n in range(calls)),
+        "unknown": sum("unknown" in event["content"][0]["text"] for event in results),
+        "errors": sum(event["type"] == ev.SESSION_ERROR for event in received),
+    }
+
+
+def _judge(found: list[dict[str, Any]], exits: list[float], rounds: int, calls: int) -> Figure:
+    failed = sum(turn["status"] != "completed" for turn in found)
+    sums = {name: sum(turn[name] for turn in found) for name in ("twice", "missing", "unknown", "errors")}
+    handed = sum(turn["attempts"] - 1 for turn in found)
+    harnesses = ", ".join(HARNESSES)
+    return Figure(
+        text=f"{rounds} rounds of restarting two workers under {len(found)} turns ({harnesses}), each in the middle of "
+        f"a tool: {failed} failed, {handed} times one was handed over, of {len(found) * (calls + 1)} tools "
+        f"{sums['twice']} ran twice, {sums['missing']} not at all, {sums['unknown']} with an unknown outcome, "
+        f"{sums['errors']} errors told; a worker was gone {max(exits):.1f} s after it was told to stop at most",
+        holds=failed == 0 and not any(sums.values()) and handed >= len(found),
+        details={"seconds_to_stop": [round(each, 2) for each in exits], "handed_over": handed},
+    )

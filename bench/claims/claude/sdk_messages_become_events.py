@@ -1,0 +1,83 @@
+"""Claude Code speaks as every harness does: each message of the SDK is understood, and one script gives one story."""
+
+import inspect
+import typing
+from typing import Final
+
+import claude_agent_sdk as sdk
+
+from bench.prove.figure import Figure
+from bench.support.claude.stories import ASK, HARNESSES, stories, told
+from bench.support.clients import Client, Event
+from bench.support.cluster import open_cluster
+from bench.support.mcp_server.process import McpProcess
+from footplate.harness.claude import mapping
+
+_SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": "0.2", "FOOTPLATE_MCP_ALLOW": "127.0.0.1"}
+_QUICK: Final = ("thoughts", "calls-at-once", "files", "mcp-server", "asking")
+_NOTES: Final = 1
+"""That the story of the MCP server leaves behind, each time that it is told."""
+_ROUNDS: Final = 5
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    missing = _exported() ^ set(mapping.READERS)
+    compared, events, faults = 0, 0, [f"no reader, or one too many: {kind.__name__}" for kind in missing]
+    async with (
+        open_cluster(environment=_SETTINGS) as cluster,
+        Client(cluster) as client,
+        McpProcess(cluster.directory / "notes") as notes,
+    ):
+        given = {**notes.definition, "tools": [*notes.definition["tools"], ASK]}
+        agents = {name: await client.agent(**given, extra_body={"harness": name}) for name in HARNESSES}
+        for harness in HARNESSES:
+            for name, script in stories(harness).items():
+                await cluster.model.install(f"{harness}-{name}", script)
+        for _ in range(1 if quick else _ROUNDS):
+            for name in _QUICK if quick else stories("native"):
+                both = {harness: await _tell(client, agents[harness], f"{harness}-{name}") for harness in HARNESSES}
+                compared += 1
+                events += sum(map(len, both.values()))
+                faults += _differences(name, both["native"], both["claude"])
+        checked = client.ledger.validated
+        rounds = 1 if quick else _ROUNDS
+        if len(notes.noted()) != rounds * _NOTES * len(HARNESSES):
+            faults.append(f"the MCP server's tool ran {len(notes.noted())} times")
+    text = (
+        f"claude-agent-sdk {sdk.__version__}: {len(mapping.READERS)} of {len(_exported())} message classes have a "
+        f"reader; {compared} stories told by both harnesses, one with an MCP server's tools, one with a custom tool, "
+        f"{events} events the "
+        f"same in order, names, inputs and usage; {checked} validated strictly, "
+        f"{len(client.ledger.mismatches)} mismatches"
+    )
+    faults += [str(item) for item in client.ledger.mismatches]
+    for fault in faults:
+        print(f"  FAULT {fault}", flush=True)
+    return Figure(text=faults[0] if faults else text, holds=not faults, details={"faults": [*faults]})
+
+
+def _exported() -> set[type]:
+    found = (getattr(sdk, name) for name in sdk.__all__)
+    return {item for item in found if inspect.isclass(item) and issubclass(item, typing.get_args(sdk.Message))}
+
+
+async def _tell(client: Client, agent: str, script: str) -> list[Event]:
+    """What the agent asks is answered, one question at a time."""
+    session_id = await client.session(agent)
+    async with client.stream(session_id) as stream:
+        await client.send_text(session_id, f"Go on. [[script:{script}]]")
+        seen = await stream.until_idle()
+        while asked := seen[-1]["stop_reason"].get("event_ids"):
+            await client.answer_tool(session_id, asked[-1], f"answer with {len(asked)} open")
+            seen += await stream.until_idle()
+        return seen
+
+
+def _differences(name: str, native: list[Event], claude: list[Event]) -> list[str]:
+    one, other = [told(event) for event in native], [told(event) for event in claude]
+    if one == other:
+        return []
+    longest = max(len(one), len(other))
+    pairs = zip(one + ["nothing"] * (longest - len(one)), other + ["nothing"] * (longest - len(other)), strict=True)
+    at, (ours, theirs) = next((number, pair) for number, pair in enumerate(pairs) if pair[0] != pair[1])
+    return [f"{name}: event {at} of native is {ours}, of claude {theirs}"]

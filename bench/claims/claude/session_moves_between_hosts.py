@@ -1,0 +1,50 @@
+"""A session goes from host to host and back: whoever continues it, the model sees one unbroken history."""
+
+from typing import Final
+
+from bench.prove.figure import Figure
+from bench.support.claude.history import said
+from bench.support.clients import Client
+from bench.support.cluster import open_cluster
+from bench.support.hosts import host
+from footplate.testing import replies, text, tool
+
+_SCRIPT: Final = "hand-back"
+_FULL, _QUICK = 20, 2
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    turns = _QUICK if quick else _FULL
+    faults: list[str] = []
+    async with open_cluster(workers=0) as cluster, Client(cluster) as client:
+        call = tool("Bash", {"command": "pwd; echo $HOME; echo $CLAUDE_CONFIG_DIR"})
+        await cluster.model.install(_SCRIPT, replies([call], [text("Answer {n}.")]))
+        hosts = [host(cluster, "a", "sandbox"), host(cluster, "b", "unsandboxed")]
+        session_id = await client.session(await client.agent(extra_body={"harness": "claude"}))
+        places = set()
+        expected: list[tuple[str, str]] = []
+        for number in range(turns):
+            at = hosts[number % 2]
+            await at.start()
+            try:
+                prompt = f"This is message {number}. [[script:{_SCRIPT}]]"
+                events = await client.run_turn(session_id, prompt)
+            finally:
+                await at.stop()
+            expected.append(("user", prompt))
+            shown = said((await cluster.model.requests(_SCRIPT))[-1])
+            if shown != expected:
+                faults.append(f"turn {number}: the model saw {shown[-4:]}, not {expected[-4:]}")
+            expected.append(("assistant", "Answer 1."))
+            places |= {
+                block["text"] for event in events if event["type"] == "agent.tool_result" for block in event["content"]
+            }
+        if len({place.partition("\n")[0] for place in places}) != len(hosts):
+            faults.append(f"the hosts do not differ: {places}")
+    text_ = (
+        f"{turns} turns by two workers in turn, with another HOME, configuration and working directory each: the model "
+        f"saw one unbroken history {turns - len(faults)} times"
+    )
+    for fault in faults:
+        print(f"  FAULT {fault}", flush=True)
+    return Figure(text=faults[0] if faults else text_, holds=not faults, details={"faults": [*faults]})

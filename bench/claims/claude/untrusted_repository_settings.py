@@ -1,0 +1,161 @@
+"""Nothing that a repository brings runs or is told unless its project is trusted that far, whoever wrote it."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench.prove.figure import Figure, require
+from bench.support.trust import hostile, whole
+from bench.support.trust.scene import Scene, Session
+from footplate.domain import events as ev
+from footplate.domain.projects import Trust
+from footplate.domain.turns import TurnStatus
+from footplate.testing import Replies, replies, text, tool
+
+_EVERYTHING: Final = "everything"
+_WRITES: Final = "writes"
+_SHORT: Final = "short"
+_UNTRUSTED: Final = (Trust.NOTHING, Trust.INSTRUCTIONS)
+_TOOLS_OF_OTHERS: Final = ("Skill", "SlashCommand", "Agent", "Task", "mcp__project-stdio__x", "mcp__project-http__x")
+_ROUNDS: Final = 5
+
+
+def _scripts(server: str) -> dict[str, Replies]:
+    """All that makes a CLI look for something: calls of every kind, and a file beside nested instructions."""
+    given = {"skill": "evil", "command": "/evil", "subagent_type": "evil", "description": "x", "prompt": "x"}
+    return {
+        _EVERYTHING: replies(
+            [tool("Bash", {"command": "ls -a; cd src"})],
+            [tool("Read", {"file_path": "/workspace/src/main.py"})],
+            [tool("Write", {"file_path": "/workspace/src/more.py", "content": "x = 1\n"})],
+            [tool("Bash", {"command": "exit 3"})],
+            *[[tool(name, given)] for name in _TOOLS_OF_OTHERS],
+            [text("Done.")],
+        ),
+        _WRITES: replies([tool("Bash", {"command": hostile.writing(server)})], [text("Written.")]),
+        _SHORT: replies([tool("Bash", {"command": "git status"})], [text("Short.")]),
+    }
+
+
+@dataclass(slots=True)
+class Count:
+    sessions: int = 0
+    turns: int = 0
+    faults: list[str] = field(default_factory=list)
+
+
+_Case = Callable[[Scene, Trust, Count], Awaitable[None]]
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    count = Count()
+    async with Scene.open(_scripts) as scene:
+        cases: Mapping[str, _Case] = {
+            "everything": _hostile,
+            "hooks turned off": _disabling,
+            "links": _links,
+            "the agent's own": _own,
+        }
+        for _ in range(1 if quick else _ROUNDS):
+            for name, case in cases.items():
+                await asyncio.gather(*(_one(name, case, scene, trust, count) for trust in _UNTRUSTED))
+        count.faults += [f"asked elsewhere: {line}" for line in scene.server.asked]
+        ran = await _control(scene)
+    count.faults += [f"through the api: {fault}" for fault in await whole.faults()]
+    for fault in count.faults:
+        print(f"  FAULT {fault}", flush=True)
+    surfaces = len(hostile.HOOK_EVENTS) + len(hostile.HELPERS) + len(hostile.LINES)
+    figure = (
+        f"{count.sessions} sessions ({count.turns} turns) in hostile repositories ({surfaces} hooks and helpers in each"
+        " settings file, MCP servers, plugins, skills, links, all of it written by the agent too), trusted for nothing "
+        f"or for instructions: 0 ran, 0 requests elsewhere; trusted for all, {ran} of 5 kinds of hooks ran;"
+        " a session whose project's trust was changed obeyed the next turn, by its base commit"
+    )
+    return Figure(text=count.faults[0] if count.faults else figure, holds=not count.faults)
+
+
+async def _one(name: str, case: _Case, scene: Scene, trust: Trust, count: Count) -> None:
+    own = Count()
+    await case(scene, trust, own)
+    count.sessions += own.sessions
+    count.turns += own.turns
+    count.faults += [f"{name}, {trust.value}: {fault}" for fault in own.faults]
+
+
+async def _hostile(scene: Scene, trust: Trust, count: Count) -> None:
+    session = await scene.session(trust, hostile.files(scene.server.url))
+    await _run(session, count, f"/evil now @CLAUDE.md [[script:{_EVERYTHING}]]")
+    await _judge(session, trust, count)
+
+
+async def _disabling(scene: Scene, trust: Trust, count: Count) -> None:
+    """No call is made past the log because a repository has hooks turned off."""
+    session = await scene.session(trust, hostile.disabling(scene.server.url))
+    await _run(session, count, f"Go. [[script:{_EVERYTHING}]]")
+    await _judge(session, trust, count)
+
+
+async def _links(scene: Scene, trust: Trust, count: Count) -> None:
+    outside = scene.directory / f"outside-{secrets.token_hex(4)}"
+    await asyncio.to_thread(outside.mkdir)
+    await asyncio.to_thread((outside / "words.md").write_text, hostile.OUTSIDE)
+    links = {path: target.format(outside=outside) for path, target in hostile.LINKS.items()}
+    session = await scene.session(trust, hostile.linked(scene.server.url), links)
+    await _run(session, count, f"Go. [[script:{_EVERYTHING}]]")
+    if await session.told(hostile.OUTSIDE):
+        count.faults.append("was told what a link leads to")
+    count.faults += [f"left a mark: {mark}" for mark in session.marks()]
+
+
+async def _own(scene: Scene, trust: Trust, count: Count) -> None:
+    """A repository without any of it; the agent writes all of it, where a CLI would look, and commits it."""
+    session = await scene.session(trust, {"src/main.py": "x = 1\n"})
+    await _run(session, count, f"Write. [[script:{_WRITES}]]", f"/evil go [[script:{_EVERYTHING}]]")
+    results = [event.body for event in session.log.events if event.type == ev.AGENT_TOOL_RESULT]
+    require(holds=not results[0]["is_error"], otherwise=f"the agent could not write: {results[0]['content']}")
+    count.faults += [f"left a mark: {mark}" for mark in session.marks()]
+    if await session.told(hostile.OWN):
+        count.faults.append("was told its own word as somebody else's")
+    await _run(session, count, f"Look. [[script:{_SHORT}]]")
+    require(holds=session.marks() == ["git"], otherwise="the agent's own git did not do what its configuration says")
+
+
+async def _run(session: Session, count: Count, *prompts: str) -> None:
+    count.sessions += session.number == 0
+    for prompt in prompts:
+        outcome = await session.turn(prompt)
+        count.turns += 1
+        if outcome.status is not TurnStatus.COMPLETED:
+            count.faults.append(f"a turn ended as {outcome.status.value}: {outcome.error_message}")
+    told = [event.type for event in session.log.events]
+    if told.count(ev.AGENT_TOOL_USE) != told.count(ev.AGENT_TOOL_RESULT) or ev.AGENT_TOOL_USE not in told:
+        count.faults.append("a call is not in the log with its result")
+
+
+async def _judge(session: Session, trust: Trust, count: Count) -> None:
+    count.faults += [f"left a mark: {mark}" for mark in session.marks()]
+    for word in hostile.NEVER.values():
+        if await session.told(word):
+            count.faults.append(f"was told: {word}")
+    for word in hostile.WORDS.values():
+        if await session.told(word) != (trust is Trust.INSTRUCTIONS):
+            count.faults.append(f"{'was not told' if trust is Trust.INSTRUCTIONS else 'was told'}: {word}")
+    records = [event.body.get("repository") for event in session.log.events if event.type == ev.MODEL_REQUEST_START]
+    if bool(records[0]) != (trust is not Trust.NOTHING):
+        count.faults.append("the record does not say what was loaded")
+
+
+async def _control(scene: Scene) -> int:
+    """The same marks are left, and the same server is asked, where the repository is trusted: the traps are armed."""
+    session = await scene.session(Trust.ALL, hostile.files(scene.server.url))
+    await session.turn(f"Go. [[script:{_SHORT}]]")
+    ran = {mark.removeprefix("shared-") for mark in session.marks()}
+    expected = {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"}
+    require(holds=ran == expected | {"project-stdio"}, otherwise=f"trusted for all, these ran: {sorted(ran)}")
+    own = ("/project-http", "/project-sse", "/.well-known/")  # where a client of MCP asks how to be let in
+    paths = {line.split()[1] for line in scene.server.asked if line}
+    require(holds="/project-http" in paths, otherwise=f"trusted for all, these were asked: {paths}")
+    require(holds=all(path.startswith(own) for path in paths), otherwise=f"asked elsewhere: {paths}")
+    return len(ran & expected)

@@ -1,0 +1,192 @@
+"""Claude Code answers sooner here than when one runs it oneself: a turn finds it connected, a session's first one too.
+
+A worker as it is by default. A session that is created with its input is cold: nobody had time to prepare anything.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from bench.prove.figure import Figure, require
+from bench.support.claude import bare
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.lean import Frames, Lean, Received, check, events_path, message
+from bench.support.speed.measured import median, milliseconds, quantile
+from footplate.stack.leftovers import wait_until
+from footplate.testing import replies, reply, stamps, text
+
+_PROMPT: Final = "Hello [[script:first]]"
+_COUNT: Final = "Count [[script:count]]"
+_CONNECTED, _SLOT, _COLD = 0.35, 0.5, 1.25
+_P50_MS, _P99_MS = 5.0, 50.0
+_SLOT_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    samples: int
+    stamps: int
+    at_once: int
+    rounds: int = 5
+    """Of so many at once, whose median counts: one alone varies by a tenth, on either side."""
+
+
+FULL: Final = Size(samples=30, stamps=500, at_once=20)
+QUICK: Final = Size(samples=2, stamps=50, at_once=0)
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    return await prove_at(QUICK if quick else FULL, judge=not quick)
+
+
+async def prove_at(size: Size, *, judge: bool) -> Figure:
+    """Without `judge` the figures are told and not held to: a small sample on a busy machine says little."""
+    async with open_cluster() as cluster, Lean(cluster.base_urls[0], cluster.key) as client:
+        await cluster.model.install("first", replies(reply(text("One two three.", chunks=3), repeat=True)))
+        await cluster.model.install("count", replies(reply(stamps(size.stamps, delay=0.02), repeat=True)))
+        race = _Race(cluster, client, await _seat(client))
+        await race.warm_up()
+        found = await race.first_tokens(size.samples)
+        theirs, ours = await race.lateness()
+        crowd = await race.at_once(size.at_once, size.rounds) if size.at_once else None
+        validated = check(race.received)
+    added = {share: milliseconds(quantile(ours, share) - quantile(theirs, share)) for share in (0.5, 0.99)}
+    alone = median(found.alone)
+    ratios = {
+        "connected": median(found.connected) / alone,
+        "slot": median(found.slot) / alone,
+        "cold": median(found.cold) / alone,
+    }
+    lines = [
+        f"first token of the bare SDK, cold, {milliseconds(alone):.0f} ms",
+        f"here of a following turn {ratios['connected']:.2f} of that (at most {_CONNECTED})",
+        f"of a first turn from a slot {ratios['slot']:.2f} (at most {_SLOT})",
+        f"of a cold one, sandbox included, {ratios['cold']:.2f} (at most {_COLD})",
+        f"a delta is p50 {added[0.5]:.1f} ms later (at most {_P50_MS:g}), p99 {added[0.99]:.1f} (at most {_P99_MS:g})",
+    ]
+    holds = [
+        ratios["connected"] <= _CONNECTED,
+        ratios["slot"] <= _SLOT,
+        ratios["cold"] <= _COLD,
+        added[0.5] <= _P50_MS,
+        added[0.99] <= _P99_MS,
+    ]
+    if crowd is not None:
+        crowds = f"{size.at_once} at once ({size.rounds} times)"
+        lines.append(f"of {crowds} the last begins after {crowd[1]:.1f} s, bare after {crowd[0]:.1f}")
+        holds.append(crowd[1] <= crowd[0])
+    details: dict[str, Any] = {"ratios": ratios, "added_ms": {str(k): v for k, v in added.items()}}
+    return Figure(
+        text="; ".join(lines), holds=all(holds) or not judge, details={**details, "events_validated": validated}
+    )
+
+
+async def _seat(client: Lean) -> dict[str, str]:
+    """As `Lean.seat`, with the harness and its tools."""
+    seat = await client.seat()
+    agent = await client.post(
+        "/v1/agents",
+        {"name": "measured", "model": bare.MODEL, "harness": "claude", "tools": [{"type": "agent_toolset_20260401"}]},
+    )
+    return {**seat, "agent": agent["id"]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Firsts:
+    """Seconds to first tokens."""
+
+    alone: list[float] = field(default_factory=list)
+    """Bare and cold. The others are ours."""
+    cold: list[float] = field(default_factory=list)
+    connected: list[float] = field(default_factory=list)
+    slot: list[float] = field(default_factory=list)
+
+
+class _Race:
+    """Both sides are asked in turns, so that whatever else the machine does hits both."""
+
+    def __init__(self, cluster: Cluster, client: Lean, seat: dict[str, str]) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._seat = seat
+        self.received: list[Received] = []
+
+    async def warm_up(self) -> None:
+        await bare.cold(self._cluster.model, _PROMPT)
+        await self._cold(1)
+
+    async def first_tokens(self, samples: int) -> _Firsts:
+        found = _Firsts()
+        for _ in range(samples):
+            found.alone.append(await bare.cold(self._cluster.model, _PROMPT))
+            cold, following = await self._cold(2)
+            found.cold.append(cold)
+            found.connected.append(following)
+            found.slot.append(await self._from_slot())
+        return found
+
+    async def lateness(self) -> tuple[list[float], list[float]]:
+        """Of deltas: from the model to whoever reads, by the bare SDK and by a stream of ours."""
+        async with bare.client(self._cluster.model) as connected:
+            found = await bare.deltas(connected, _COUNT)
+        theirs = [at - float(sent) for piece, at in found for sent in piece.split()]
+        session_id = await self._new()
+        async with self._client.stream(events_path(session_id, deltas=True)) as frames:
+            await self._client.send(session_id, _COUNT)
+            turn = await frames.until_idle()
+        self.received += turn
+        ours = [
+            frame.at - float(sent)
+            for frame in turn
+            if frame.event == "event_delta"
+            for sent in frame.body["delta"]["content"]["text"].split()
+        ]
+        return theirs, ours
+
+    async def at_once(self, count: int, rounds: int) -> tuple[float, float]:
+        """When the last of so many that begin together has its first token: bare, ours."""
+        theirs, ours = [], []
+        for _ in range(rounds):
+            alone = await asyncio.gather(*(bare.cold(self._cluster.model, _PROMPT) for _ in range(count)))
+            here = await asyncio.gather(*(self._cold(1) for _ in range(count)))
+            theirs.append(max(alone))
+            ours.append(max(first for (first,) in here))
+        return median(theirs), median(ours)
+
+    async def _cold(self, turns: int) -> Sequence[float]:
+        """The first tokens of a session's turns; the first one counts from before there is a session."""
+        began = time.time()
+        session_id = await self._new(initial_events=[message(_PROMPT)])
+        async with self._client.stream(events_path(session_id, deltas=True, after=0)) as frames:
+            found = [await self._first_token(frames) - began]
+            return [*found, *[await self._turn(session_id, frames) for _ in range(turns - 1)]]
+
+    async def _from_slot(self) -> float:
+        session_id = await self._new()
+        await self._slot_is_ready(session_id)
+        async with self._client.stream(events_path(session_id, deltas=True)) as frames:
+            return await self._turn(session_id, frames)
+
+    async def _slot_is_ready(self, session_id: str) -> None:
+        log = self._cluster.directory / "logs" / "worker-0.log"
+
+        async def told() -> bool:
+            lines = (await asyncio.to_thread(log.read_text)).splitlines()
+            return any("slot.ready" in line and session_id in line for line in lines)
+
+        require(holds=await wait_until(told, _SLOT_SECONDS), otherwise="no slot was made for a new session")
+
+    async def _turn(self, session_id: str, frames: Frames) -> float:
+        began = time.time()
+        await self._client.send(session_id, _PROMPT)
+        return await self._first_token(frames) - began
+
+    async def _first_token(self, frames: Frames) -> float:
+        turn = await frames.until_idle(patience=120)
+        self.received += turn
+        return next(frame.at for frame in turn if frame.event in {"event_delta", "agent.message"})
+
+    async def _new(self, **fields: Any) -> str:
+        return str((await self._client.post("/v1/sessions", {**self._seat, **fields}))["id"])

@@ -1,0 +1,156 @@
+"""A worker that has run Claude Code two hundred times is no larger than after twenty, and has left nothing behind.
+
+One session after the other: some get ready ahead of their input, all have a second turn by the CLI of the first, and
+some end in the middle of what they do. What is kept for a while is gone before anything is counted: connected CLIs, and
+the open workflows of idle sessions, which take some 100 KB each.
+"""
+
+import asyncio
+import os
+from collections import Counter
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from bench.prove.figure import Figure, require
+from bench.support import remains
+from bench.support.clients import Client, texts
+from bench.support.cluster import Cluster, open_cluster
+from footplate.domain import events
+from footplate.domain.projects import PRIVATE_TREES
+from footplate.environments.opening import WORKSPACES
+from footplate.environments.reaper import leases
+from footplate.stack.leftovers import wait_until
+from footplate.testing import replies, text, tool
+
+_SETTINGS: Final = {"FOOTPLATE_KEPT_SECONDS": "2", "FOOTPLATE_SLOT_SECONDS": "2", "FOOTPLATE_LINGER": "2"}
+_MOST: Final = 1.10
+_BREATHES: Final = {"descriptors": 4}
+"""Connections to the stores come and go by a few; one that leaks would be there 180 times."""
+_MIB: Final = 1 << 20
+_SETTLES_WITHIN: Final = 60.0
+_GROUPS: Final = Path("/sys/fs/cgroup")
+_OF_SESSIONS: Final = (WORKSPACES, PRIVATE_TREES, "objects")
+_SCRIPTS: Final = {
+    "works": replies([tool("Bash", {"command": "seq 1 2000 > made; wc made"})], [text("Made.")]),
+    "talks": replies([text("Well.")]),
+    "waits": replies([tool("Bash", {"command": "sleep 300"})], [text("Never.")]),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    first: int
+    """Sessions after which the worker is looked at for the first time."""
+    all: int
+
+
+FULL: Final = Size(first=20, all=200)
+QUICK: Final = Size(first=2, all=4)
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    return await prove_at(QUICK if quick else FULL, judge=not quick)
+
+
+async def prove_at(size: Size, *, judge: bool) -> Figure:
+    """Without `judge` the growth is told and not held to: a worker grows with what it does for the first time."""
+    async with open_cluster(environment=_SETTINGS) as cluster, Client(cluster) as client:
+        for name, script in _SCRIPTS.items():
+            await cluster.model.install(name, script)
+        agent = await client.agent(extra_body={"harness": "claude"})
+        before = await _look(cluster)
+        for number in range(size.first):
+            await _session(client, agent, number)
+        early = await _look(cluster)
+        for number in range(size.first, size.all):
+            await _session(client, agent, number)
+            if number % 20 == 19:
+                print(f"  {number + 1} sessions", flush=True)
+        late = await _look(cluster)
+    growth = late.rss / early.rss
+    left = {
+        name: count
+        for name, count in asdict(late).items()
+        if name != "rss" and count > getattr(early, name) + _BREATHES.get(name, 0)
+    }
+    sizes = f"{early.rss / _MIB:.0f} MiB after {size.first} sessions, {late.rss / _MIB:.0f} after {size.all}"
+    return Figure(
+        text=f"the worker has {sizes}: {growth:.3f} (at most {_MOST:.2f}); descriptors {early.descriptors} and "
+        f"{late.descriptors}, processes {early.processes} and {late.processes}, leases {early.leases} and "
+        f"{late.leases}, control groups {early.groups} and {late.groups}, other files {early.files} and {late.files}",
+        holds=not left and (growth <= _MOST or not judge),
+        details={"before": asdict(before), "early": asdict(early), "late": asdict(late)},
+    )
+
+
+async def _session(client: Client, agent: str, number: int) -> None:
+    session_id = await client.session(agent)
+    if number % 4 == 0:
+        await asyncio.sleep(1.5)  # its slot is there by then
+    async with client.stream(session_id) as stream:
+        await client.send_text(session_id, "Go. [[script:works]]")
+        require(holds=texts(await stream.until_idle()) == ["Made."], otherwise="a turn did not answer")
+        if number % 10 == 9:
+            await client.send_text(session_id, "Wait. [[script:waits]]")
+            await stream.until(events.AGENT_TOOL_USE)
+            await client.interrupt(session_id)
+            await stream.until_idle()
+        else:
+            await client.send_text(session_id, "And? [[script:talks]]")
+            require(holds=texts(await stream.until_idle()) == ["Well."], otherwise="a second turn did not answer")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    rss: int
+    descriptors: int
+    processes: int
+    """Below the worker."""
+    leases: int
+    groups: int
+    files: int
+    """Of the worker's, apart from its sessions' own and their objects."""
+
+
+async def _look(cluster: Cluster) -> _Seen:
+    """When nothing is kept any more."""
+    pid = cluster.workers[0].pid
+    assert pid is not None
+    worker = psutil.Process(pid)
+    held = cluster.directory / "data" / leases.DIRECTORY
+
+    async def calm() -> bool:
+        return not _count(held)
+
+    await wait_until(calm, _SETTLES_WITHIN)
+    await asyncio.sleep(2)
+    return _Seen(
+        rss=worker.memory_info().rss,
+        descriptors=worker.num_fds(),
+        processes=len(worker.children(recursive=True)),
+        leases=_count(held),
+        groups=_groups(pid),
+        files=_files(cluster.directory / "data"),
+    )
+
+
+def _count(directory: Path) -> int:
+    return sum(1 for _ in directory.iterdir()) if directory.is_dir() else 0
+
+
+def _files(data: Path) -> int:
+    others = (place for place in data.iterdir() if place.name not in _OF_SESSIONS)
+    return sum(1 + sum(1 for _ in remains.below(place)) for place in others)
+
+
+def _groups(worker: int) -> int:
+    """Control groups that carry a lease of this worker's: their names begin with its process."""
+    found: Counter[str] = Counter()
+    for _, directories, _ in os.walk(_GROUPS):
+        with suppress(OSError):
+            found.update(name for name in directories if name.startswith(f"{worker}-"))
+    return len(found)

@@ -1,0 +1,1 @@
+"""Claims about the durable core: crashes, streams, cost per turn, isolation."""

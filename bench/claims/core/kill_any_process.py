@@ -1,0 +1,107 @@
+"""Kill any process at any moment: no turn is lost, no tool runs twice, no event is missing."""
+
+import random
+import secrets
+import time
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bench.prove.figure import Figure
+from bench.support import backends
+from bench.support.clients import Client
+from bench.support.cluster import open_cluster
+from bench.support.crash import work
+from bench.support.crash.apis import kill_api
+from bench.support.crash.cell import Cell
+from bench.support.crash.stores import restart_postgres, restart_temporal, wipe_redis
+from bench.support.crash.workers import kill_workers
+from footplate.failpoints import POINTS
+
+SETTINGS: Final = {
+    "FOOTPLATE_HEARTBEAT_TIMEOUT": "3",
+    "FOOTPLATE_LEASE": "1.5",
+    "FOOTPLATE_RETRY_WAIT": "0.2",
+    "FOOTPLATE_SWEEP_INTERVAL": "2",
+    # A turn may happen to be hit by many kills in a row here; that is not its fault.
+    "FOOTPLATE_MAX_ATTEMPTS": "1000",
+}
+_PATIENT: Final = 40
+"""The SDK's own retries: enough for an api that takes seconds to come back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    measured: int
+    anywhere: int
+    at_points: Sequence[str]
+    apis: int
+    temporal: int
+    postgres: int
+    redis: int
+
+
+FULL: Final = Size(
+    measured=5,
+    anywhere=100,
+    at_points=[point for point in POINTS for _ in range(10)],
+    apis=50,
+    temporal=10,
+    postgres=10,
+    redis=20,
+)
+QUICK: Final = Size(measured=1, anywhere=1, at_points=["in_tool"], apis=1, temporal=1, postgres=1, redis=1)
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    return await prove_at(QUICK if quick else FULL)
+
+
+async def prove_at(size: Size, backend: str = backends.default()) -> Figure:
+    seed = secrets.randbits(32)
+    print(f"  seed {seed}", flush=True)
+    async with (
+        backends.settings(backend) as settings,
+        open_cluster(apis=1, workers=2, environment={**SETTINGS, **settings}) as cluster,
+        Client(cluster, max_retries=_PATIENT) as client,
+    ):
+        await cluster.model.install(work.SCRIPT_NAME, work.script())
+        cell = Cell(cluster, client, await client.agent())
+        await cell.measure(size.measured)
+        await _break_everything(cell, size, random.Random(seed))
+    return _figure(cell, backend)
+
+
+async def _break_everything(cell: Cell, size: Size, chance: random.Random) -> None:
+    killing = kill_workers(cell, anywhere=size.anywhere, at_points=size.at_points, chance=chance)
+    await _timed("SIGKILL of the busy worker", killing)
+    if size.apis:
+        await _timed("SIGKILL of the api", kill_api(cell, kills=size.apis, chance=chance))
+    await _timed("restart of Temporal", restart_temporal(cell, times=size.temporal, chance=chance))
+    await _timed("restart of PostgreSQL", restart_postgres(cell, times=size.postgres, chance=chance))
+    await _timed("FLUSHALL and restart of Redis", wipe_redis(cell, times=size.redis, chance=chance))
+
+
+async def _timed(title: str, part: Awaitable[None]) -> None:
+    began = time.monotonic()
+    await part
+    print(f"  {title}: {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _figure(cell: Cell, backend: str) -> Figure:
+    found, tally = cell.findings, cell.findings.tallies
+    text = (
+        f"in `{backend}`: "
+        f"{tally['worker_kills']} SIGKILLs of the busy worker ({tally['worker_kills_anywhere']} uniform over a turn of "
+        f"{cell.turn_time:.1f} s, {tally['worker_kills_at_failpoints']} at {len(POINTS)} failpoints), "
+        f"{tally['api_kills']} of the api ({tally['messages']} messages, {tally['posts_retried']} retries), "
+        f"{tally['temporal_restarts']} restarts of Temporal, {tally['postgres_restarts']} of PostgreSQL, "
+        f"{tally['redis_wipes']} FLUSHALLs and restarts of Redis: "
+        f"all {found.turns} turns ended, in {found.attempts} attempts, "
+        f"{found.calls} calls none of which ran twice, {tally['calls_in_flight']} in flight all said to be unknown, "
+        f"{found.positions} positions without gap, duplicate or loss, last process gone after "
+        f"{tally['last_process_gone_after_ms'] / 1000:.2f} s"
+    )
+    if found.faults:
+        text = f"{len(found.faults)} faults, the first: {found.faults[0]}"
+    return Figure(text=text, holds=not found.faults, details={"faults": list(found.faults), **tally})

@@ -1,0 +1,253 @@
+"""What belongs to another organisation does not exist for you: not by id, not in lists, not by the time it takes.
+
+Every route of the OpenAPI document is asked with another organisation's key and ids, in each combination with one's
+own; a route that is added later is covered by itself, or fails the proof when that has no id for what it names.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+import httpx2
+
+from bench.prove.figure import Figure, require
+from bench.support import strangers, timing
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.openapi import Document, Operation, is_supported
+from bench.support.strangers import Ids, Organisation, Question, missing
+from footplate.domain import events, ids
+from footplate.testing import hang, replies
+
+_SAMPLES: Final = 400
+_SAMPLES_QUICK: Final = 12
+_TRANSCRIPTS: Final = ("/import", "/transcript")
+"""Routes for sessions of Claude Code alone."""
+_LEAVING: Final = ("/merge", "/push", "/bundle")
+"""Routes for sessions with a project alone."""
+_TELLS: Final = 4.5
+"""Standard errors from chance: seen once in some 150,000 comparisons that have nothing to tell."""
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+    samples = _SAMPLES_QUICK if quick else _SAMPLES
+    async with open_cluster() as cluster, AsyncExitStack() as exits:
+        await cluster.model.install("stuck", replies([hang()]))
+        owner, stranger, nobody = [await Organisation.found(cluster, name) for name in ("owner", "stranger", "nobody")]
+        for organisation in (owner, stranger, nobody):
+            exits.push_async_callback(organisation.aclose)
+        own = await stranger.settle(turns=2)
+        targets = await _targets(owner)
+        document = Document((await nobody.http.get("/openapi.json")).json())
+        operations = [operation for operation in document.operations() if operation.needs_key]
+        asked = await _ask_all(document, operations, owner, targets, stranger, own)
+        await _lists(operations, (owner, targets[0]), (stranger, own), nobody)
+        await _answers_stay(owner, stranger, own)
+        guesses = await _times(cluster, document, operations, targets, stranger, own, samples=samples)
+        await owner.client.interrupt(targets[-1]["session_id"])
+    best = max(guess.best_guess for guess in guesses.values())
+    telling = [name for name, guess in guesses.items() if abs(guess.z) > _TELLS]
+    by_median = max(abs(guess.seconds) for guess in guesses.values())
+    return Figure(
+        text=f"{len(operations)} routes, {asked} questions with foreign ids: all 404 and as for ids that nothing has; "
+        f"by the time of an answer one guesses right at most {best:.0%} of the time ({samples} of each kind and "
+        f"route; chance is 50%; medians differ by {by_median * 1000:.2f} ms at most)"
+        + (f"; TIME TELLS: {', '.join(telling)}" if telling else ""),
+        holds=not telling,
+        details={name: {"right": round(g.right, 3), "z": round(g.z, 1)} for name, g in guesses.items()},
+    )
+
+
+async def _targets(owner: Organisation) -> Sequence[Ids]:
+    """One of each state that an answer could give away: at rest, archived, in the middle of a turn."""
+    resting, archived, busy = await owner.settle(turns=2), await owner.settle(turns=1), await owner.settle(turns=1)
+    sdk = owner.client.sdk
+    await sdk.beta.sessions.archive(archived["session_id"])
+    await sdk.beta.agents.archive(archived["agent_id"])
+    await sdk.beta.environments.archive(archived["environment_id"])
+    for path in ("projects/{project_id}", "workspaces/{workspace_id}"):
+        (await owner.http.post(f"/v1/{path.format_map(archived)}/archive")).raise_for_status()
+    async with owner.client.stream(busy["session_id"]) as stream:
+        await owner.client.send_text(busy["session_id"], "[[script:stuck]]")
+        await stream.until(events.MODEL_REQUEST_START)
+    return [resting, archived, busy]
+
+
+async def _ask_all(
+    document: Document,
+    operations: Sequence[Operation],
+    owner: Organisation,
+    targets: Sequence[Ids],
+    stranger: Organisation,
+    own: Ids,
+) -> int:
+    asked = 0
+    before = await strangers.snapshot(owner, targets)
+    for operation in operations:
+        for question, chosen in strangers.questions(operation, document, own):
+            for target in targets:
+                await strangers.compare(question, chosen, target, stranger)
+                asked += 1
+        if operation.body is not None and "agent" in strangers.named(operation, document):
+            asked += await strangers.compare_choices(operation, targets[0], stranger, own)
+    asked += await strangers.compare_files(targets[0], stranger, own)
+    require(holds=before == await strangers.snapshot(owner, targets), otherwise="a stranger changed something")
+    for operation in operations:
+        await _owner_may(document, operation, owner)
+    return asked
+
+
+async def _owner_may(document: Document, operation: Operation, owner: Organisation) -> None:
+    """The same question, asked by the owner of what is fresh: whatever was refused above was refused to strangers."""
+    harness = "claude" if operation.path.endswith(_TRANSCRIPTS) else "native"
+    mine = await owner.settle(turns=1 if "turn_id" in operation.path_parameters else 0, harness=harness)
+    if operation.path.endswith("/import"):
+        answer = await strangers.import_own(owner, mine)
+        require(holds=answer.status_code == httpx2.codes.OK, otherwise=f"{operation}: {answer.text}")
+        return
+    for question, _ in strangers.questions(operation, document, mine):
+        reply = await question.ask(owner.http)
+        # The owner is told what these lack: a session without a project has no branch to write.
+        lacks = operation.path.endswith(_LEAVING) and "works on no project" in reply.body
+        allowed = reply.status == httpx2.codes.OK or lacks
+        require(holds=allowed, otherwise=f"{operation} cannot be asked by its owner: {reply}")
+        return
+
+
+async def _lists(
+    operations: Sequence[Operation],
+    owners: tuple[Organisation, Ids],
+    strangers_own: tuple[Organisation, Ids],
+    nobody: Organisation,
+) -> None:
+    owner, theirs = owners
+    stranger, own = strangers_own
+    for operation in operations:
+        if not operation.is_list or operation.path.endswith("/threads"):  # of these there is never more than a page
+            continue
+        first = (await owner.http.get(operation.url(theirs), params={"limit": 1})).json()
+        require(holds=first["next_page"] is not None, otherwise=f"{operation}: the owner has no second page to ask for")
+        seen = await _all_ids(owner, operation.url(theirs))
+        for query in ({}, {"page": first["next_page"]}, {"limit": 1, "page": first["next_page"]}):
+            page = (await stranger.http.get(operation.url(own), params=query)).json()
+            leaked = seen & _ids_of(page)
+            require(holds=not leaked, otherwise=f"{operation} with {query} shows a stranger {leaked}")
+            if not operation.path_parameters:
+                nothing = (await nobody.http.get(operation.url({}), params=query)).json()
+                require(holds=not any(nothing.values()), otherwise=f"{operation} tells nobody something: {nothing}")
+        await _filters(operation, theirs, stranger, own)
+
+
+async def _filters(operation: Operation, theirs: Ids, stranger: Organisation, own: Ids) -> None:
+    for name, schema in operation.query_parameters.items():
+        if not strangers.is_reference(name) or not is_supported(schema):
+            continue
+        require(holds=name in theirs, otherwise=f"{operation}: the proof has no ids for the filter {name!r}")
+        ids_ = {key: own[key] for key in operation.path_parameters}
+        foreign = await Question(operation, ids_, query=((name, theirs[name]),)).ask(stranger.http)
+        nothing = await Question(operation, ids_, query=((name, missing(name)),)).ask(stranger.http)
+        require(holds=foreign == nothing, otherwise=f"{operation} by {name}: {foreign} instead of {nothing}")
+
+
+async def _all_ids(organisation: Organisation, path: str) -> set[str]:
+    found: set[str] = set()
+    query: dict[str, str] = {}
+    while True:
+        page = (await organisation.http.get(path, params=query)).json()
+        found |= _ids_of(page)
+        if page["next_page"] is None:
+            return found
+        query = {"page": page["next_page"]}
+
+
+def _ids_of(page: Any) -> set[str]:
+    return {item["id"] for item in page["data"]}
+
+
+async def _answers_stay(owner: Organisation, stranger: Organisation, own: Ids) -> None:
+    """A remembered answer is given to nobody else, a name taken by one is free for the other, a call is one's own."""
+    name = ids.new_id("name")
+    body = {"name": name, "config": {"type": "cloud"}}
+    for header in ({"idempotency-key": "the same"}, {"x-stainless-retry-count": "1"}):
+        path = "/v1/environments"
+        answers = [await org.http.post(path, json=body, headers=header) for org in (owner, stranger)]
+        statuses = [answer.status_code for answer in answers]
+        require(holds=statuses == [200, 200], otherwise=f"with {header}: {[answer.text for answer in answers]}")
+        first, second = (answer.json()["id"] for answer in answers)
+        require(holds=first != second, otherwise=f"with {header} one organisation's answer was given to another")
+        body = {**body, "name": f"{name}-again"}
+    theirs = await strangers.foreign_answer(stranger, own, await _waiting_call(owner))
+    nothing = await strangers.foreign_answer(stranger, own, ids.new_id(ids.EVENT))
+    require(holds=theirs == nothing, otherwise=f"another's tool call: {theirs} instead of {nothing}")
+
+
+async def _waiting_call(owner: Organisation) -> str:
+    """The id of an event in a session of the owner."""
+    session_id = await owner.client.session()
+    received = await owner.client.run_turn(session_id, "Hello")
+    return str(received[-1]["id"])
+
+
+async def _times(
+    cluster: Cluster,
+    document: Document,
+    operations: Sequence[Operation],
+    targets: Sequence[Ids],
+    stranger: Organisation,
+    own: Ids,
+    *,
+    samples: int,
+) -> dict[str, timing.Difference]:
+    """Every route that names something, asked for foreign ids and for ids that nothing has, in random order."""
+    found: dict[str, timing.Difference] = {}
+    async with httpx2.AsyncClient(
+        base_url=cluster.base_urls[0], headers=stranger.http.headers, transport=httpx2.AsyncHTTPTransport()
+    ) as http:
+        if samples >= _SAMPLES:
+            await _can_tell(http, operations, own, samples)
+        for operation in operations:
+            asked = [*strangers.questions(operation, document, own)]
+            if asked:
+                question, chosen = asked[-1]  # all names foreign
+                foreign = [question.with_ids(_renamed(chosen, target)) for target in targets]
+                nothing = [question.with_ids({name: missing(name) for name in chosen}) for _ in targets]
+                found[str(operation)] = timing.difference(*await _sample(http, foreign, nothing, samples))
+    return found
+
+
+async def _can_tell(http: httpx2.AsyncClient, operations: Sequence[Operation], own: Ids, samples: int) -> None:
+    """A clock that sees no difference proves nothing: it must see the one between what is there and what is not."""
+    (operation,) = [item for item in operations if str(item) == "GET /v1/sessions/{session_id}/events"]
+    mine = Question(operation, {"session_id": own["session_id"]})
+    nothing = mine.with_ids({"session_id": missing("session_id")})
+    seen = timing.difference(*await _sample(http, [mine], [nothing], samples, answers=frozenset({200, 404})))
+    require(holds=seen.z > _TELLS, otherwise=f"the clock sees no difference where there is one: {seen}")
+
+
+def _renamed(chosen: Sequence[str], target: Ids) -> Ids:
+    return {name: target[strangers.BODY_IDS.get(name, name)] for name in chosen}
+
+
+async def _sample(
+    http: httpx2.AsyncClient,
+    foreign: Sequence[Question],
+    nothing: Sequence[Question],
+    count: int,
+    *,
+    answers: frozenset[int] = frozenset({404}),
+) -> tuple[list[float], list[float]]:
+    times: tuple[list[float], list[float]] = ([], [])
+    chance = random.Random(9)
+    for number in range(count):
+        pair = [(foreign, times[0]), (nothing, times[1])]
+        chance.shuffle(pair)
+        for questions, into in pair:
+            method, url, body = questions[number % len(questions)].request()
+            started = time.perf_counter()
+            response = await http.request(method, url, json=body)
+            into.append(time.perf_counter() - started)
+            require(holds=response.status_code in answers, otherwise=f"{method} {url}: {response.text}")
+        await asyncio.sleep(0)
+    return times

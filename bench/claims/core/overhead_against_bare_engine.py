@@ -1,0 +1,62 @@
+"""Durability is cheap: sessions a second, time to first token, deltas a second and their delay, against bare parts.
+
+Four measurements, one after the other on one stack; each ratio is against the bare thing in the same run. What exactly
+is measured stands at the top of each module of `bench.support.speed`.
+"""
+
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+from bench.prove.figure import Figure, time_limit
+from bench.support import cluster as clusters
+from bench.support.cluster import open_cluster
+from bench.support.speed import broadcast, first_token, latency, rate
+from bench.support.speed.measured import Measured
+
+_SLACK: Final = 3.0
+_LEAST_RATE: Final = 0.4
+_FIRST_TOKEN: Final = first_token.Limits(open_ms=40, new_ms=110)
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+    slack = _SLACK if quick else 1.0
+    no_limit = time_limit(1.0, quick=quick)
+    found: dict[str, Measured] = {}
+    async with AsyncExitStack() as exits:
+        if not clusters._shared:
+            await exits.enter_async_context(clusters.shared(enabled=True))
+        plan = rate.Plan.of(quick=quick)
+        async with open_cluster(environment={"FOOTPLATE_LINGER": str(plan.linger)}) as cluster:
+            found["a"] = await _shown("a", rate.measure(cluster, plan, least=_LEAST_RATE, slack=slack))
+        async with open_cluster() as cluster:
+            found["b"] = await _shown(
+                "b", first_token.measure(cluster, _FIRST_TOKEN, samples=4 if quick else 100, slack=no_limit)
+            )
+            found["c"] = await _shown(
+                "c",
+                broadcast.measure(
+                    cluster,
+                    clients=20 if quick else broadcast.CLIENTS,
+                    pieces=500 if quick else 5000,
+                    rounds=1 if quick else 5,
+                    slack=slack,
+                ),
+            )
+            found["d"] = await _shown(
+                "d",
+                latency.measure(
+                    cluster, sessions=10 if quick else latency.SESSIONS, seconds=4 if quick else 45, slack=no_limit
+                ),
+            )
+    return Figure(
+        text="; ".join(f"({name}) {measured.text}" for name, measured in found.items()),
+        holds=all(measured.holds for measured in found.values()),
+        details={name: {**measured.details, "holds": measured.holds} for name, measured in found.items()},
+    )
+
+
+async def _shown(name: str, measuring: Coroutine[Any, Any, Measured]) -> Measured:
+    measured = await measuring
+    print(f"({name}) {measured.text}", flush=True)
+    return measured

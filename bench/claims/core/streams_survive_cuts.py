@@ -1,0 +1,68 @@
+"""A stream shows each position once, whatever is cut, killed or stuck, and late clients get the whole message.
+
+Four parts: a client that is cut and goes on at either of two replicas; a worker killed between commit and publish;
+clients that never read; clients that join in mid-message. Every frame is held against the SDK's models.
+"""
+
+import statistics
+from typing import Final
+
+import asyncpg
+
+from bench.prove.figure import Figure
+from bench.support.checking import Ledger
+from bench.support.clients import Client
+from bench.support.cluster import open_cluster
+from bench.support.lean import Lean
+from bench.support.streams.cuts import cuts
+from bench.support.streams.joining import join
+from bench.support.streams.lost_publish import lost_publishes
+from bench.support.streams.stuck import delay, held
+
+_ENVIRONMENT: Final = {"FOOTPLATE_HEARTBEAT_TIMEOUT": "2", "FOOTPLATE_LEASE": "1", "FOOTPLATE_WRITE_SECONDS": "600"}
+_LATEST: Final = 2.0
+_SLOWER: Final = 1.05
+_MOST_HELD: Final = 1_000_000
+_IN_CI: Final = 3
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+    cut, kills, joiners, pairs, stuck = (12, 1, 2, 1, 2) if quick else (300, 20, 100, 60, 20)
+    ledger = Ledger()
+    async with (
+        open_cluster(apis=2, environment=_ENVIRONMENT) as cluster,
+        Client(cluster, api=0, ledger=ledger) as one,
+        Client(cluster, api=1, ledger=ledger) as other,
+        Lean(cluster.base_urls[0], cluster.key) as lean,
+    ):
+        database = await asyncpg.connect(cluster.settings.database_url)
+        try:
+            seen = await cuts(cluster, (one, other), database, cut)
+            joined = await join(cluster, (one, other), joiners)
+            slowed = await delay(cluster, lean, pairs, ledger)
+            memory = await held(cluster, lean, stuck, ledger, rounds=15 if quick else 50, warm=1 if quick else 2)
+            late = await lost_publishes(cluster, other, database, kills)
+        finally:
+            await database.close()
+    order = "each once and in order" if seen.exact else "NOT each once and in order"
+    return Figure(
+        text=f"{seen.cuts} cuts, {seen.in_a_preview} of them inside a message: {seen.positions} positions, {order}; "
+        f"killed before publish {len(late)} times: last event at most {max(late):.2f} s late; a turn of "
+        f"{statistics.median(slowed.alone):.2f} s takes {slowed.ratio - 1:+.1%} beside a client that never reads; of "
+        f"{memory.sent / 1e6:.1f} MB such a client holds {memory.total / 1e6:.2f} MB ({memory.process / 1e6:.2f} in "
+        f"the api, {memory.kernel / 1e6:.2f} in the kernel); {joined} joined in mid-message and got the whole",
+        holds=seen.exact
+        and max(late) <= _LATEST
+        and slowed.ratio <= (_IN_CI if quick else _SLOWER)
+        and memory.total <= _MOST_HELD * (_IN_CI if quick else 1)
+        and joined >= joiners
+        and not ledger.mismatches,
+        details={
+            "connections": [*seen.by_replica],
+            "late": [round(seconds, 3) for seconds in late],
+            "stuck_clients": memory.clients,
+            "turns_alone": [round(seconds, 3) for seconds in slowed.alone],
+            "turns_beside": [round(seconds, 3) for seconds in slowed.beside],
+            "events_validated": ledger.validated,
+        },
+    )

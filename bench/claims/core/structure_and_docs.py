@@ -1,0 +1,113 @@
+"""The house is in order: layers, sizes, a pure domain, true pages, a harness from outside, and a CI that is soon done.
+
+At full size it also runs CI itself, in a fresh clone of the last commit, and the tests of the pages; a quick run leaves
+both out.
+"""
+
+import ast
+import os
+import re
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Final
+
+from bench import code_rules
+from bench.ci import fresh_clone
+from bench.prove.figure import Figure, NotHeld, require
+from bench.support import out_of_tree
+from bench.support.checking import Ledger
+from bench.support.cluster import open_cluster
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+DOMAIN: Final = ROOT / "src" / "footplate" / "domain"
+_CONTRACT: Final = "The domain does no I/O"
+_MAY_IMPORT: Final = frozenset(
+    {
+        *("asyncio", "base64", "collections", "contextlib", "dataclasses", "datetime", "enum", "footplate", "hashlib"),
+        *("ipaddress", "json", "pathlib", "posixpath", "re", "secrets", "shlex", "time", "typing", "urllib"),
+    }
+)
+"""`asyncio`, `contextlib` and `pathlib` for the types of ports, `posixpath` and `urllib.parse` to read names: to run
+something would take more than these."""
+_MAY_NOT_CALL: Final = frozenset({"open", "print", "input", "exec", "eval", "__import__"})
+_CI_LIMIT: Final = 30 * 60
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+    contracts = await _layers()
+    files, longest = _sizes()
+    _pure_domain()
+    await _run(sys.executable, "-m", "bench.code_rules")
+    if not quick:
+        await _run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/docs/test_truth.py")
+    await _outside()
+    ci = None if quick else await _ci()
+    took = "CI not run in a quick proof" if ci is None else f"CI of a fresh clone took {ci / 60:.1f} minutes"
+    return Figure(
+        text=f"{contracts} import contracts kept, {files} files in src of {longest} lines at most, the domain does no "
+        f"I/O, a harness from another package ran, {took}",
+        holds=ci is None or ci < _CI_LIMIT,
+        details={"contracts": contracts, "files": files, "longest": longest, "ci_seconds": ci and round(ci)},
+    )
+
+
+async def _layers() -> int:
+    """Contracts exist, the one about the domain among them, and the linter finds all of them kept."""
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    domain = [item for item in linter["contracts"] if item["name"] == _CONTRACT]
+    sources = [item["source_modules"] for item in domain]
+    require(holds=sources == [["footplate.domain"]], otherwise="there is no contract for the domain")
+    output = await _run(str(Path(sys.executable).parent / "lint-imports"), "--no-cache")
+    counted = re.search(r"Contracts: (\d+) kept, 0 broken", output)
+    if counted is None or f"{_CONTRACT} KEPT" not in output:
+        raise NotHeld(f"the import linter does not say that all is kept: {output}")
+    return int(counted[1])
+
+
+def _sizes() -> tuple[int, int]:
+    lengths = [
+        len(path.read_text().splitlines())
+        for path in code_rules.SOURCE.rglob("*")
+        if path.suffix in {".py", ".sql"} and path.is_file()
+    ]
+    return len(lengths), max(lengths)
+
+
+def _pure_domain() -> None:
+    """What the contract cannot see: the standard library's own ways out, and builtins."""
+    for path in sorted(DOMAIN.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            imported: list[str] = []
+            if isinstance(node, ast.Import):
+                imported = [name.name for name in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                imported = [node.module or ""]
+            foreign = [name for name in imported if name.split(".")[0] not in _MAY_IMPORT]
+            require(holds=not foreign, otherwise=f"{path.name} of the domain imports {foreign}")
+            called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+            require(holds=called not in _MAY_NOT_CALL, otherwise=f"{path.name} of the domain calls {called}")
+
+
+async def _outside() -> None:
+    with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
+        target = Path(directory) / "installed"
+        await out_of_tree.install(target)
+        async with open_cluster(environment=out_of_tree.environment(target)) as cluster:
+            await out_of_tree.run_turns(cluster, Ledger())
+
+
+async def _ci() -> float:
+    # A little more than the limit, so that a miss is measured rather than cut off.
+    ended = await fresh_clone.run_ci(limit=2 * _CI_LIMIT)
+    require(holds=ended.exit_code == 0, otherwise=f"CI failed:\n{ended.tail}")
+    return ended.seconds
+
+
+async def _run(*argv: str) -> str:
+    """What it prints; the proof fails when it does."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
+    ended = await fresh_clone.run(*argv, environment=environment, limit=300)
+    require(holds=ended.exit_code == 0, otherwise=f"{' '.join(argv[1:] or argv)} failed:\n{ended.tail}")
+    return ended.output

@@ -1,0 +1,130 @@
+"""However much happens inside a turn, its workflow stays small; and a workflow that ends never swallows a message.
+
+Three parts. A session with one turn of 3 tool calls and one with a turn of 300 leave histories of the same length. Ten
+thousand messages are sent to one session while a turn runs, and all of them are processed. Messages are timed to hit
+the completion of idle workflows; the sweep, which would heal a lost wake, is switched off for it.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from bench.prove.figure import Figure, require
+from bench.support.checking import Ledger
+from bench.support.clients import Client
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.completion import Race, race
+from bench.support.histories import ORGANISATION, Histories, kind
+from bench.support.lean import Lean, message
+from footplate.domain import events
+from footplate.domain.turns import WhenBusy
+from footplate.testing import replies, reply, text, tool
+
+_ENVIRONMENT: Final = {"FOOTPLATE_LINGER": "0.5", "FOOTPLATE_SWEEP_INTERVAL": "3600"}
+_MOST_ADDED: Final = 25
+_SENDERS: Final = 16
+_QUEUED: Final = 5
+_HALF_AN_HOUR: Final = 1_800_000
+_WAIT: Final = "until [ -e go ]; do sleep 0.05; done"
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+    calls, messages, sends = (30, 300, 20) if quick else (300, 10_000, 200)
+    ledger = Ledger()
+    async with (
+        open_cluster(environment=_ENVIRONMENT) as cluster,
+        Client(cluster, ledger=ledger) as client,
+        Lean(cluster.base_urls[0], cluster.key) as lean,
+    ):
+        histories = await Histories.of(cluster)
+        few, many = await _turns(cluster, client, histories, (3, calls))
+        added, all_added = await _flood(cluster, client, lean, histories, messages)
+        hits = await race(lean, histories, sends=sends, at_once=5)
+    answered = len(hits.hits)
+    return Figure(
+        text=f"a session with one turn leaves {len(few)} history events with 3 tool calls, {len(many)} with {calls}; "
+        f"{messages:,} messages during a running turn added {added}, {all_added} by the time all were processed; "
+        f"{answered} of {sends} sends around the end of the linger were answered ({_spread(hits)}); no workflow "
+        "stayed open",
+        holds=few == many and added <= _MOST_ADDED and answered == sends and not ledger.mismatches,
+        details={
+            "history_of_a_turn": [*few],
+            "added_while_running": added,
+            "added_until_processed": all_added,
+            "race": [{"where": hit.where, "ms": round(hit.seconds * 1000, 1)} for hit in hits.hits],
+            "events_validated": ledger.validated + hits.validated,
+        },
+    )
+
+
+def _spread(hits: Race) -> str:
+    during, off = hits.count("during"), hits.median * 1000
+    return (
+        f"{hits.count('before')} arrived before it, {during} while the workflow ended, {hits.count('after')} after; "
+        f"Temporal held {hits.held_back} back from completing; median {off:.0f} ms off"
+    )
+
+
+async def _turns(
+    cluster: Cluster, client: Client, histories: Histories, sizes: Sequence[int]
+) -> Sequence[Sequence[str]]:
+    """The kinds of all history events of a session with one turn, for each number of tool calls."""
+    agent = await client.agent(extra_body={"limits": {"max_iterations": 1000}})
+    found = []
+    for calls in sizes:
+        call = tool("bash", {"command": "echo {n}"})
+        await cluster.model.install(f"calls-{calls}", replies(reply(call, repeat=calls), [text("done")]))
+        session_id = await client.session(agent)
+        received = await client.run_turn(session_id, f"[[script:calls-{calls}]]", patience=300)
+        results = sum(event["type"] == events.AGENT_TOOL_RESULT for event in received)
+        require(holds=results == calls, otherwise=f"{results} of {calls} tools ran")
+        await histories.closed(session_id)
+        found.append([kind(event) for event in await histories.events(session_id)])
+    return found
+
+
+async def _flood(cluster: Cluster, client: Client, lean: Lean, histories: Histories, messages: int) -> tuple[int, int]:
+    """History events added while the turn ran, and until all messages were processed.
+
+    Most of them steer, so that they are processed in the one turn; the last few are turns of their own. To the wake
+    that this is about they are the same.
+    """
+    call = tool("bash", {"command": _WAIT, "timeout_ms": _HALF_AN_HOUR})
+    await cluster.model.install("flood", replies([call], reply(text("done"), repeat=True)))
+    session_id = await client.session()
+    async with client.stream(session_id) as stream:
+        await client.send_text(session_id, "[[script:flood]]")
+        await stream.until(events.AGENT_TOOL_USE)
+    before = len(await histories.events(session_id))
+    await _send_all(lean, client.ledger, session_id, WhenBusy.STEER, messages - _QUEUED)
+    await _send_all(lean, client.ledger, session_id, WhenBusy.QUEUE, _QUEUED)
+    added = len(await histories.events(session_id)) - before
+    session = await client.sdk.beta.sessions.retrieve(session_id)
+    require(holds=session.status == "running", otherwise=f"the turn was {session.status} before all were sent")
+
+    place = cluster.directory / "data" / "workspaces" / ORGANISATION / session_id
+    await asyncio.to_thread((place / "go").touch)
+    await _until_processed(client, session_id, messages + 1)
+    return added, len(await histories.at_rest(session_id)) - before
+
+
+async def _send_all(lean: Lean, ledger: Ledger, session_id: str, when_busy: WhenBusy, count: int) -> None:
+    """One by one, as many people would."""
+    numbers = iter(range(count))
+
+    async def sender() -> None:
+        for number in numbers:
+            body: dict[str, Any] = {"events": [{**message(f"{when_busy} {number}"), "when_busy": when_busy}]}
+            ledger.check_body(await lean.post(f"/v1/sessions/{session_id}/events", body))
+
+    await asyncio.gather(*(sender() for _ in range(_SENDERS)))
+
+
+async def _until_processed(client: Client, session_id: str, expected: int) -> None:
+    async with asyncio.timeout(300):
+        while True:
+            listed = await client.events(session_id, **{"types[]": events.USER_MESSAGE})
+            require(holds=len(listed) == expected, otherwise=f"{len(listed)} of {expected} messages are in the log")
+            if all(event["processed_at"] for event in listed):
+                return
+            await asyncio.sleep(1)

@@ -1,0 +1,1 @@
+"""Claims about the API, the SDKs, the command line and telemetry."""

@@ -1,0 +1,68 @@
+"""The command line is good to watch and safe to script: any width, any pipe, known exit codes, JSON by schema.
+
+Looked at in real terminals (tmux) at three widths, with colour and without. A quick run looks at fewer screens.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from bench.prove.figure import Figure, require, time_limit
+from bench.support.clients import Client
+from bench.support.cluster import open_cluster
+from bench.support.terminal import commands, completing, exits, killed, looks, schemas, stories
+from bench.support.terminal.person import Person
+from bench.support.terminal.tmux import Tmux
+from footplate.cli.output import Exit
+
+_LIMIT: Final = 0.2
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+    with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
+        home = Path(directory)
+        async with open_cluster() as cluster, Client(cluster) as client, Tmux(home) as tmux:
+            await stories.install(cluster)
+            return await _prove(Person(cluster, home), client, tmux, quick=quick)
+
+
+async def _prove(person: Person, client: Client, tmux: Tmux, *, quick: bool) -> Figure:
+    session_id = await person.session("[[script:hello]]")
+    asker = await client.agent(name="asker", tools=[exits.custom_tool()])
+    require(holds=(await person.run("attach", session_id)).code == 0, otherwise="the first turn did not complete")
+
+    ids = {session_id}
+    spent, offered = await completing.measured(person, "attach", times=3 if quick else 60)
+    require(holds=ids <= offered, otherwise=f"completion offers {offered} and not {ids}")
+    await completing.pressed(tmux, person, session_id)
+
+    every = commands.every()
+    scenes = looks.scenes(session_id)
+    screens = await looks.look(
+        tmux, person, scenes[:2] if quick else scenes, looks.WIDTHS[:1] if quick else looks.WIDTHS
+    )
+    pipes = await looks.piped(person, tmux)
+    helps = await looks.helps(
+        tmux, person, every[::12] if quick else every, looks.WIDTHS[:1] if quick else looks.WIDTHS
+    )
+    listed = exits.documented()
+    require(holds=listed == set(Exit), otherwise=f"docs/cli.md lists the exit codes {listed}; there are {[*Exit]}")
+    codes = await exits.produced(person, asker, listed & {0, 2, 6} if quick else listed)
+    values, having = await schemas.validated(person, quick=quick)
+    survived = await killed.survived(person, client, times=1 if quick else 40)
+
+    late = completing.p95(spent)
+    widths = "60 columns" if quick else f"{', '.join(map(str, looks.WIDTHS))} columns"
+    return Figure(
+        text=f"{screens} screens and {helps} of --help at {widths}, with colour and without, {pipes} pipes: none torn "
+        f"or half drawn; {len(codes)} of {len(listed)} exit codes; {values} JSON values of {having} commands fit their "
+        f"schemas; {survived}; completion of live ids p95 {late * 1000:.0f} ms (under {_LIMIT * 1000:.0f})",
+        holds=late < time_limit(_LIMIT, quick=quick),
+        details={
+            "screens": screens,
+            "helps": helps,
+            "exit_codes": [*sorted(codes)],
+            "json_values": values,
+            "completion_ms": [round(each * 1000) for each in sorted(spent)],
+        },
+    )

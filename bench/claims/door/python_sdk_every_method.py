@@ -1,0 +1,149 @@
+"""The whole API works with the unmodified Python SDK, sync and async: every method, every error, every page.
+
+The calls are those of the probes in `tests/compat`, from which docs/compatibility.md is made: each probe runs with both
+clients. Then sessions with many tool calls are streamed by both, and what came by the stream must be what the list has.
+Whatever the server says is held strictly against the SDK's own models; one mismatch and the claim fails.
+"""
+
+import asyncio
+from collections import Counter
+from importlib.metadata import version
+from typing import Final
+
+import anthropic
+from tests.compat import probes, reference
+
+from bench.prove.figure import Figure, require
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.sdk.door import KINDS, Door, Kind, Tally
+from footplate.domain.json import JsonObject
+from footplate.testing import replies, text, tool
+
+_SDK: Final = "2.8.0"
+_CALLS: Final = 120
+_STREAMED: Final = 2000
+_AT_ONCE: Final = 4
+_BUSY: Final = "door-busy"
+_ROUNDS: Final = 10
+_TOOLS: Final = 4
+"""Calls in each of a busy turn's rounds: with its request each round makes at least ten events."""
+_RESOURCES: Final = ("agents", "agents.versions", "environments", "files", "sessions", "sessions.events")
+_REFUSALS: Final = (
+    anthropic.BadRequestError,
+    anthropic.AuthenticationError,
+    anthropic.NotFoundError,
+    anthropic.ConflictError,
+    anthropic.ContentTooLargeError,
+)
+
+
+_SETTINGS: Final = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1", "FOOTPLATE_WEB_ALLOW": "127.0.0.1"}
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+    tally = Tally()
+    async with open_cluster(workers=1 if quick else 2, environment=_SETTINGS) as cluster:
+        await probes.install(cluster)
+        await cluster.model.install(
+            _BUSY,
+            replies(*[[tool("glob", {"pattern": f"*.{n}"}) for n in range(_TOOLS)]] * _ROUNDS, [text("Done.")]),
+        )
+        await _probe(cluster, tally, quick=quick)
+        before = tally.ledger.frames
+        turns = await _stream(cluster, tally, wanted=_STREAMED // 10 if quick else _STREAMED)
+        if not quick:
+            await _unavailable(cluster, tally)
+    _every_method(tally)
+    for error in _REFUSALS:
+        require(holds=tally.refusals[error.__name__] > 0, otherwise=f"nothing raised {error.__name__}")
+    return _figure(tally, turns, tally.ledger.frames - before, quick=quick)
+
+
+async def _probe(cluster: Cluster, tally: Tally, *, quick: bool) -> None:
+    """All probes with both clients; at small size each with one of them, in turns."""
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def run(name: str, kind: Kind) -> None:
+        async with gate, Door(cluster, kind, tally=tally) as door:
+            try:
+                await probes.load()[name](door)
+            except Exception as error:
+                error.add_note(f"in probe {name}, {kind}")
+                raise
+
+    async with asyncio.TaskGroup() as group:
+        for number, name in enumerate(sorted(probes.load())):
+            for kind in (KINDS[number % 2],) if quick else KINDS:
+                group.create_task(run(name, kind))
+
+
+async def _stream(cluster: Cluster, tally: Tally, *, wanted: int) -> int:
+    """Turns on streams of both clients until so many events came; how many turns that took."""
+    turns, start = 0, tally.ledger.frames
+    while tally.ledger.frames - start < wanted:
+        await asyncio.gather(*(_busy_turn(cluster, tally, kind) for kind in KINDS))
+        turns += len(KINDS)
+    return turns
+
+
+async def _busy_turn(cluster: Cluster, tally: Tally, kind: Kind) -> None:
+    async with Door(cluster, kind, tally=tally) as door:
+        session = await door.session()
+        received = await door.turn(session.id, _BUSY, event_deltas=["agent.message"])
+        listed = await door.every("sessions.events.list", session.id, limit=50)
+        streamed = [event.id for event in received if not event.type.startswith("event_")]
+        # The message came twice, queued and taken up.
+        require(
+            holds=list(dict.fromkeys(streamed)) == [event.id for event in listed] and len(streamed) == len(listed) + 1,
+            otherwise=f"the stream had {len(streamed)} events where the list has {len(listed)}",
+        )
+
+
+async def _unavailable(cluster: Cluster, tally: Tally) -> None:
+    """Without its database the server says so, in the words the SDK knows; with it, it goes on."""
+    database = cluster.stack.postgres
+    assert database is not None
+    for kind in KINDS:
+        async with Door(cluster, kind, tally=tally, max_retries=0) as door:
+            await database.stop()
+            try:
+                refusal = await door.refused(anthropic.ServiceUnavailableError, "agents.list")
+            finally:
+                await database.start()
+            require(holds=refusal.type == "api_error", otherwise=f"503 is of type {refusal.type!r}")
+            await door.sdk.with_options(max_retries=10).beta.agents.list()
+
+
+def _every_method(tally: Tally) -> None:
+    names = [m.name for m in reference.methods() if m.name.rsplit(".", 1)[0] in _RESOURCES]
+    called = {call.split(" ")[1] for call in tally.calls}
+    require(holds=set(names) <= called, otherwise=f"never called: {set(names) - called}")
+
+
+def _figure(tally: Tally, turns: int, streamed: int, *, quick: bool) -> Figure:
+    calls = tally.calls.total()
+    by_kind = {kind: _count(tally, kind) for kind in KINDS}
+    methods = {call.split(" ")[1] for call in tally.calls}
+    sdk = version("anthropic")
+    return Figure(
+        text=f"anthropic {sdk}: {calls} calls over {len(methods)} methods ({by_kind['sync']} sync, "
+        f"{by_kind['async']} async), {tally.refusals.total()} of them refused as "
+        f"{len(tally.refusals)} typed exceptions; {tally.ledger.frames} events streamed, "
+        f"{streamed} of them in {turns} busy turns whose lists have the same; "
+        f"{tally.ledger.validated} events validated strictly, {len(tally.ledger.mismatches)} mismatches",
+        holds=sdk == _SDK and calls >= _CALLS and (quick or streamed >= _STREAMED) and not tally.ledger.mismatches,
+        details={
+            "calls": _sorted(tally.calls),
+            "refusals": _sorted(tally.refusals),
+            "events": _sorted(tally.ledger.events),
+            "probes": len(probes.load()),
+        },
+    )
+
+
+def _count(tally: Tally, kind: Kind) -> int:
+    return sum(number for call, number in tally.calls.items() if call.startswith(f"{kind} "))
+
+
+def _sorted(counted: Counter[str]) -> JsonObject:
+    return {name: counted[name] for name in sorted(counted)}

@@ -1,0 +1,129 @@
+"""I can see what my agents do: one trace from request to tool, and totals in `/metrics` that are the log's.
+
+The trace goes through a real collector, a process of its own, and is looked at behind it. Then turns of every kind run
+on several sessions at once, and what the processes counted is compared with what the log holds, line by line.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from bench.prove.figure import Figure, require
+from bench.support.clients import Client, raw_client
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.telemetry import counting, tracing, workload
+from bench.support.telemetry.collector import open_collector
+from bench.support.telemetry.counting import Totals
+from bench.support.telemetry.sink import Sink, open_sink
+from footplate.stack.leftovers import wait_until
+
+_TURNS: Final = 500
+_TURNS_QUICK: Final = 24
+_SESSIONS: Final = 8
+_BROKEN: Final = "broken"
+_COUNTED_WITHIN: Final = 10.0
+_SETTINGS: Final = {
+    "FOOTPLATE_METRICS_ADDRESS": "127.0.0.1:0",
+    # Short, for the sake of the crash, but longer than a busy machine holds a worker up: who loses a turn in the middle
+    # of a commit does not know whether to count it.
+    "FOOTPLATE_HEARTBEAT_TIMEOUT": "6",
+    "FOOTPLATE_LEASE": "4",
+    "FOOTPLATE_MAX_FAILURES": "1",
+    "FOOTPLATE_RETRY_WAIT": "0.05",
+    "OTEL_BSP_SCHEDULE_DELAY": "200",
+}
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+    turns = _TURNS_QUICK if quick else _TURNS
+    async with open_sink() as sink, _collected(sink) as endpoint:
+        environment = {**_SETTINGS, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "SENTRY_DSN": sink.dsn}
+        async with open_cluster(workers=2, environment=environment) as cluster, Client(cluster) as client:
+            spans = await _traces(cluster, client, sink)
+            await workload.install(cluster)
+            log, metrics = await _count(cluster, client, turns)
+            lines = await _usage(cluster, await counting.of_log(cluster))
+            await _labels_are_clean(cluster)
+        tracing.silent(sink, cluster.key)
+    wrong = counting.differences(log, metrics)
+    return Figure(
+        text=f"one turn is {spans} spans in a collector of its own, parents and GenAI attributes right, a second "
+        f"attempt after SIGKILL in the same trace, an exception at OTLP and Sentry; over {_sum(log, 'turns')} turns "
+        f"({_by_status(log)}) on {_SESSIONS} sessions {len(log)} totals of /metrics and {lines} lines of /v1/usage "
+        f"equal the log's: {_sum(log, 'tokens')} tokens, ${_sum(log, 'cost') / 1e6:.2f}, {_sum(log, 'tools')} calls"
+        + (f"; DIFFERENT: {wrong[0]}" if wrong else ""),
+        holds=not wrong and _sum(log, "turns") == turns,
+        details={"different": [*wrong], **{" ".join(name): value for name, value in sorted(log.items())}},
+    )
+
+
+@asynccontextmanager
+async def _collected(sink: Sink) -> AsyncIterator[str]:
+    with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
+        async with open_collector(Path(directory), sink.url) as endpoint:
+            yield endpoint
+
+
+async def _traces(cluster: Cluster, client: Client, sink: Sink) -> int:
+    spans = await tracing.one_turn(cluster, client, sink)
+    await tracing.after_a_crash(cluster, client, sink)
+    async with Client(cluster, key=await cluster.create_key(_BROKEN)) as broken:
+        await tracing.an_exception(cluster, broken, sink, organisation=_BROKEN)
+    return spans
+
+
+async def _count(cluster: Cluster, client: Client, turns: int) -> tuple[Totals, Totals]:
+    """What the turns added to the log, and to the counters of processes that lived all the while."""
+    log_before, metrics_before = await counting.of_log(cluster), await counting.of_metrics(cluster)
+    await workload.run(client, turns=turns, sessions=_SESSIONS)
+    log = _difference(await counting.of_log(cluster), log_before)
+    metrics: Totals = Counter()
+
+    async def same() -> bool:
+        # A client may hear of a commit a moment before the worker has counted it.
+        nonlocal metrics
+        metrics = _difference(await counting.of_metrics(cluster), metrics_before)
+        return not counting.differences(log, metrics)
+
+    await wait_until(same, _COUNTED_WITHIN)
+    return log, metrics
+
+
+async def _usage(cluster: Cluster, log: Totals) -> int:
+    """`/v1/usage` by model adds up to the log, which has all that it counts: the broken turns used nothing."""
+    async with raw_client(cluster) as http:
+        answer = await http.get("/v1/usage", params={"group_by": "model"})
+    lines = answer.raise_for_status().json()["data"]
+    told: Totals = Counter()
+    for line in lines:
+        model, usage = line["model"], line["usage"]
+        told["tokens", "input", model] += usage["input_tokens"]
+        told["tokens", "output", model] += usage["output_tokens"]
+        told["tokens", "cache_read", model] += usage["cache_read_input_tokens"]
+        told["tokens", "cache_write", model] += usage["cache_creation"]["ephemeral_5m_input_tokens"]
+        told["cost", model] += usage.get("cost_microusd", 0)
+    expected = Counter({name: value for name, value in log.items() if name[0] in {"tokens", "cost"}})
+    wrong = counting.differences(expected, +told)
+    require(holds=not wrong, otherwise=f"/v1/usage differs from the log: {wrong[:3]}")
+    return len(lines)
+
+
+async def _labels_are_clean(cluster: Cluster) -> None:
+    for text in await counting.scrape(cluster):
+        found = [word for word in ("sesn_", "turn_0", "agent_0", cluster.key) if word in text]
+        require(holds=not found, otherwise="a metric's label names a session, a turn, an agent or a key")
+
+
+def _difference(after: Totals, before: Totals) -> Totals:
+    return +Counter({name: value - before[name] for name, value in after.items()})
+
+
+def _sum(totals: Totals, what: str) -> int:
+    return sum(value for name, value in totals.items() if name[0] == what)
+
+
+def _by_status(totals: Totals) -> str:
+    return ", ".join(f"{value} {name[1]}" for name, value in sorted(totals.items()) if name[0] == "turns")

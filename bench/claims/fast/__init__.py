@@ -1,0 +1,1 @@
+"""Claims about speed, each against the bare engine or a fixed count."""

@@ -1,0 +1,1 @@
+"""Claims about rules, approvals, hooks and the audit trail."""

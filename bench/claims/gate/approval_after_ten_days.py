@@ -1,0 +1,180 @@
+"""An ask may be answered after ten days: it is still there, and its call is made once, or never.
+
+Sessions of both harnesses park; every process is stopped, databases and Temporal too; all that the database says of
+time is put back by ten days; the processes start anew, with retention that archives, releases and deletes what nobody
+has touched for days. Once it has deleted a session that waits for nothing, the others are answered. What has a term has
+ended by then.
+"""
+
+import itertools
+import random
+import secrets
+from typing import Any, Final
+
+import anthropic
+import asyncpg
+import httpx2
+
+from bench.prove.figure import Figure, require
+from bench.support.clients import TOOLSET, Client, raw_client
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.crash import work
+from footplate.domain import events
+from footplate.domain.json import Json
+from footplate.stack.leftovers import wait_until
+from footplate.testing import replies, text, tool
+
+_SETTINGS: Final = {
+    "FOOTPLATE_SWEEP_INTERVAL": "1",
+    "FOOTPLATE_RETENTION": "2d",
+    "FOOTPLATE_RETENTION_TREES": "2d",
+    "FOOTPLATE_RETENTION_DELETE": "5d",
+    "FOOTPLATE_KEPT_SESSIONS": "0",
+    "FOOTPLATE_SLOTS": "0",
+    "FOOTPLATE_LINGER": "1",
+}
+_HARNESSES: Final = {"native": "bash", "claude": "Bash"}
+_TERM: Final = 5 * 86_400
+_PATIENCE: Final = 180.0
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    rounds = 1 if quick else 10
+    seed = secrets.randbits(32)
+    print(f"  seed {seed}", flush=True)
+    async with (
+        open_cluster(environment=_SETTINGS) as cluster,
+        Client(cluster, max_retries=40) as client,
+        raw_client(cluster) as http,
+    ):
+        return await _Trial(cluster, client, http, random.Random(seed)).run(rounds)
+
+
+class _Trial:
+    def __init__(self, cluster: Cluster, client: Client, http: httpx2.AsyncClient, chance: random.Random) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._http = http
+        self._chance = chance
+        self._faults: list[str] = []
+
+    async def run(self, rounds: int) -> Figure:
+        agents = await self._agents()
+        done = await self._client.session(agents["native"])
+        await self._client.run_turn(done, "Go. [[script:talks]]", patience=_PATIENCE)
+        parked = [
+            await self._park(agents[harness], harness, number)
+            for _, harness, number in itertools.product(range(rounds), _HARNESSES, (1, 3))
+        ]
+        terms = {"approvals": {"expires_after_seconds": _TERM}}
+        (await self._http.post("/v1/policies", json=terms)).raise_for_status()
+        ended = [await self._park(agents[harness], harness, 1) for harness in _HARNESSES]
+        await self._ten_days()
+        await self._swept(done)
+        for session_id, _ in ended:
+            await self._idle(session_id)
+            self._judge(session_id, {"a": "deny"})
+        words = [await self._answer(session_id, asked) for session_id, asked in parked]
+        said = [word for each in words for word in each.values()]
+        told = (
+            f"{len(parked)} sessions (`native` and `claude`) with {len(said)} asks, ten days and the end of every "
+            f"process later: {said.count('allow')} allowed calls ran once each, {said.count('deny')} denied never; "
+            f"retention, which deleted a session that waited for nothing, left them alone; {len(ended)} asks with "
+            "a term were denied by it, and the sessions went on"
+        )
+        if self._faults:
+            told = f"{len(self._faults)} faults, the first: {self._faults[0]}"
+        each = len(parked) // len(_HARNESSES)
+        details: dict[str, Json] = {"faults": [*self._faults], "harnesses": dict.fromkeys(_HARNESSES, each)}
+        return Figure(text=told, holds=not self._faults, details=details)
+
+    async def _agents(self) -> dict[str, str]:
+        await self._cluster.model.install("talks", replies([text("Well.")]))
+        made = {}
+        for harness, name in _HARNESSES.items():
+            for number in (1, 3):
+                calls = [tool(name, {"command": f"echo {letter} >> lines"}) for letter in "abc"[:number]]
+                await self._cluster.model.install(f"{harness}-{number}", replies(calls, [text("Done.")]))
+            asking = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
+            made[harness] = await self._client.agent(tools=[asking], extra_body={"harness": harness})
+        return made
+
+    async def _park(self, agent: str, harness: str, number: int) -> tuple[str, list[str]]:
+        session_id = await self._client.session(agent)
+        told = await self._client.run_turn(session_id, f"Go. [[script:{harness}-{number}]]", patience=_PATIENCE)
+        reason = told[-1]["stop_reason"]
+        require(holds=len(reason.get("event_ids") or []) == number, otherwise=f"{harness}: it waits for {reason}")
+        return session_id, reason["event_ids"]
+
+    async def _ten_days(self) -> None:
+        """Pass, while nothing of ours runs."""
+        for number in range(len(self._cluster.workers)):
+            await self._cluster.kill_worker(number)
+        await self._cluster.kill_api(0)
+        await self._servers_anew()
+        connection = await asyncpg.connect(self._cluster.settings.database_url)
+        try:
+            await connection.execute("set session_replication_role = 'replica'")
+            columns = await connection.fetch(
+                "select c.table_name as name, array_agg(c.column_name::text) as columns"
+                " from information_schema.columns c"
+                " join pg_class t on t.relname = c.table_name and t.relkind in ('r', 'p') and not t.relispartition"
+                " where c.table_schema = 'public' and c.data_type = 'timestamp with time zone' group by 1"
+            )
+            for row in columns:
+                moved = ", ".join(f"{column} = {column} - interval '10 days'" for column in row["columns"])
+                await connection.execute(f"update {row['name']} set {moved}")
+        finally:
+            await connection.close()
+        await self._cluster.restart_api(0)
+        for number in range(len(self._cluster.workers)):
+            await self._cluster.restart_worker(number)
+
+    async def _servers_anew(self) -> None:
+        stack = self._cluster.stack
+        servers = [part for part in (stack.postgres, stack.redis, stack.temporal) if part is not None]
+        for part in reversed(servers):
+            await part.stop()
+        for part in servers:
+            await part.start()
+
+    async def _swept(self, done: str) -> None:
+        async def deleted() -> bool:
+            return (await self._http.get(f"/v1/sessions/{done}")).status_code == httpx2.codes.NOT_FOUND
+
+        require(holds=await wait_until(deleted, _PATIENCE), otherwise="retention deleted nothing")
+
+    async def _answer(self, session_id: str, asked: list[str]) -> dict[str, str]:
+        listed = (await self._http.get("/v1/approvals", params={"session_id": session_id})).json()["data"]
+        if {one["id"] for one in listed} != {*asked}:
+            self._faults.append(f"{session_id} waits for {listed} and not for {asked}")
+        words = {letter: self._chance.choice(["allow", "deny"]) for letter in "abc"[: len(asked)]}
+        for event_id, word in zip(asked, words.values(), strict=True):
+            said = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": event_id, "result": word}
+            await self._client.send(session_id, said)
+            await self._client.send(session_id, said)
+            try:
+                await self._client.send(session_id, {**said, "result": "deny" if word == "allow" else "allow"})
+                self._faults.append(f"{session_id}: another answer was taken")
+            except anthropic.ConflictError:
+                pass
+        await self._idle(session_id)
+        self._judge(session_id, words)
+        return words
+
+    async def _idle(self, session_id: str) -> None:
+        last: list[Any] = []
+
+        async def ended() -> bool:
+            told = await self._client.events(session_id, **{"types[]": events.STATUS_IDLE})
+            last[:] = told[-1:]
+            return bool(last) and last[0]["stop_reason"]["type"] == "end_turn"
+
+        if not await wait_until(ended, _PATIENCE):
+            self._faults.append(f"{session_id} did not go on: {last}")
+
+    def _judge(self, session_id: str, words: dict[str, str]) -> None:
+        ran = sorted(work.lines(self._cluster, session_id))
+        wanted = [letter for letter, word in words.items() if word == "allow"]
+        if ran != wanted:
+            self._faults.append(f"{session_id}: {words} and ran {ran}")

@@ -1,0 +1,183 @@
+"""The audit trail tells when it was changed: an entry changed, removed or reordered is found, and erasure is no change.
+
+Calls of both harnesses are decided on, answered and made; then somebody who owns the database changes the trail behind
+the server's back, one thing at a time, and puts it back.
+"""
+
+import asyncio
+import itertools
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import asyncpg
+import httpx2
+
+from bench.prove.figure import Figure, require
+from bench.support.clients import TOOLSET, Client, raw_client
+from bench.support.cluster import Cluster, open_cluster
+from footplate.domain import events
+from footplate.domain.json import Json
+from footplate.stack.leftovers import wait_until
+from footplate.testing import replies, text, tool
+
+_SETTINGS: Final = {"FOOTPLATE_SWEEP_INTERVAL": "1"}
+_PATIENCE: Final = 60.0
+_TOOLS: Final = {"native": ("bash", "read"), "claude": ("Bash", "Read")}
+_COLUMNS: Final = (
+    *("kind", "session", "turn", "event", "principal", "outcome", "tool", "layer", "input_hash", "content_hash"),
+    *("id", "organisation"),
+)
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    sessions = 2 if quick else 40
+    async with (
+        open_cluster(environment=_SETTINGS) as cluster,
+        Client(cluster) as client,
+        raw_client(cluster) as http,
+    ):
+        made = await _work(client, http, sessions, cluster)
+        connection = await asyncpg.connect(cluster.settings.database_url)
+        try:
+            trail = _Trail(connection, http, cluster)
+            before = await trail.verified()
+            tried = await trail.tamper(quick=quick)
+            await client.sdk.beta.sessions.delete(made[0])
+            after = await trail.verified()
+            erased = await connection.fetchval(
+                "select count(*) from audit where session = $1 and content is not null", made[0]
+            )
+        finally:
+            await connection.close()
+    faults = [f"not found: {what}" for what, found in tried.items() if not found]
+    faults += [f"after a deletion: {fault}" for fault in after["faults"]]
+    if erased:
+        faults.append(f"{erased} entries of a deleted session have their content")
+    told = (
+        f"{before['entries']} entries of sessions of `native` and `claude` in {before['batches']} batches; "
+        f"{len(tried)} changes behind the server's back: "
+        "each field, removals, another order; all found, and none where nothing was changed; a session's deletion "
+        "erased what its entries said and left the chain valid"
+    )
+    if faults:
+        told = f"{len(faults)} faults, the first: {faults[0]}"
+    harnesses: dict[str, Json] = {harness: sessions // len(_TOOLS) for harness in _TOOLS}
+    details: dict[str, Json] = {"faults": [*faults], "tried": [*tried], "harnesses": harnesses}
+    return Figure(text=told, holds=not faults, details=details)
+
+
+async def _work(client: Client, http: httpx2.AsyncClient, sessions: int, cluster: Cluster) -> list[str]:
+    """Sessions with a call that somebody allowed and one that nobody was asked about, and rules that changed."""
+    asking = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
+    agents = {}
+    for harness, (command, reading) in _TOOLS.items():
+        calls = [tool(command, {"command": "echo a"}), tool(reading, {"file_path": "x"})]
+        await cluster.model.install(f"asks-{harness}", replies(calls, [text("Done.")]))
+        agents[harness] = await client.agent(tools=[asking], extra_body={"harness": harness})
+    made = []
+    for number, harness in zip(range(sessions), itertools.cycle(_TOOLS), strict=False):
+        rules = {"permissions": {"deny": [f"Bash(never-{number} *)"], "allow": ["Read"]}}
+        (await http.post("/v1/policies", json=rules)).raise_for_status()
+        session_id = await client.session(agents[harness])
+        told = await client.run_turn(session_id, f"Go. [[script:asks-{harness}]]")
+        waiting = told[-1]["stop_reason"]["event_ids"]
+        async with client.stream(session_id) as stream:
+            word = {"type": events.USER_TOOL_CONFIRMATION, "tool_use_id": waiting[0], "result": "allow"}
+            await client.send(session_id, word)
+            await stream.until_idle()
+        made.append(session_id)
+    return made
+
+
+class _Trail:
+    def __init__(self, connection: Any, http: httpx2.AsyncClient, cluster: Cluster) -> None:
+        self._connection = connection
+        self._http = http
+        self._cluster = cluster
+        self._said: set[str] = set()
+
+    async def verified(self) -> dict[str, Any]:
+        """Once all of it is sealed."""
+        last: dict[str, Any] = {}
+
+        async def sealed() -> bool:
+            last.update((await self._http.get("/v1/audit/verify")).json())
+            return bool(last["unsealed"] == 0 and last["batches"])
+
+        require(holds=await wait_until(sealed, _PATIENCE), otherwise=f"entries are not sealed: {last}")
+        return last
+
+    async def tamper(self, *, quick: bool) -> dict[str, bool]:
+        """What was done, and whether it was found. `quick`: only one entry of those that there are."""
+        found: dict[str, bool] = {}
+        before = await self.verified()
+        require(holds=not before["faults"], otherwise="there are faults before anything was changed")
+        rows = [row["id"] for row in await self._connection.fetch("select id from audit order by number")]
+        for target, (what, statement) in itertools.product(rows[:1] if quick else rows[::7], _CHANGES.items()):
+            async with self._changed(statement, target) as changed:
+                now = (await self._http.get("/v1/audit/verify")).json()
+                # What is cut off at the end has no fault; whoever kept the head sees that it is another.
+                if changed:
+                    await self._command(finds=bool(now["faults"]), what=what, quick=quick)
+                    found[f"{what} of {target}"] = bool(now["faults"]) or now["head"] != before["head"]
+            clean = (await self._http.get("/v1/audit/verify")).json()["faults"]
+            require(holds=not clean, otherwise=f"what was put back is a fault: {clean}")
+        return found
+
+    async def _command(self, *, finds: bool, what: str, quick: bool) -> None:
+        """`footplate audit verify` says the same; once for each change, and once in a small sample."""
+        if what in self._said or (self._said and quick):
+            return
+        self._said.add(what)
+        at_the_door = {"FOOTPLATE_API_KEY": self._cluster.key, "FOOTPLATE_BASE_URL": self._cluster.base_urls[0]}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "footplate", "audit", "verify"),
+            env={**self._cluster.environment(), **at_the_door},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        printed = (await process.communicate())[0].decode()
+        require(holds=process.returncode == int(finds), otherwise=f"{what}: `footplate audit verify` says {printed}")
+
+    @asynccontextmanager
+    async def _changed(self, statement: str, target: str) -> AsyncIterator[bool]:
+        """Committed, so that the server sees it; the tables are put back afterwards as they were. False: there was
+        nothing to change, such as the order of one entry.
+        """
+        tables = ("audit", "audit_batches")
+        await self._connection.execute("set session_replication_role = 'replica'")
+        for table in tables:
+            await self._connection.execute(f"create temp table kept_{table} as select * from {table}")
+        try:
+            yield not (await self._connection.execute(statement, target)).endswith(" 0")
+        finally:
+            async with self._connection.transaction():
+                for table in tables:
+                    await self._connection.execute(f"delete from {table}")
+                    await self._connection.execute(f"insert into {table} select * from kept_{table}")
+            for table in tables:
+                await self._connection.execute(f"drop table kept_{table}")
+
+
+_BEHIND: Final = {
+    "created_at": "update audit set created_at = created_at + interval '1 second' where id = $1",
+    "content": 'update audit set content = \'{"reason": "another"}\' where id = $1',
+    "removal": "delete from audit where id = $1",
+    "order": """
+        update audit a set number = case when a.id = t.id then o.number else t.number end
+        from audit t, audit o
+        where t.id = $1 and a.id in (t.id, o.id) and o.id = (
+            select id from audit
+            where organisation = t.organisation and batch = t.batch and id <> t.id order by number limit 1)""",
+    "batch": "update audit set batch = batch + 1 where id = $1",
+    "removal of its batch": "delete from audit_batches b using audit a where a.id = $1 and b.number = a.batch",
+    "removal of its batch with all entries": """
+        with gone as (delete from audit where batch = (select batch from audit where id = $1) returning batch)
+        delete from audit_batches where number in (select batch from gone)""",
+}
+_CHANGES: Final = {
+    **{column: f"update audit set {column} = 'x' || coalesce({column}, '') where id = $1" for column in _COLUMNS},
+    **_BEHIND,
+}

@@ -1,0 +1,122 @@
+"""Settings files that teams have mean here what they mean to Claude Code, or something stricter, and never less.
+
+The real CLI is asked first, in a repository that has the file; then sessions of both harnesses make the same calls in
+the same repository behind the imported file. What a call did decides, not what was said of it.
+"""
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+from bench.prove.figure import Figure
+from bench.support import backends
+from bench.support.clients import Client
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.existing_files import cli, ours
+from bench.support.existing_files.shapes import Shape, repository, shapes
+from bench.support.mcp_server.process import McpProcess
+from footplate.domain.json import Json
+from footplate.domain.permissions import Outcome, stricter
+
+_QUICK: Final = ("ask_list", "hooks_that_refuse")
+_LEAST: Final = 6
+_SETTINGS: Final = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1"}
+WHY_STRICTER: Final = {
+    "wrappers": "a program that runs another is asked about unless the rule names both; Claude Code looks through some",
+    "options": "an option that writes or runs is not covered by a rule for the program",
+    "hidden": "a rule that denies also finds what a shell, xargs or a variable hides, or asks where it cannot tell",
+    "reading": "a rule that asks about reading a file is also for commands that read it",
+    "failing": "a hook that fails, or prints what is no answer, has said no",
+    "modes": "`defaultMode` is not taken over: what no rule allows is asked",
+    "directories": "`additionalDirectories` is not taken over: directories belong to a session's workspace",
+    "searching": "a search that may show a file that may not be read is refused as a whole, not without that file",
+}
+"""Every way in which ours is stricter; calls name theirs. One that none of these explains is a fault."""
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    start = time.monotonic()
+    chosen = [shape for shape in shapes() if not quick or shape.name in _QUICK]
+    root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
+    faults: list[str] = []
+    count: Counter[str] = Counter()
+    made: Counter[str] = Counter()
+    try:
+        async with (
+            backends.settings(backends.default()) as settings,
+            open_cluster(environment={**_SETTINGS, **settings, "FOOTPLATE_PROJECTS_ROOT": str(root)}) as cluster,
+            Client(cluster) as client,
+            McpProcess(root / "notes") as mcp,
+        ):
+            for shape in chosen:
+                trial = _Trial(cluster, client, mcp, root, shape)
+                faults += await trial.run(count, made)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, root)
+    print(f"  {time.monotonic() - start:.0f} s", flush=True)
+    for fault in faults:
+        print(f"  FAULT {fault}", flush=True)
+    return _figure(chosen, faults, count, made, enough=quick or len(chosen) >= _LEAST)
+
+
+class _Trial:
+    def __init__(self, cluster: Cluster, client: Client, mcp: McpProcess, root: Path, shape: Shape) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._mcp = mcp
+        self._root = root
+        self._shape = shape
+
+    async def run(self, count: Counter[str], made: Counter[str]) -> list[str]:
+        shape = self._shape
+        path = f"{shape.name}/app"
+        one = await asyncio.to_thread(repository, self._root / path, shape)
+        body = {"path": path, "name": shape.name.replace("_", "-")}
+        project: Any = await self._client.sdk.post("/v1/projects", body=body, cast_to=dict[str, Any])
+        theirs = await cli.ask(self._cluster.model, shape, one, self._mcp.url)
+        faults: list[str] = []
+        for harness in ours.HARNESSES:
+            try:
+                found = await ours.ask(self._cluster, self._client, shape, harness, project["id"], self._mcp)
+            except AssertionError as error:
+                faults.append(f"{shape.name}, {harness}: {error}")
+                continue
+            made[harness] += len(found)
+            for call, (its, _), (here, why) in zip(shape.calls, theirs, found, strict=True):
+                kind, fault = _compared(its, here, call.stricter)
+                count[kind] += 1
+                if fault:
+                    faults.append(f"{shape.name}, {harness}: {call.title}: {fault} ({its}, here {here}: {why[:200]})")
+        return faults
+
+
+def _compared(its: Outcome, here: Outcome, reason: str) -> tuple[str, str]:
+    """What it is, and what is wrong with it."""
+    if its is here:
+        return "same", f"is the same, and {reason!r} says that it is not" if reason else ""
+    if stricter(its, here) is its:
+        return "looser", "LOOSER"
+    return "stricter", "" if reason in WHY_STRICTER else "stricter, and nobody says why"
+
+
+def _figure(chosen: list[Shape], faults: list[str], count: Counter[str], made: Counter[str], *, enough: bool) -> Figure:
+    named = sorted({call.stricter for shape in chosen for call in shape.calls if call.stricter})
+    text = (
+        f"{len(chosen)} settings files of different shapes, {sum(made.values())} calls in `native` and `claude` "
+        f"against the CLI itself: {count['same']} the same, {count['stricter']} stricter for {len(named)} "
+        f"reasons that are told, {count['looser']} looser"
+    )
+    if faults:
+        text = f"{len(faults)} faults, the first: {faults[0]}"
+    details: dict[str, Json] = {
+        "harnesses": dict(made),
+        "shapes": [shape.name for shape in chosen],
+        "stricter because": {name: WHY_STRICTER[name] for name in named if name in WHY_STRICTER},
+        "faults": [*faults],
+    }
+    complete = made["native"] == made["claude"] == sum(len(shape.calls) for shape in chosen)
+    return Figure(text=text, holds=not faults and complete and enough, details=details)

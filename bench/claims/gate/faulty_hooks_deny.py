@@ -1,0 +1,249 @@
+"""Whatever goes wrong with a hook of any kind, it has said no, in time, and people and the model are told why."""
+
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+
+from bench.prove.figure import Figure
+from bench.support import backends
+from bench.support.clients import Client, raw_client
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.crash import work
+from footplate.domain import events
+from footplate.domain.json import Json
+from footplate.testing import replies, text, tool
+from footplate.testing.hooks import HookServer, install_bad_hooks, open_hook_server
+
+_SECONDS: Final = 3
+_LONG: Final = 60
+"""For those that do not hang: the limit is not to be what ends them, on whatever machine."""
+_SLACK: Final = 30.0
+"""Seconds that a turn may take beside its hook, on a busy machine."""
+_MEMORY: Final = "1GiB"
+_SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+_BAD: Final = json.dumps({"hookSpecificOutput": {"permissionDecision": "perhaps"}})
+_COMMANDS: Final = {
+    "hangs": ("sleep 600", "did not respond within"),
+    "hangs with a child": ("sleep 600 & sleep 600", "did not respond within"),
+    "crashes": ("exit 7", "failed with exit code 7"),
+    "is not there": ("no-such-program", "failed with exit code 127"),
+    "floods": ("yes '{' | head -c 30000000", "too large"),
+    "floods its errors": ("yes | head -c 50000000 >&2; exit 2", ""),
+    "returns garbage": ("echo '{garbage'", "not valid"),
+    "returns no text": ("printf '{\\377'", "not valid"),
+    "says what there is not": (f"echo '{_BAD}'", "perhaps"),
+    "is killed": ("kill -9 $$", ""),
+    "eats memory": ("tail /dev/zero", "memory"),
+    "says no": ("echo 'not here' >&2; exit 2", "not here"),
+}
+_ANSWERS: Final[Mapping[str, tuple[bytes | None, str]]] = {
+    "hangs": (None, "did not respond within"),
+    "crashes": (b"", "request to the hook failed"),
+    "fails": (b"HTTP/1.1 500 Oops\r\ncontent-length: 2\r\n\r\n{}", "HTTP status 500"),
+    "leads elsewhere": (b"HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n", "HTTP status 302"),
+    "floods": (b"HTTP/1.1 200 OK\r\n\r\n", "too large"),
+    "returns garbage": (b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n{garbage", "not valid"),
+    "returns words": (b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nyes", "not a JSON object"),
+    "is killed": (b'HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{"decision":', "request to the hook failed"),
+}
+_FUNCTIONS: Final = {
+    "hangs": "did not respond within",
+    "crashes": "out of order",
+    "exits": "SystemExit",
+    "killed": "SIGKILL",
+    "floods": "too large",
+    "chatters": "too large",
+    "eats": "MemoryError",
+    "garbage": "TypeError",
+    "words": "not a JSON object",
+}
+_QUICK: Final = {
+    "command": ("hangs", "eats memory"),
+    "http": ("returns garbage",),
+    "python": ("killed",),
+}
+_HARNESSES: Final = {"native": "bash", "claude": "Bash"}
+
+
+@dataclass(slots=True)
+class _Run:
+    cluster: Cluster
+    client: Client
+    http: httpx2.AsyncClient
+    server: HookServer
+    faults: list[str] = field(default_factory=list)
+    cases: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_HARNESSES, 0))
+    kinds: dict[str, int] = field(default_factory=dict)
+    slowest: float = 0.0
+
+    async def both(self, kind: str, way: str, reason: str, hook: Mapping[str, Any]) -> None:
+        """The organisation's: a server may be named by nobody below a project."""
+        seconds = _SECONDS if way.startswith("hangs") else _LONG
+        group = {"matcher": "Bash", "hooks": [{"type": kind, "timeout": seconds, **hook}]}
+        answer = await self.http.post("/v1/policies", json={"permissions": {"hooks": {"PreToolUse": [group]}}})
+        if answer.status_code != httpx2.codes.OK:
+            raise RuntimeError(f"{kind}, {way}: {answer.text}")
+        await asyncio.gather(*(self._one(harness, f"{harness}, {kind}, {way}", reason) for harness in _HARNESSES))
+        self.kinds[kind] = self.kinds.get(kind, 0) + 1
+
+    async def _one(self, harness: str, case: str, reason: str) -> None:
+        agent = await self.client.agent(extra_body={"harness": harness})
+        session_id = await self.client.session(agent)
+        began = time.monotonic()
+        told = await self.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
+        took = time.monotonic() - began
+        self.slowest = max(self.slowest, took)
+        self.cases[harness] += 1
+        found = _judge(told, reason)
+        if took > _SECONDS + _SLACK:
+            found.append(f"took {took:.0f} s")
+        if left := work.lines(self.cluster, session_id):
+            found.append(f"the call was made: {left}")
+        trail = await _trail(self, session_id)
+        if [entry["outcome"] for entry in trail] != ["deny"]:
+            found.append(f"the audit trail has {str(trail)[:300]}")
+        self.faults += [f"{case}: {fault}" for fault in found]
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    async with _open() as run:
+        for way, (command, reason) in _chosen("command", _COMMANDS, quick=quick).items():
+            await run.both("command", way, reason, {"command": command})
+        for way, (answer, reason) in _chosen("http", _ANSWERS, quick=quick).items():
+            run.server.answer, run.server.floods = answer, way == "floods"
+            await run.both("http", way, reason, {"url": run.server.url})
+        for way, reason in _chosen("python", _FUNCTIONS, quick=quick).items():
+            await run.both("python", way, reason, {"name": way})
+        prompts = await _no_prompt(run, most=1 if quick else None)
+        run.faults += await _still_heard(run) + await _when_asked(run)
+    kinds = ", ".join(f"{kind} {number}" for kind, number in run.kinds.items())
+    calls = sum(run.cases.values()) - prompts
+    found = (
+        f"{calls} calls behind hooks that hang, crash, flood, answer garbage, eat memory or are "
+        f"killed (ways: {kinds}), `native` and `claude`: none was made, each was denied within {run.slowest:.1f} s of "
+        f"a turn's beginning (the limit of those that hang is {_SECONDS} s), said why and is in the audit trail; "
+        f"{prompts} prompts came to no model behind hooks that fail; hooks that say nothing let all through"
+    )
+    if run.faults:
+        found = f"{len(run.faults)} faults, the first: {run.faults[0]}"
+    details: dict[str, Json] = {"faults": [*run.faults], "harnesses": {**run.cases}, "ways": {**run.kinds}}
+    return Figure(text=found, holds=not run.faults, details=details)
+
+
+@asynccontextmanager
+async def _open() -> AsyncIterator[_Run]:
+    with tempfile.TemporaryDirectory(prefix="footplate-hooks-") as directory:
+        install_bad_hooks(Path(directory) / "site")
+        async with backends.settings(backends.default()) as settings, open_hook_server() as server:
+            more = {
+                "FOOTPLATE_HOOK_HOSTS": f"127.0.0.1:{server.port}",
+                "FOOTPLATE_HOOK_SECRET": _SECRET,
+                "FOOTPLATE_SANDBOX_MEMORY": _MEMORY,
+                "PYTHONPATH": f"{directory}/site",
+            }
+            async with (
+                open_cluster(environment={**settings, **more}) as cluster,
+                Client(cluster) as client,
+                raw_client(cluster) as http,
+            ):
+                for harness, name in _HARNESSES.items():
+                    call = tool(name, {"command": "echo x >> lines"})
+                    await cluster.model.install(harness, replies([call], [text("Done.")]))
+                yield _Run(cluster, client, http, server)
+
+
+def _chosen(kind: str, ways: Mapping[str, Any], *, quick: bool) -> Mapping[str, Any]:
+    return {way: ways[way] for way in _QUICK[kind]} if quick else ways
+
+
+def _judge(told: list[dict[str, Any]], reason: str) -> list[str]:
+    uses = [event for event in told if event["type"] == events.AGENT_TOOL_USE]
+    results = [event for event in told if event["type"] == events.AGENT_TOOL_RESULT]
+    if [use["evaluated_permission"] for use in uses] != ["deny"] or len(results) != 1:
+        return [f"{len(uses)} calls, {len(results)} results: {uses}"]
+    said = str(uses[0].get("permission", {}).get("reason"))
+    faults = [] if said and reason in said else [f"said {said!r} and not {reason!r}"]
+    if "a hook of the organisation" not in str(results[0]["content"]):
+        faults.append(f"the model was told {results[0]['content']}")
+    return faults
+
+
+async def _set(run: _Run, permissions: Mapping[str, Any]) -> None:
+    (await run.http.post("/v1/policies", json={"permissions": permissions})).raise_for_status()
+
+
+async def _no_prompt(run: _Run, most: int | None) -> int:
+    """A hook that fails before a prompt, of each kind. How many prompts were stopped."""
+    run.server.answer, run.server.floods = _ANSWERS["fails"][0], False
+    hooks = (
+        {"type": "command", "command": "exit 7"},
+        {"type": "http", "url": run.server.url},
+        {"type": "python", "name": "killed"},
+    )
+    stopped = 0
+    for hook in hooks[:most]:
+        await _set(run, {"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}})
+        found = await asyncio.gather(*(_turn(run, harness) for harness in _HARNESSES))
+        for harness, told in zip(_HARNESSES, found, strict=True):
+            types = [event["type"] for event in told]
+            reasons = [event["error"]["message"] for event in told if event["type"] == events.SESSION_ERROR]
+            if events.AGENT_TOOL_USE in types or events.AGENT_MESSAGE in types or "a hook of the" not in str(reasons):
+                run.faults.append(f"{harness}, {hook['type']}: a prompt passed a hook that failed: {types}, {reasons}")
+            run.cases[harness] += 1
+            stopped += 1
+    return stopped
+
+
+async def _turn(run: _Run, harness: str) -> list[dict[str, Any]]:
+    session_id = await run.client.session(await run.client.agent(extra_body={"harness": harness}))
+    return await run.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
+
+
+async def _still_heard(run: _Run) -> list[str]:
+    """Hooks that say nothing let all through: the others were denied for what they did."""
+    run.server.says({})
+    hooks = [
+        {"type": "command", "command": "cat > /dev/null"},
+        {"type": "http", "url": run.server.url},
+        {"type": "python", "name": "silent"},
+    ]
+    moments = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
+    await _set(run, {"hooks": {moment: [{"hooks": hooks}] for moment in moments}})
+    faults = []
+    for harness in _HARNESSES:
+        session_id = await run.client.session(await run.client.agent(extra_body={"harness": harness}))
+        told = await run.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
+        made = [event["evaluated_permission"] for event in told if event["type"] == events.AGENT_TOOL_USE]
+        said = [(entry["content"]["hook_event"], entry["outcome"]) for entry in await _trail(run, session_id)]
+        expected = [(moment, "none") for moment in moments for _ in hooks]
+        if made != ["allow"] or said != expected or len(work.lines(run.cluster, session_id)) != 1:
+            faults.append(f"{harness}, hooks without a word: {made}, {said}")
+    return faults
+
+
+async def _when_asked(run: _Run) -> list[str]:
+    """That a person is asked is told, once the turn waits."""
+    notice = [{"matcher": "permission_prompt", "hooks": [{"type": "python", "name": "silent"}]}]
+    await _set(run, {"ask": ["Bash"], "hooks": {"Notification": notice}})
+    faults = []
+    for harness in _HARNESSES:
+        session_id = await run.client.session(await run.client.agent(extra_body={"harness": harness}))
+        await run.client.run_turn(session_id, f"Go. [[script:{harness}]]", patience=150)
+        said = [entry["content"]["hook_event"] for entry in await _trail(run, session_id)]
+        if said != ["Notification"]:
+            faults.append(f"{harness}: an ask was told as {said}")
+    return faults
+
+
+async def _trail(run: _Run, session_id: str) -> list[dict[str, Any]]:
+    query: dict[str, str | int] = {"session_id": session_id, "kind": "hook", "order": "asc", "limit": 100}
+    found: list[dict[str, Any]] = (await run.http.get("/v1/audit", params=query)).json()["data"]
+    return found

@@ -1,0 +1,125 @@
+"""Approvals under fire: whoever dies between an ask and the end of its call, it runs at most once, or never.
+
+In each round sessions of both harnesses ask side by side, about calls of every kind, and somebody dies: while they ask,
+while they wait, while they are answered, or at a named point after that. Judged by the effects that the calls had.
+"""
+
+import asyncio
+import random
+import secrets
+import time
+from contextlib import AsyncExitStack
+from typing import Final
+
+import asyncpg
+
+from bench.claims.core.kill_any_process import SETTINGS
+from bench.prove.figure import Figure
+from bench.support import backends
+from bench.support.approvals import shapes
+from bench.support.approvals.case import Case, Found, Scene
+from bench.support.approvals.fire import Fire, Moment, moments
+from bench.support.approvals.shapes import SHAPES, Shape
+from bench.support.clients import Client
+from bench.support.cluster import open_cluster
+from bench.support.mcp_server.process import McpProcess
+from footplate.domain.json import Json
+
+_SETTINGS: Final = {
+    # Long enough that no turn is lost by load alone: what is cut off here, somebody cut.
+    "FOOTPLATE_LEASE": "5",
+    "FOOTPLATE_HEARTBEAT_TIMEOUT": "8",
+    "FOOTPLATE_MAX_FAILURES": "1000",
+    "FOOTPLATE_KEPT_SESSIONS": "0",
+    "FOOTPLATE_MCP_ALLOW": "127.0.0.1",
+    "FOOTPLATE_SUBAGENT_HOLD": "600",
+}
+_WANTED: Final = 300
+_QUICK: Final = (
+    (Moment("after", "worker", "after_intent"), (Shape("native", "parallel"), Shape("claude", "single"))),
+    (Moment("waiting", "api"), (Shape("native", "mcp"), Shape("claude", "reads"), Shape("claude", "subagent"))),
+)
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    seed = secrets.randbits(32)
+    print(f"  seed {seed}", flush=True)
+    chance = random.Random(seed)
+    plan = [*_QUICK] if quick else [(moment, SHAPES) for moment in moments()]
+    found = Found()
+    async with (
+        backends.settings(backends.default()) as settings,
+        open_cluster(apis=1, workers=2, environment={**SETTINGS, **_SETTINGS, **settings}) as cluster,
+        Client(cluster, max_retries=40) as client,
+        McpProcess(cluster.directory / "notes") as notes,
+        asyncpg.create_pool(cluster.settings.database_url, min_size=1, max_size=4) as database,
+    ):
+        agents = await shapes.agents(client, notes)
+        scene = Scene(
+            cluster=cluster,
+            client=client,
+            database=database,
+            notes=notes,
+            agents=agents,
+            chance=chance,
+            found=found,
+        )
+        fire = Fire(cluster, chance)
+        for number, (moment, kinds) in enumerate(plan):
+            began = time.monotonic()
+            cases = [Case(scene, shape, moment, f"r{number}-{index}") for index, shape in enumerate(kinds)]
+            await _round(fire, moment, cases, found)
+            print(f"  {moment.title}: {time.monotonic() - began:.0f} s", flush=True)
+    return _figure(found, fire, len(plan), quick=quick)
+
+
+async def _round(fire: Fire, moment: Moment, cases: list[Case], found: Found) -> None:
+    async with AsyncExitStack() as exits, asyncio.TaskGroup() as group:
+        striking: asyncio.Task[bool] | None = None
+
+        def strike() -> asyncio.Task[bool]:
+            return group.create_task(fire.at(moment, lambda: [case.session_id for case in cases if case.session_id]))
+
+        if moment.when == "asking":
+            striking = strike()
+        await asyncio.gather(*(case.ask() for case in cases))
+        if moment.when == "waiting":
+            striking = strike()
+        if striking is not None:
+            await striking
+        pipes = [await case.pipe(exits) for case in cases]
+        if moment.when in {"answering", "after"}:
+            striking = strike()
+            await asyncio.sleep(0)  # it is armed before anybody answers
+        await asyncio.gather(*(case.answer() for case in cases))
+        await asyncio.gather(*(case.end(pipe) for case, pipe in zip(cases, pipes, strict=True)))
+        if striking is not None and not await striking:
+            found.faults.append(f"{moment.title}: the point was never met")
+
+
+def _figure(found: Found, fire: Fire, rounds: int, *, quick: bool) -> Figure:
+    count, asks = found.count, found.asks.total()
+    kills = ", ".join(f"{fire.count[name]} {title}" for name, title in _KILLED.items())
+    told = (
+        f"{asks} asks ({', '.join(f'{number} `{name}`' for name, number in found.asks.items())}) in {rounds} rounds, "
+        f"killed meanwhile: {kills}; {count['allow']} allowed calls, each ran once but {count['unknown']} that were "
+        f"cut off, are said to be so and ran at most once; {count['deny']} denied, none ran; answers "
+        f"after the end of their subagent: {count['too late']}; second answers of another kind, all refused: "
+        f"{count['conflicts refused']}; "
+        "every session went on"
+    )
+    faults = [*found.faults]
+    if not quick and asks < _WANTED:
+        faults.append(f"{asks} asks, and not {_WANTED}")
+    if faults:
+        told = f"{len(faults)} faults, the first: {faults[0]}"
+    details: dict[str, Json] = {"faults": [*faults], **count, "kills": {**fire.count}, "harnesses": {**found.asks}}
+    return Figure(text=told, holds=not faults, details=details)
+
+
+_KILLED: Final = {
+    "worker": "workers",
+    "api": "apis",
+    "harness": "processes of harnesses",
+    "temporal": "Temporal servers restarted",
+}

@@ -1,0 +1,1 @@
+"""Claims about attacks on a running server."""

@@ -1,0 +1,216 @@
+"""Exhaustion attacks with and without a key: memory is bounded, others are served, and connections are freed in 10 s.
+
+Each attack of `bench/support/guard/exhaustion_attacks.py` runs against both replicas, in processes of its own, while
+honest clients of another organisation read, list and create. Before each one they are measured without an attack.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import quantiles
+from typing import Final
+
+from bench.prove.figure import Figure, require
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.guard.exhaustion_attacks import ATTACKS, WITH_KEY, Target
+from bench.support.lean import Lean
+from bench.support.overhead.idle import allow_many_connections
+
+_ATTACK_SECONDS: Final = 6.0
+_CALM_SECONDS: Final = 4.0
+_FREED_WITHIN: Final = 10.0
+_SPARE_FILES: Final = 12
+"""Connections that honest clients and the database's pool may have more than before."""
+_MOST_MB: Final = 600
+_MOST_RATIO: Final = 2.0
+_PAUSE: Final = 0.03
+_MODULE: Final = "bench.support.guard.exhaustion_attacks"
+_QUICK: Final = (
+    *("headers_without_end", "half_open_connections", "pipelined_requests", "empty_objects"),
+    *("many_streams", "streams_with_requests_behind", "socket_pings", "slow_bodies"),
+)
+
+
+@dataclass(slots=True)
+class _Found:
+    calm: list[float] = field(default_factory=list)
+    attacked: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    freed: dict[str, float] = field(default_factory=dict)
+    peaks: dict[str, float] = field(default_factory=dict)
+    ratios: dict[str, float] = field(default_factory=dict)
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    allow_many_connections()
+    names = list(_QUICK) if quick else list(ATTACKS)
+    found = _Found()
+    async with open_cluster(apis=2, workers=0) as cluster:
+        before = [_resident_mb(cluster, api) for api in (0, 1)]
+        async with _honest_clients(cluster) as clients:
+            attacker = await cluster.create_key("attackers")
+            targets = [await _target(cluster, api, attacker) for api in (0, 1)]
+            await clients.measure(_CALM_SECONDS)  # the first requests fill caches
+            for name in names:
+                await _run(cluster, clients, targets, name, found, quick=quick)
+        after = [_resident_mb(cluster, api) for api in (0, 1)]
+    return _figure(names, found, before, after, quick=quick)
+
+
+async def _run(
+    cluster: Cluster, clients: "_Clients", targets: list[Target], name: str, found: _Found, *, quick: bool
+) -> None:
+    calm = await clients.measure(1.0 if quick else _CALM_SECONDS)
+    files = [_open_files(cluster, api) for api in (0, 1)]
+    peak = asyncio.create_task(_watch_memory(cluster))
+    seconds = 1.5 if quick else _ATTACK_SECONDS
+    processes = [await _start(name, seconds, target) for target in targets]
+    await asyncio.sleep(0.5)  # until they have begun
+    attacked = await clients.measure(seconds)
+    for process in processes:
+        opened, _ = await process.communicate()
+        require(holds=process.returncode == 0 and int(opened) > 0, otherwise=f"{name} did not attack")
+    ended = time.monotonic()
+    while any(_open_files(cluster, api) > files[api] + _SPARE_FILES for api in (0, 1)):
+        if time.monotonic() - ended > 3 * _FREED_WITHIN:
+            break
+        await asyncio.sleep(0.1)
+    found.freed[name] = time.monotonic() - ended
+    peak.cancel()
+    found.peaks[name] = await _result(peak)
+    found.calm += calm
+    found.attacked += attacked
+    found.ratios[name] = _p95(attacked) / _p95(calm)
+    found.failures += [f"{name}: {failure}" for failure in clients.take_failures()]
+    print(
+        f"  {name}{' (key)' if name in WITH_KEY else ''}: p95 {_p95(calm) * 1e3:.1f} ms, under attack "
+        f"{_p95(attacked) * 1e3:.1f} ms, peak {found.peaks[name]:.0f} MB, freed after {found.freed[name]:.1f} s",
+        flush=True,
+    )
+
+
+def _figure(names: list[str], found: _Found, before: list[float], after: list[float], *, quick: bool) -> Figure:
+    ratio = _p95(found.attacked) / _p95(found.calm)
+    worst = max(found.ratios, key=lambda name: found.ratios[name])
+    peak, slowest = max(found.peaks.values()), max(found.freed.values())
+    holds = peak <= _MOST_MB and not found.failures and slowest <= _FREED_WITHIN
+    return Figure(
+        text=f"{len(names)} attacks on 2 replicas, {sum(name in WITH_KEY for name in names)} of them with a key: a "
+        f"replica had at most {peak:.0f} MB (at most {_MOST_MB}; {max(before):.0f} before, {max(after):.0f} after); "
+        f"p95 of {len(found.attacked):,} honest requests {_p95(found.attacked) * 1e3:.1f} ms, {ratio:.2f} times that "
+        f"without an attack (at most {_MOST_RATIO:g}; most with {worst}: {found.ratios[worst]:.1f}); "
+        f"{len(found.failures)} failed; connections freed after {slowest:.1f} s (at most {_FREED_WITHIN:.0f})",
+        holds=holds and (quick or ratio <= _MOST_RATIO),
+        details={
+            "p95_ratio": round(ratio, 2),
+            "ratios": {name: round(value, 2) for name, value in found.ratios.items()},
+            "peak_mb": {name: round(value) for name, value in found.peaks.items()},
+            "freed_seconds": {name: round(value, 1) for name, value in found.freed.items()},
+            "failures": [*found.failures[:20]],
+        },
+    )
+
+
+class _Clients:
+    """Honest clients, two for each replica, with connections that they keep."""
+
+    def __init__(self, clients: list[Lean], session_id: str) -> None:
+        self._clients = clients
+        self._session_id = session_id
+        self._failures: list[str] = []
+
+    async def measure(self, seconds: float) -> list[float]:
+        """Return how long each request took."""
+        until = time.monotonic() + seconds
+        times = await asyncio.gather(*(self._work(client, until) for client in self._clients))
+        return [one for client in times for one in client]
+
+    def take_failures(self) -> list[str]:
+        failures, self._failures = self._failures, []
+        return failures
+
+    async def _work(self, client: Lean, until: float) -> list[float]:
+        times: list[float] = []
+        while time.monotonic() < until or len(times) < 3:
+            for request in (self._read, self._list, self._create):
+                began = time.perf_counter()
+                try:
+                    async with asyncio.timeout(30):
+                        await request(client)
+                except Exception as error:  # noqa: BLE001 - whatever it is, an honest client was not served
+                    self._failures.append(f"{type(error).__name__} {error}"[:200])
+                times.append(time.perf_counter() - began)
+                await asyncio.sleep(_PAUSE)
+        return times
+
+    async def _read(self, client: Lean) -> None:
+        await client.get(f"/v1/sessions/{self._session_id}")
+
+    async def _list(self, client: Lean) -> None:
+        await client.get(f"/v1/sessions/{self._session_id}/events")
+
+    async def _create(self, client: Lean) -> None:
+        await client.post("/v1/agents", {"name": "honest", "model": "claude-sonnet-4-5"})
+
+
+@asynccontextmanager
+async def _honest_clients(cluster: Cluster) -> AsyncIterator[_Clients]:
+    key = await cluster.create_key("honest")
+    clients = [Lean(url, key) for url in cluster.base_urls for _ in range(2)]
+    session = await clients[0].post("/v1/sessions", await clients[0].seat())
+    try:
+        yield _Clients(clients, session["id"])
+    finally:
+        for client in clients:
+            await client.__aexit__()
+
+
+async def _target(cluster: Cluster, api: int, key: str) -> Target:
+    async with Lean(cluster.base_urls[api], key) as client:
+        session = await client.post("/v1/sessions", await client.seat())
+    return Target(cluster.ports[api], key, session["id"])
+
+
+async def _start(name: str, seconds: float, target: Target) -> asyncio.subprocess.Process:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", _MODULE, name, str(seconds)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(asdict(target)).encode())
+    process.stdin.close()
+    return process
+
+
+async def _watch_memory(cluster: Cluster) -> float:
+    """Return the most that either replica had, once it is cancelled."""
+    most = 0.0
+    try:
+        while True:
+            most = max(most, *(_resident_mb(cluster, api) for api in (0, 1)))
+            await asyncio.sleep(0.05)
+    except asyncio.CancelledError:
+        return most
+
+
+async def _result(task: asyncio.Task[float]) -> float:
+    return await task
+
+
+def _resident_mb(cluster: Cluster, api: int) -> float:
+    status = Path(f"/proc/{cluster.apis[api].pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:")) / 1000
+
+
+def _open_files(cluster: Cluster, api: int) -> int:
+    return len(list(Path(f"/proc/{cluster.apis[api].pid}/fd").iterdir()))
+
+
+def _p95(times: list[float]) -> float:
+    return quantiles(times, n=20)[-1]

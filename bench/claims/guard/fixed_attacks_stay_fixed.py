@@ -1,0 +1,79 @@
+"""What the attack on the running server found no longer works; on the commit before the fixes it did.
+
+Each attack of bench/support/guard runs against a checkout of that commit and against this one, on a real server. Some
+act as another user of the machine, which takes root.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from bench.ci.fresh_clone import run
+from bench.prove.figure import Figure, require
+
+BEFORE: Final = "30a320c"
+"""The last commit without the fixes."""
+_ROOT: Final = Path(__file__).resolve().parents[3]
+_ATTACKS: Final = _ROOT / "bench" / "prove" / "guard"
+_RUNNER: Final = _ATTACKS / "run_attack.py"
+_SAMPLE: Final = ("hook_matcher",)
+_LIMIT: Final = 300.0
+_RESULT: Final = '{"achieved":'
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    names = list(_SAMPLE) if quick else _list_attacks()
+    before: dict[str, str | None] = {}
+    now: dict[str, str | None] = {}
+    old = Path(tempfile.mkdtemp(prefix="footplate-before-"))
+    try:
+        await _check_out(old)
+        for name in names:
+            before[name], now[name] = await asyncio.gather(_run(name, old), _run(name, _ROOT))
+            print(f"  {name}: before: {before[name] or 'withstood'}; now: {now[name] or 'withstood'}", flush=True)
+    finally:
+        shutil.rmtree(old)
+    harmless = [name for name, achieved in before.items() if achieved is None]
+    successful = [name for name, achieved in now.items() if achieved is not None]
+    return Figure(
+        text=f"{len(names)} attacks: {len(names) - len(harmless)} succeed on {BEFORE}, {len(successful)} succeed now"
+        + "".join(f"; {name} succeeds" for name in successful)
+        + "".join(f"; {name} never succeeded" for name in harmless),
+        holds=not successful and not harmless,
+        details={"before": {**before}, "now": {**now}},
+    )
+
+
+def _list_attacks() -> list[str]:
+    return sorted(path.stem for path in _ATTACKS.glob("*.py") if "\nasync def attack() -> " in path.read_text())
+
+
+async def _check_out(place: Path) -> None:
+    """That commit, with an interpreter that finds its packages in this environment and the product in the checkout."""
+    await _call("git", "clone", "--quiet", "--no-checkout", str(_ROOT), str(place))
+    await _call("git", "-C", str(place), "checkout", "--quiet", BEFORE)
+    await _call(sys.executable, "-m", "venv", "--without-pip", str(place / ".venv"))
+    packages = next((place / ".venv" / "lib").glob("python*/site-packages"))
+    (packages / "before.pth").write_text(f"{place / 'src'}\n{place}\n{sysconfig.get_path('purelib')}\n")
+
+
+async def _run(name: str, checkout: Path) -> str | None:
+    python = str(checkout / ".venv" / "bin" / "python") if checkout != _ROOT else sys.executable
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    ended = await run(python, str(_RUNNER), name, directory=checkout, environment=environment, limit=_LIMIT)
+    require(holds=ended.exit_code is not None, otherwise=f"{name} did not end within {_LIMIT:.0f} s")
+    lines = [line for line in ended.output.splitlines() if line.startswith(_RESULT)]
+    require(holds=ended.exit_code == 0 and bool(lines), otherwise=f"{name} could not be run: {ended.tail}")
+    achieved: str | None = json.loads(lines[-1])["achieved"]
+    return achieved
+
+
+async def _call(*command: str) -> None:
+    process = await asyncio.create_subprocess_exec(*command)
+    require(holds=await process.wait() == 0, otherwise=f"{command[0]} failed")

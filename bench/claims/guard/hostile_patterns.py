@@ -1,0 +1,228 @@
+"""Hostile patterns, rules, globs, domains and cursors delay neither their own request nor other organisations.
+
+First each request is sent alone, and the API's processor time is compared with that of the same request with a plain
+text. Then attackers send all of them at once, plain ones and hostile ones in turn, while another organisation reads,
+runs turns, and asks for `/livez`; the attackers' sessions run turns under the worst rules that are accepted.
+"""
+
+import asyncio
+import contextlib
+import random
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+
+from bench.prove.figure import Figure, require, time_limit
+from bench.support.clients import Client
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.guard import hostile_texts
+from bench.support.guard.hostile_texts import Case, Request
+from bench.support.speed.measured import quantile
+from footplate.domain.errors import FootplateError
+from footplate.domain.permissions import Layer, Outcome
+from footplate.gate import commands
+from footplate.gate.places import Place
+from footplate.gate.policy import Policy
+from footplate.testing import replies, text, tool
+
+_CASES: Final = 2_000
+_EXCESS_MS: Final = 50.0
+_RATIO: Final = 1.2
+_SILENT_S: Final = 0.5
+_ATTACKERS: Final = 2
+_BLOCKS: Final = 6
+_COMMAND: Final = "; ".join(f"cat {'a' * 30}{number}* **/{'*a' * 10}" for number in range(150))
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    rng = random.Random(seed := secrets.randbits(32))
+    print(f"  seed {seed}", flush=True)
+    count = 64 if quick else _CASES
+    async with open_cluster() as cluster:
+        key = await cluster.create_key("attackers")
+        async with (
+            Client(cluster) as victim,
+            Client(cluster, key=key) as attacker,
+            _http(cluster, cluster.key) as ours,
+            _http(cluster, key) as theirs,
+        ):
+            ids = await _prepare(cluster, attacker)
+            cases = list(hostile_texts.cases(rng, count, ids))
+            excess = await _excess(cluster, theirs, cases)
+            files = _rule_files(cases)
+            rivals = await _rivals(victim, attacker, ours, theirs, cases, quick=quick)
+    worst = max(excess + files)
+    ratio, turns, silent = rivals
+    limit = time_limit(_RATIO, quick=quick)
+    return Figure(
+        text=f"{count} hostile texts: at most {worst:.0f} ms of CPU more than a plain one (at most {_EXCESS_MS:.0f}); "
+        f"another organisation's p95 {ratio:.2f} times for reads and {turns:.2f} for turns (at most {_RATIO}); "
+        f"`/livez` answered within {silent * 1000:.0f} ms (at most {_SILENT_S * 1000:.0f})",
+        holds=worst <= time_limit(_EXCESS_MS, quick=quick)
+        and max(ratio, turns) <= limit
+        and silent <= time_limit(_SILENT_S, quick=quick),
+        details={
+            "worst_ms": round(worst, 1),
+            "reads": round(ratio, 3),
+            "turns": round(turns, 3),
+            "silent_s": round(silent, 3),
+        },
+    )
+
+
+def _http(cluster: Cluster, key: str) -> httpx2.AsyncClient:
+    transport = httpx2.AsyncHTTPTransport()
+    headers = {"authorization": f"Bearer {key}"}
+    return httpx2.AsyncClient(base_url=cluster.base_urls[0], headers=headers, transport=transport, timeout=60)
+
+
+async def _prepare(cluster: Cluster, attacker: Client) -> dict[str, str]:
+    """Calls with long inputs, over which rules are replayed."""
+    path = "/".join(["a" * 60] * 10)
+    calls = [tool("read", {"file_path": path}), tool("bash", {"command": _COMMAND[:9_000]})]
+    await cluster.model.install("long", replies(*([call] for call in calls), [text("Done.")]))
+    await cluster.model.install("short", replies([tool("bash", {"command": "true"})], [text("Done.")]))
+    agent, environment = await attacker.agent(), await attacker.environment()
+    session = await attacker.session(agent, environment)
+    await attacker.run_turn(session, "[[script:long]]")
+    return {"agent": agent, "environment": environment, "session": session}
+
+
+async def _excess(cluster: Cluster, http: httpx2.AsyncClient, cases: Sequence[Case]) -> list[float]:
+    """Milliseconds of processor time beyond the plain request's. A surprise is measured once more."""
+    pid = cluster.apis[0].pid
+    require(holds=pid is not None, otherwise="the api does not run")
+    found = []
+    for case in cases:
+        tries: list[float] = []
+        while not tries or (tries[-1] > _EXCESS_MS and len(tries) < 3):
+            plain = await _cpu_of(int(pid or 0), http, case.plain)
+            tries.append(await _cpu_of(int(pid or 0), http, case.hostile) - plain)
+        if min(tries) > _EXCESS_MS:
+            print(f"  {min(tries):.0f} ms: {case.kind} {case.hostile[1]} {str(case.hostile[2])[:200]}", flush=True)
+        found.append(min(tries))
+    return found
+
+
+async def _cpu_of(pid: int, http: httpx2.AsyncClient, request: Request) -> float:
+    began = _cpu_ms(pid)
+    method, path, given = request
+    answer = await http.request(method, path, **given)
+    require(holds=answer.status_code < 500, otherwise=f"{method} {path} was answered with {answer.status_code}")
+    return _cpu_ms(pid) - began
+
+
+def _cpu_ms(pid: int) -> float:
+    """Of all its threads, as the scheduler counts it."""
+    total = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            total += int((task / "schedstat").read_text().split()[0])
+        except OSError:  # it ended meanwhile
+            continue
+    return total / 1e6
+
+
+def _rule_files(cases: Sequence[Case]) -> list[float]:
+    """A file of rules and a long command, as `footplate policy explain` reads them. Measured as the requests are."""
+    found = []
+    for case in cases:
+        if case.rule is None:
+            continue
+        tries: list[float] = []
+        while not tries or (tries[-1] > _EXCESS_MS and len(tries) < 3):
+            plain = _judge_by("Read(src/**)")
+            tries.append(_judge_by(case.rule) - plain)
+        found.append(min(tries))
+    return found
+
+
+def _judge_by(rule: str) -> float:
+    """Milliseconds of processor time."""
+    began = time.thread_time()
+    with contextlib.suppress(FootplateError):  # refused as it is read
+        commands.judge(Policy.of({Layer.PROJECT: {Outcome.DENY: [rule]}}), _COMMAND[:9_000], Place(root="/work/tree"))
+    return (time.thread_time() - began) * 1000
+
+
+async def _rivals(
+    victim: Client,
+    attacker: Client,
+    ours: httpx2.AsyncClient,
+    theirs: httpx2.AsyncClient,
+    cases: Sequence[Case],
+    *,
+    quick: bool,
+) -> tuple[float, float, float]:
+    """How much slower reads and turns of another organisation are, and the longest silence."""
+    sessions = {
+        "plain": await attacker.session(await attacker.agent(extra_body={"permissions": _many_plain()})),
+        "hostile": await attacker.session(await attacker.agent(extra_body={"permissions": _worst_accepted()})),
+    }
+    own = await victim.session()
+    await victim.run_turn(own, "[[script:short]]")
+    reads: dict[str, list[float]] = {"plain": [], "hostile": []}
+    turns: dict[str, list[float]] = {"plain": [], "hostile": []}
+    silences: list[float] = []
+    blocks = 2 if quick else _BLOCKS
+    size = len(cases) // (blocks // 2)
+    for block in range(blocks):
+        kind = "hostile" if block % 2 else "plain"
+        part = cases[block // 2 * size : (block // 2 + 1) * size]
+        requests = [case.hostile if kind == "hostile" else case.plain for case in part]
+        background = [asyncio.create_task(_send(theirs, requests[number::_ATTACKERS])) for number in range(_ATTACKERS)]
+        background.append(asyncio.create_task(_keep_running(attacker, sessions[kind])))
+        watchers = [
+            asyncio.create_task(_repeat(lambda: ours.get("/v1/agents"), reads[kind])),
+            asyncio.create_task(_repeat(lambda: victim.run_turn(own, "[[script:short]]"), turns[kind])),
+            asyncio.create_task(_repeat(lambda: ours.get("/livez"), silences if kind == "hostile" else [])),
+        ]
+        await asyncio.gather(*background[:_ATTACKERS])
+        for task in (*background, *watchers):
+            task.cancel()
+        await asyncio.gather(*background, *watchers, return_exceptions=True)
+        await attacker.interrupt(sessions[kind])
+        await asyncio.sleep(1)
+    p95 = {
+        name: {kind: quantile(values, 0.95) for kind, values in found.items()}
+        for name, found in (("reads", reads), ("turns", turns))
+    }
+    print(f"  {len(reads['hostile'])} reads, {len(turns['hostile'])} turns; p95 {p95}", flush=True)
+    return (
+        p95["reads"]["hostile"] / p95["reads"]["plain"],
+        p95["turns"]["hostile"] / p95["turns"]["plain"],
+        max(silences),
+    )
+
+
+async def _send(http: httpx2.AsyncClient, requests: Sequence[Request]) -> None:
+    for method, path, given in requests:
+        await http.request(method, path, **given)
+
+
+async def _keep_running(attacker: Client, session: str) -> None:
+    while True:
+        await attacker.run_turn(session, "[[script:long]]", patience=300)
+
+
+async def _repeat(action: Callable[[], Awaitable[Any]], seconds: list[float]) -> None:
+    while True:
+        began = time.monotonic()
+        await action()
+        seconds.append(time.monotonic() - began)
+        await asyncio.sleep(0.02)
+
+
+def _many_plain() -> dict[str, Any]:
+    return {"deny": [f"Read(secrets-{number}/**)" for number in range(900)], "ask": ["Bash(rm *)"]}
+
+
+def _worst_accepted() -> dict[str, Any]:
+    hook = {"type": "command", "command": "true"}
+    groups = [{"matcher": f"(.?.?.?.?.?){{10}}x{number}!", "hooks": [hook]} for number in range(50)]
+    rules = [f"Read(**/{'*a' * 15}{number}*)" for number in range(900)]
+    return {"deny": rules, "ask": [f"Bash(*a*{number}*b*)" for number in range(900)], "hooks": {"PreToolUse": groups}}

@@ -1,0 +1,328 @@
+"""Roles and rules: by no route does a key without the role weaken the rules of a project, and every attempt is audited.
+
+The routes come from the server's own OpenAPI document, so that one which is added later is classified or fails here.
+After each attempt, what the rules deny is tried in the session that the attempt made and in others at the same place.
+"""
+
+import asyncio
+import itertools
+import json
+import secrets
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg
+import httpx2
+
+from bench.prove.figure import Figure, require
+from bench.support import backends
+from bench.support.clients import TOOLSET, Client, raw_client
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.openapi import Document
+from bench.support.roles.attempts import ATTEMPTS, DENIED, HARMLESS, RULED, RULES, Attempt, Ground, unclassified
+from footplate import wiring
+from footplate.config import Settings
+from footplate.domain import events
+from footplate.domain.json import Json
+from footplate.stack.leftovers import wait_until
+from footplate.testing import replies, text, tool
+
+_WITHOUT: Final = ("member", "approver", "Admin", "policy-admin")
+"""Roles that may not write rules: two that there are, and two that are nearly called like those which may."""
+_WITH: Final = ("admin", "policy_admin")
+_QUICK: Final = {
+    "POST /v1/projects": ("again_without_rules",),
+    "POST /v1/projects/{project_id}": ("trust", "no_rules"),
+    "POST /v1/projects/{project_id}/archive": ("plain",),
+    "POST /v1/sessions": ("directory",),
+    "POST /v1/sessions/{session_id}": ("hooks",),
+    "POST /v1/sessions/{session_id}/events": ("edited",),
+    "POST /v1/policies": ("rules",),
+}
+_KINDS: Final = frozenset({"change", "policy", "answer"})
+
+
+@dataclass(slots=True)
+class _Run:
+    cluster: Cluster
+    admin: httpx2.AsyncClient
+    client: Client
+    directory: Path
+    project_id: str = ""
+    plain_project_id: str = ""
+    attempts: int = 0
+    refused: int = 0
+    invalid: int = 0
+    """Refused with 400 whoever asks; those alone are not in the audit trail."""
+    tried: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    async def made(self, path: str, http: httpx2.AsyncClient | None = None, /, **body: Any) -> dict[str, Any]:
+        response = await (http or self.admin).post(path, json=body)
+        require(holds=response.status_code == httpx2.codes.OK, otherwise=f"{path}: {response.text}")
+        return dict(response.json())
+
+    async def ground(self, operation: str) -> Ground:
+        tag = f"t{secrets.token_hex(4)}"
+        agent = await self.made("/v1/agents", name=tag, model="claude-sonnet-4-5", tools=[TOOLSET])
+        other = await self.made("/v1/agents", name=tag, model="claude-sonnet-4-5", tools=[TOOLSET], harness="claude")
+        environment = await self.made("/v1/environments", name=f"e-{tag}")
+        projects = [self.plain_project_id, self.project_id]
+        workspace = await self.made("/v1/workspaces", name=f"w-{tag}", project_ids=projects)
+        ids = {
+            "project_id": self.project_id,
+            "plain_project_id": self.plain_project_id,
+            "agent_id": agent["id"],
+            "claude_agent_id": other["id"],
+            "environment_id": environment["id"],
+            "workspace_id": workspace["id"],
+            "call_id": "sevt_none",
+        }
+        session = await self.made(
+            "/v1/sessions", agent=agent["id"], environment_id=environment["id"], project_ids=[self.project_id]
+        )
+        ids["session_id"] = session["id"]
+        if operation.endswith("/events"):
+            await self.made(f"/v1/sessions/{session['id']}", permissions={"ask": ["Bash(echo *)"]})
+            told = await self.client.run_turn(session["id"], "Go. [[script:asks]]")
+            ids["call_id"] = told[-1]["stop_reason"]["event_ids"][0]
+        elif operation.endswith("/fork"):
+            await self.client.run_turn(session["id"], "Go. [[script:hello]]")
+        lines = await self._transcript(other["id"]) if operation.endswith("/import") else ()
+        return Ground(tag=tag, directory=str(self.directory), ids=ids, transcript=lines)
+
+    async def _transcript(self, agent_id: str) -> Sequence[Mapping[str, Any]]:
+        session = await self.client.session(agent_id)
+        await self.client.run_turn(session, "Go. [[script:hello]]", patience=120)
+        _, *lines, _ = (await self.admin.get(f"/v1/sessions/{session}/transcript")).text.splitlines()
+        return [{"line": json.loads(line)["line"]} for line in lines]
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    async with _open() as run:
+        document = (await run.admin.get("/openapi.json")).json()
+        operations = [str(one) for one in Document(document).operations()]
+        run.faults += [
+            f"{one} is not classified: does it change which rules apply?" for one in unclassified(operations)
+        ]
+        for role in _WITHOUT[:1] if quick else _WITHOUT:
+            await _attack_as(run, role, quick=quick)
+        for role in _WITH[:1] if quick else _WITH:
+            await _control(run, role)
+        verified = (await run.admin.get("/v1/audit/verify")).json()
+        run.faults += [f"the audit trail: {fault}" for fault in verified["faults"]]
+    roles = ", ".join(_WITHOUT[:1] if quick else _WITHOUT)
+    found = (
+        f"{len(ATTEMPTS) + len(HARMLESS)} writing routes, {len(HARMLESS)} of which cannot change rules; "
+        f"{run.attempts} attempts as {roles}: {run.refused} were refused with 403, none weakened the rules, "
+        f"which denied the command in {run.tried} sessions after them, and every attempt is in the audit trail but for "
+        f"{run.invalid} that were invalid requests (400); "
+        "with the role the same requests take effect"
+    )
+    if run.faults:
+        found = f"{len(run.faults)} faults, the first: {run.faults[0]}"
+    details: dict[str, Json] = {"faults": [*run.faults], "routes": [*ATTEMPTS], "harmless": {**HARMLESS}}
+    return Figure(text=found, holds=not run.faults, details=details)
+
+
+@asynccontextmanager
+async def _open() -> AsyncIterator[_Run]:
+    with tempfile.TemporaryDirectory(prefix="footplate-roles-") as made:
+        root = await asyncio.to_thread(_prepare, made)
+        more = {
+            "FOOTPLATE_PROJECTS_ROOT": str(root),
+            "FOOTPLATE_NAMED_ROOTS": json.dumps({wiring.DEFAULT_ORGANISATION: [str(root)]}),
+        }
+        async with (
+            backends.settings(backends.default()) as settings,
+            open_cluster(environment={**settings, **more}) as cluster,
+            Client(cluster) as client,
+            raw_client(cluster) as admin,
+        ):
+            for name, program in (("denied", "bash"), ("denied-claude", "Bash")):
+                await cluster.model.install(name, replies([tool(program, {"command": DENIED})], [text("Done.")]))
+            asks = replies([tool("bash", {"command": "echo a"})], [tool("bash", {"command": DENIED})], [text("Done.")])
+            await cluster.model.install("asks", asks)
+            await cluster.model.install("hello", replies([text("Hello.")]))
+            run = _Run(cluster, admin, client, root / RULED)
+            run.project_id = (await run.made("/v1/projects", path=RULED, permissions=RULES))["id"]
+            run.plain_project_id = (await run.made("/v1/projects", path="plain"))["id"]
+            # Its directory is made by the first session that works on it.
+            session = await client.session(extra_body={"project_ids": [run.project_id]})
+            await client.run_turn(session, "Go. [[script:hello]]")
+            yield run
+
+
+def _prepare(directory: str) -> Path:
+    root = Path(directory).resolve()
+    root.chmod(0o755)
+    return root
+
+
+async def _attack_as(run: _Run, role: str, *, quick: bool) -> None:
+    secret, key_id = await _key(run.cluster, role)
+    async with raw_client(run.cluster, key=secret) as http, Client(run.cluster, key=secret) as client:
+        for operation, build in ATTEMPTS.items():
+            names = [attempt.name for attempt in build(_NOWHERE)]
+            for name in _QUICK.get(operation, ()) if quick else names:
+                ground = await run.ground(operation)
+                attempt = next(one for one in build(ground) if one.name == name)
+                case = f"{role}: {operation}, {name}"
+                try:
+                    run.faults += [
+                        f"{case}: {fault}"
+                        for fault in await _try(run, http, client, key_id, operation, attempt, ground)
+                    ]
+                except (AssertionError, TimeoutError) as error:
+                    run.faults.append(f"{case}: {error!r}")
+
+
+_NOWHERE: Final = Ground(
+    tag="t",
+    directory="/",
+    ids=dict.fromkeys(
+        (
+            *("project_id", "plain_project_id", "agent_id", "claude_agent_id", "environment_id", "workspace_id"),
+            *("session_id", "call_id"),
+        ),
+        "",
+    ),
+)
+
+
+async def _try(
+    run: _Run, http: httpx2.AsyncClient, client: Client, key_id: str, operation: str, attempt: Attempt, ground: Ground
+) -> list[str]:
+    method, _, template = operation.partition(" ")
+    path = template.format_map(ground.ids)
+    before = await _newest(run)
+    headers = {"content-type": "application/json"}
+    response = await http.request(method, path, content=attempt.content, headers=headers)
+    run.attempts += 1
+    status = response.status_code
+    run.invalid += attempt.is_invalid
+    if attempt.is_invalid:
+        return [] if status == httpx2.codes.BAD_REQUEST else [f"answered {status}: {response.text[:200]}"]
+    if status not in {httpx2.codes.OK, httpx2.codes.FORBIDDEN}:
+        return [f"answered {status}: {response.text[:200]}"]
+    run.refused += status == httpx2.codes.FORBIDDEN
+    faults = await _audited(run, key_id, path, before, refused=status == httpx2.codes.FORBIDDEN)
+    body = response.json()
+    faults += await _denied_everywhere(
+        run, client, operation, attempt, ground, body if status == httpx2.codes.OK else {}
+    )
+    now = (await run.admin.get(f"/v1/projects/{run.project_id}")).json()
+    if (now["permissions"], now["trust"], now["archived_at"]) != (RULES, "nothing", None):
+        faults.append(f"the project is now {now}")
+    if body.get("type") == "project" and body["id"] != run.project_id:
+        await run.made(f"/v1/projects/{body['id']}/archive")
+    return faults
+
+
+async def _newest(run: _Run) -> set[str]:
+    return {entry["id"] for entry in (await run.admin.get("/v1/audit", params={"limit": 100})).json()["data"]}
+
+
+async def _audited(run: _Run, key_id: str, path: str, before: set[str], *, refused: bool) -> list[str]:
+    entries = (await run.admin.get("/v1/audit", params={"limit": 100})).json()["data"]
+    new = [entry for entry in entries if entry["id"] not in before and entry["principal"] == key_id]
+    if refused:
+        found = any(entry["kind"] == "refusal" and entry["content"]["path"] == path for entry in new)
+    else:
+        found = any(entry["kind"] in _KINDS for entry in new)
+    return [] if found else [f"is not in the audit trail: {[entry['kind'] for entry in new]}"]
+
+
+async def _denied_everywhere(
+    run: _Run, client: Client, operation: str, attempt: Attempt, ground: Ground, made: Mapping[str, Any]
+) -> list[str]:
+    """In a new session on the ruled project, and wherever else the attempt leads."""
+    agent, environment = await client.agent(), await client.environment()
+    wanted: list[Mapping[str, Any]] = [{"project_ids": [run.project_id]}]
+    if made.get("type") == "project":
+        wanted.append({"project_ids": [made["id"]]})
+    if attempt.in_workspace:
+        wanted.append({"workspace_id": made["id"]})
+    if made.get("type") == "agent" and made["archived_at"] is None:
+        agent = made["id"]
+    if made.get("type") == "environment" and made["archived_at"] is None:
+        environment = made["id"]
+    sessions = [await client.session(agent, environment, extra_body=body) for body in wanted]
+    if made.get("type") == "session":
+        sessions.append(made["id"])
+    found = await asyncio.gather(
+        *(
+            _run_denied(client, session, is_claude="import" in operation and session == made.get("id"))
+            for session in sessions
+        )
+    )
+    if operation.endswith("/events"):
+        found.append(await _ended(client, ground.ids["session_id"]))
+    run.tried += len(found)
+    return list(itertools.chain.from_iterable(found))
+
+
+async def _run_denied(client: Client, session_id: str, *, is_claude: bool) -> list[str]:
+    script = "denied-claude" if is_claude else "denied"
+    return _judge(await client.run_turn(session_id, f"Go. [[script:{script}]]", patience=120))
+
+
+async def _ended(client: Client, session_id: str) -> list[str]:
+    """Of the turn that waited for an answer."""
+
+    async def is_idle() -> bool:
+        return (await client.sdk.beta.sessions.retrieve(session_id)).status == "idle"
+
+    require(holds=await wait_until(is_idle, 60), otherwise=f"{session_id} does not come to rest")
+    return _judge(await client.events(session_id))
+
+
+def _judge(told: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The rule denied what it denies, and whatever else was called is not what it denies."""
+    uses = [event for event in told if event["type"] == events.AGENT_TOOL_USE]
+    results = {event["tool_use_id"]: event for event in told if event["type"] == events.AGENT_TOOL_RESULT}
+    faults = [
+        f"the call was made: {use}"
+        for use in uses
+        if use["input"].get("command") == DENIED and use["evaluated_permission"] != "deny"
+    ]
+    if not any(use["evaluated_permission"] == "deny" for use in uses) and not _was_edited(results.values()):
+        faults.append(f"nothing was denied: {[event['type'] for event in told]}")
+    return faults
+
+
+def _was_edited(results: Any) -> bool:
+    """An approved call with another input is judged again: its result says that the rule denied it."""
+    return any("Denied by the rule" in json.dumps(result["content"]) for result in results)
+
+
+async def _control(run: _Run, role: str) -> None:
+    """With the role, the same requests take effect: the proof would see a rule that is gone."""
+    secret, _ = await _key(run.cluster, role)
+    async with raw_client(run.cluster, key=secret) as http, Client(run.cluster, key=secret) as client:
+        where = f"/v1/projects/{run.project_id}"
+        await run.made(where, http, permissions=None)
+        session = await client.session(extra_body={"project_ids": [run.project_id]})
+        if not await _run_denied(client, session, is_claude=False):
+            run.faults.append(f"{role}: the command is denied though nothing denies it")
+        await run.made(where, http, permissions=RULES)
+        await run.made(f"{where}/archive", http)
+        run.project_id = (await run.made("/v1/projects", http, path=RULED))["id"]
+        session = await client.session(extra_body={"project_ids": [run.project_id]})
+        run.faults += [f"{role}, again: {fault}" for fault in await _run_denied(client, session, is_claude=False)]
+
+
+async def _key(cluster: Cluster, role: str) -> tuple[str, str]:
+    """A new key with the role, and its id."""
+    settings = Settings(database_url=cluster.settings.database_url)
+    name = f"{role}-{secrets.token_hex(4)}"
+    secret = await wiring.create_key(settings, wiring.DEFAULT_ORGANISATION, name, [role])
+    connection = await asyncpg.connect(cluster.settings.database_url)
+    try:
+        return secret, str(await connection.fetchval("select id from api_keys where name = $1", name))
+    finally:
+        await connection.close()

@@ -1,0 +1,1 @@
+"""Claims about working trees: snapshots, diffs, forks, merges."""

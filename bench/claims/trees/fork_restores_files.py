@@ -1,0 +1,70 @@
+"""A fork has the files and the conversation of its event, and costs the same however long its parent is.
+
+In both harnesses, with a project and without. The cost is that of asking for the fork and of bringing its files to
+their place. A first turn is told beside it: in that the model is told the conversation, whose length is any turn's.
+"""
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from bench.prove.figure import Figure
+from bench.support.clients import Client
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.forks import files
+from bench.support.forks.bringing import bringing, by_turns
+from bench.support.host_loss.trial import make_project
+
+_HARNESSES: Final = ("native", "claude")
+_SHORT: Final = 10
+_MOST: Final = 1.2
+_SANITY: Final = 5.0
+"""Of a few."""
+_UNHURRIED: Final = {
+    "FOOTPLATE_LEASE": "30",
+    "FOOTPLATE_HEARTBEAT_TIMEOUT": "60",
+    "FOOTPLATE_SLOTS": "0",
+}
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    every, turns, forks, looks = (12, 12, 3, 1) if quick else (1, 1000, 60, 20)
+    root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
+    try:
+        await asyncio.to_thread(make_project, root)
+        environment = {**_UNHURRIED, "FOOTPLATE_PROJECTS_ROOT": str(root)}
+        async with open_cluster(environment=environment) as cluster, Client(cluster) as client:
+            found = await _at_each_event(cluster, client, every)
+            parents = [await files.grown(client, "native", count) for count in (_SHORT, turns)]
+            async with bringing(cluster, client) as it:
+                short, long = await by_turns(it, parents, forks)
+            first = [await files.first_looks(client, parent, "native", looks) for parent in parents]
+    finally:
+        await asyncio.to_thread(shutil.rmtree, root)
+    faults = [fault for each in found for fault in each.faults]
+    for fault in faults:
+        print(f"  FAULT {fault}", flush=True)
+    ratio, whole = (median(late) / median(early) for early, late in ((short, long), first))
+    most = _SANITY if quick else _MOST
+    return Figure(
+        text=f"{sum(each.forks for each in found)} forks at the events of sessions that made {files.FILES} files "
+        f"({' and '.join(_HARNESSES)}, with a project and without): {len(faults)} times the files or the conversation "
+        f"were not those of the event; a fork of {turns} turns, its request and its files, takes {ratio:.2f} times as "
+        f"long as one of {_SHORT} ({median(long) * 1000:.0f} ms; at most {most}); with a first turn, in which the "
+        f"model is told all of it, {whole:.2f} times ({median(first[1]) * 1000:.0f} ms)",
+        holds=not faults and ratio <= most,
+        details={"faults": [*faults], "short": [*short], "long": [*long], "first turns": [[*each] for each in first]},
+    )
+
+
+async def _at_each_event(cluster: Cluster, client: Client, every: int) -> list[files.Forked]:
+    project: Any = await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
+    kinds: list[dict[str, Any]] = [{}, {"extra_body": {"project_ids": [project["id"]]}}]
+    found = []
+    for harness in _HARNESSES:
+        await files.install(cluster, harness)
+        found += [await files.forked_at_each(cluster, client, harness, fields, every) for fields in kinds]
+    return found

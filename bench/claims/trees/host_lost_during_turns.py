@@ -1,0 +1,75 @@
+"""A host is lost with its disk in the middle of turns, and another finishes them with their files.
+
+With every change up to the last completed call, and with nothing that a call left which was in flight.
+"""
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from bench.prove.figure import Figure, require
+from bench.support import backends
+from bench.support.clients import Client
+from bench.support.cluster import open_cluster
+from bench.support.host_loss import work
+from bench.support.host_loss.s3 import Seaweed
+from bench.support.host_loss.trial import Found, Trials, make_project
+
+_MOMENTS: Final = 50
+_SESSIONS: Final = 5
+_QUICK: Final = 2
+_LONGEST: Final = 12.0
+"""Seconds: about what a turn takes while several run."""
+_LONGEST_QUICK: Final = 4.0
+_LEASES: Final = {"FOOTPLATE_LEASE": "10", "FOOTPLATE_HEARTBEAT_TIMEOUT": "20"}
+"""The worker that follows is not to be lost as well, however busy the machine is."""
+_LEASES_QUICK: Final = {"FOOTPLATE_LEASE": "4", "FOOTPLATE_HEARTBEAT_TIMEOUT": "6"}
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
+    try:
+        await asyncio.to_thread(make_project, root)
+        found = {"a folder": await _lose_hosts(root, {}, quick=quick)}
+        if not quick:
+            server = Seaweed(root / "seaweed")
+            await server.start()
+            try:
+                settings = {**server.variables, "FOOTPLATE_OBJECTS_URL": server.url}
+                found["S3 (SeaweedFS)"] = await _lose_hosts(root, settings, quick=quick)
+            finally:
+                await server.stop()
+    finally:
+        await asyncio.to_thread(shutil.rmtree, root)
+    told = "; ".join(
+        f"objects in {name}: {one.moments} moments, {one.restored} of them after completed calls ({one.calls} in all)"
+        for name, one in found.items()
+    )
+    faults = sum(len(one.faults) for one in found.values())
+    return Figure(
+        text=f"a worker was killed and its disk deleted in turns of {work.CALLS} calls, in both harnesses, with "
+        f"projects and without: {told}; the next worker finished every turn, and {faults} times its files "
+        "were not what the completed calls had left",
+        holds=not faults,
+        details={name: {"moments": one.moments, "faults": [*one.faults]} for name, one in found.items()},
+    )
+
+
+async def _lose_hosts(root: Path, settings: dict[str, str], *, quick: bool) -> Found:
+    environment = {**(_LEASES_QUICK if quick else _LEASES), "FOOTPLATE_PROJECTS_ROOT": str(root), **settings}
+    async with open_cluster(workers=0, environment=environment) as cluster, Client(cluster) as client:
+        for harness in work.HARNESSES:
+            await cluster.model.install(f"work-{harness}", work.script(harness))
+        await client.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
+        objects = settings.get("FOOTPLATE_OBJECTS_URL") or f"file://{cluster.directory}/data/objects"
+        trials = Trials(cluster, client, backend=backends.default(), objects=objects, seed=len(objects))
+        while trials.found.moments < (1 if quick else _MOMENTS):
+            await trials.lose_a_host(_QUICK if quick else _SESSIONS, longest=_LONGEST_QUICK if quick else _LONGEST)
+            print(f"  {trials.found.moments} moments, {len(trials.found.faults)} faults", flush=True)
+    for fault in trials.found.faults:
+        print(f"  FAULT {fault}", flush=True)
+    enough = quick or trials.found.restored > trials.found.moments / 2
+    require(holds=enough, otherwise="few of the turns had completed a call when their host was lost")
+    return trials.found

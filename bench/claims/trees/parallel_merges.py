@@ -1,0 +1,186 @@
+"""Sixteen sessions work on one repository at once and merge into one branch, ten times over; some who merge are killed.
+
+Each commits in its tree and leaves something uncommitted. Every merge says what the branch was at before and after:
+in the order of the lease these are one chain, without a fork in it. A process that holds the branch is then killed
+before it sets it, after, or stopped and woken too late.
+"""
+
+import asyncio
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from anthropic import APIError
+
+from bench.prove.figure import Figure, require
+from bench.support.clients import Client, Event
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.host_loss.trial import make_project
+from footplate.testing import replies, text, tool
+
+_SESSIONS: Final = 16
+_SESSIONS_QUICK: Final = 4
+_BRANCH: Final = "next"
+_LEASE: Final = 5.0
+_LEASE_QUICK: Final = 3.0
+_PATIENCE: Final = 300.0
+_SLACK: Final = 10.0
+"""Seconds for the merge itself, on a busy machine."""
+_UNHURRIED: Final = {"FOOTPLATE_LEASE": "30", "FOOTPLATE_HEARTBEAT_TIMEOUT": "60", "FOOTPLATE_SLOTS": "0"}
+_WORK: Final = """
+set -e
+i=$(ls -d made-{n}-* 2>/dev/null | wc -l)
+echo $i > made-{n}-$i && git add made-{n}-$i && git commit -qm "commit {n} $i"
+echo $i >> loose-{n}
+git status --porcelain | wc -l
+"""
+_DEATHS: Final = (("before_ref", "kill"), ("after_ref", "kill"), ("before_ref", "stop"))
+Answer = dict[str, Any]
+
+
+@dataclass
+class Found:
+    faults: list[str] = field(default_factory=list)
+    merges: list[Answer] = field(default_factory=list)
+    commits: Counter[str] = field(default_factory=Counter)
+    """How many each session made."""
+    freed: list[float] = field(default_factory=list)
+    """Seconds from a holder's end to the next one's merge."""
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    count, rounds, deaths = (_SESSIONS_QUICK, 1, 1) if quick else (_SESSIONS, 10, 5)
+    lease = _LEASE_QUICK if quick else _LEASE
+    root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
+    found = Found()
+    try:
+        await asyncio.to_thread(make_project, root)
+        user = root / "app"
+        _git(user, "branch", _BRANCH)
+        checked_out = _git(user, "rev-parse", "main")
+        environment = {**_UNHURRIED, "FOOTPLATE_PROJECTS_ROOT": str(root), "FOOTPLATE_BRANCH_LEASE": str(lease)}
+        async with open_cluster(apis=2, environment=environment) as cluster:
+            await _work(cluster, found, count, rounds, deaths)
+        _look(user, found)
+        require(holds=_git(user, "rev-parse", "main") == checked_out, otherwise="the user's own branch moved")
+        require(holds=not _git(user, "status", "--porcelain"), otherwise="the user's files changed")
+    finally:
+        await asyncio.to_thread(shutil.rmtree, root)
+    for fault in found.faults:
+        print(f"  FAULT {fault}", flush=True)
+    made = sum(found.commits.values())
+    return Figure(
+        text=f"{count} sessions at once on one repository, {rounds} rounds: {made} commits of theirs in "
+        f"{len(found.merges)} merges, one after the other; {len(found.faults)} lost, doubled, out of order or failed "
+        f"by a lock; {len(found.freed)} holders were killed or stopped, and the next had merged "
+        f"{max(found.freed):.1f} s later at most (a lease lasts {lease:.0f} s)",
+        holds=not found.faults and len(found.merges) >= count * rounds and max(found.freed) <= lease + _SLACK,
+        details={"faults": [*found.faults], "merges": len(found.merges), "freed": [*found.freed]},
+    )
+
+
+async def _work(cluster: Cluster, found: Found, count: int, rounds: int, deaths: int) -> None:
+    for number in range(count):
+        script = replies([tool("bash", {"command": _WORK.replace("{n}", f"{number}")})], [text("Done.")])
+        await cluster.model.install(f"work-{number}", script)
+    async with Client(cluster) as one, Client(cluster, api=1) as other:
+        made: Any = await one.sdk.post("/v1/projects", body={"path": "app"}, cast_to=dict[str, Any])
+        agent = await one.agent()
+        await one.environment()
+        sessions = [await one.session(agent, extra_body={"project_ids": [made["id"]]}) for _ in range(count)]
+
+        async def turn(number: int) -> None:
+            said = await one.run_turn(sessions[number], f"[[script:work-{number}]]", patience=_PATIENCE)
+            found.faults += _complaints(said)
+            found.commits[f"{number}"] += 1
+
+        async def turn_and_merge(number: int) -> None:
+            await turn(number)
+            found.merges.append(await _merge((one, other)[number % 2], sessions[number]))
+
+        for _ in range(rounds):
+            await asyncio.gather(*(turn_and_merge(number) for number in range(count)))
+        for death in range(deaths * len(_DEATHS)):
+            pair = death % count, (death + 1) % count
+            await asyncio.gather(*(turn(number) for number in pair))
+            point, action = _DEATHS[death % len(_DEATHS)]
+            await _die(cluster, found, (one, other), [sessions[number] for number in pair], point, action)
+
+
+async def _die(
+    cluster: Cluster, found: Found, clients: tuple[Client, Client], sessions: list[str], point: str, action: str
+) -> None:
+    """The first api is killed or stopped while it holds the branch; the second merges meanwhile."""
+    one, other = clients
+    armed = cluster.failpoints / point
+    (cluster.failpoints / f"{point}.hit").unlink(missing_ok=True)
+    armed.write_text(action)
+    first = asyncio.create_task(_merge(one, sessions[0]))
+    while armed.exists():  # noqa: ASYNC110 - another process takes it away
+        await asyncio.sleep(0.02)
+    ended = time.monotonic()
+    following = await _merge(other, sessions[1])
+    found.freed.append(time.monotonic() - ended)
+    if action == "stop":
+        await cluster.kill_api(0, signal.SIGCONT)
+    else:
+        await cluster.restart_api(0)
+    answers = [following]
+    try:
+        answers.append(await first)
+    except APIError:  # its server was gone for too long: who asks again finds out
+        answers.append(await _merge(one, sessions[0]))
+    if (again := await _merge(one, sessions[0]))["status"] != "unchanged":
+        found.faults.append(f"a merge was done twice after {action} at {point}: {again}")
+    found.merges += answers
+
+
+async def _merge(client: Client, session_id: str) -> Answer:
+    answer: Any = await client.sdk.post(
+        f"/v1/sessions/{session_id}/merge", body={"into": _BRANCH, "wait_seconds": 300}, cast_to=dict[str, Any]
+    )
+    return dict(answer)
+
+
+def _complaints(received: list[Event]) -> list[str]:
+    results = [event for event in received if event["type"] == "agent.tool_result"]
+    said = ["".join(block.get("text", "") for block in event["content"]) for event in results]
+    if len(said) == 1 and said[0].split()[:1] == ["1"] and not results[0].get("is_error"):
+        return []
+    return [f"the agent's git failed: {said}"]
+
+
+def _look(user: Path, found: Found) -> None:
+    """Each commit once, all of them, and the merges one chain."""
+    subjects = Counter(_git(user, "log", "--format=%s", _BRANCH).splitlines())
+    for number, count in found.commits.items():
+        for place in range(count):
+            if subjects[f"commit {number} {place}"] != 1:
+                times = subjects[f"commit {number} {place}"]
+                found.faults.append(f"commit {place} of session {number} is in the branch {times} times")
+        loose = _git(user, "show", f"{_BRANCH}:loose-{number}").split()
+        if loose != [f"{place}" for place in range(count)]:
+            found.faults.append(f"what session {number} left uncommitted is {loose}")
+    found.faults += _disorder(_git(user, "rev-list", "--first-parent", _BRANCH).split(), found.merges)
+
+
+def _disorder(line: list[str], merges: list[Answer]) -> list[str]:
+    """Each merge took the branch a piece of its line further, and no piece is two merges' own."""
+    places = {commit: number for number, commit in enumerate(reversed(line))}
+    done = [(merge["before"], merge["commit"]) for merge in merges if merge["status"] != "unchanged"]
+    lost = [f"a merge to {after} is not in the branch" for before, after in done if not {before, after} <= {*places}]
+    pieces = sorted((places[before], places[after]) for before, after in done if {before, after} <= {*places})
+    overlaps = [f"merges overlap at {later}" for (_, end), (later, _) in pairwise(pieces) if later < end]
+    return lost + overlaps
+
+
+def _git(at: Path, *argv: str) -> str:
+    done = subprocess.run(["git", "-C", str(at), *argv], check=True, capture_output=True, text=True)
+    return done.stdout.strip()

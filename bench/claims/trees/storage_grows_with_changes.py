@@ -1,0 +1,101 @@
+"""A session's files cost what each turn changes: the thousandth turn adds as much to the object store as the tenth.
+
+A session with a project changes one line of one file in each of its turns. What the turn added to the object store is
+measured after each; so is the time that it took, in which the model is told a conversation that grows.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import linear_regression, mean, median
+from typing import Final
+
+from bench.prove.figure import Figure, require
+from bench.support.cluster import Cluster, open_cluster
+from bench.support.host_loss.trial import make_project
+from bench.support.lean import Lean, events_path, message
+from footplate.testing import replies, reply, text, tool
+
+_TURNS: Final = 1000
+_PART: Final = 50
+_TURNS_QUICK: Final = 12
+_PART_QUICK: Final = 4
+_MOST: Final = 1.2
+_SANITY: Final = 1.5
+"""Of a few turns, each of whose packs has a few bytes more or fewer."""
+_CHANGE: Final = "head -c 30 /dev/urandom | base64 > of_project/$((RANDOM % 50))"
+_UNHURRIED: Final = {"FOOTPLATE_LEASE": "30", "FOOTPLATE_HEARTBEAT_TIMEOUT": "60"}
+
+
+@dataclass(slots=True)
+class _Measured:
+    bytes: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
+    turns, part = (_TURNS_QUICK, _PART_QUICK) if quick else (_TURNS, _PART)
+    root = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="footplate-projects-"))
+    try:
+        await asyncio.to_thread(make_project, root)
+        environment = {**_UNHURRIED, "FOOTPLATE_PROJECTS_ROOT": str(root)}
+        async with open_cluster(environment=environment) as cluster:
+            change = tool("bash", {"command": _CHANGE})
+            await cluster.model.install("change", replies([change], reply(text("Changed."), repeat=True)))
+            found = await _measured(cluster, turns)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, root)
+    first, last = sum(found.bytes[:part]), sum(found.bytes[-part:])
+    slope = linear_regression(range(turns), found.bytes).slope if turns > 1 else 0.0
+    ratio = last / first
+    most = _SANITY if quick else _MOST
+    early, late = (median(some) * 1000 for some in (found.seconds[:part], found.seconds[-part:]))
+    return Figure(
+        text=f"{turns} turns with one small change each: {mean(found.bytes):,.0f} bytes a turn in the object store; "
+        f"the last {part} added {ratio:.2f} times what the first {part} did (at most {most}), and a turn's bytes "
+        f"change by {slope:+.3f} from one to the next; a turn took {early:.0f} ms at first and {late:.0f} ms at last, "
+        "its conversation included",
+        holds=ratio <= most,
+        details={"bytes": [*found.bytes], "seconds": [round(each, 4) for each in found.seconds], "slope": slope},
+    )
+
+
+async def _measured(cluster: Cluster, turns: int) -> _Measured:
+    objects = cluster.directory / "data" / "objects"
+    found = _Measured()
+    async with Lean(cluster.base_urls[0], cluster.key) as lean:
+        project = await lean.post("/v1/projects", {"path": "app"})
+        agent = await lean.post(
+            "/v1/agents",
+            {"name": "changer", "model": "claude-sonnet-4-5", "tools": [{"type": "agent_toolset_20260401"}]},
+        )
+        seat = {**await lean.seat(), "agent": agent["id"], "project_ids": [project["id"]]}
+        session_id = (await lean.post("/v1/sessions", seat))["id"]
+        await _turn(lean, session_id)  # with it comes what the project began with
+        before = await asyncio.to_thread(_stored, objects)
+        for _ in range(turns):
+            began = time.perf_counter()
+            await _turn(lean, session_id)
+            found.seconds.append(time.perf_counter() - began)
+            now = await asyncio.to_thread(_stored, objects)
+            found.bytes.append(now - before)
+            before = now
+    require(holds=min(found.bytes) > 0, otherwise="a turn changed a file, and the object store has nothing of it")
+    return found
+
+
+async def _turn(lean: Lean, session_id: str) -> None:
+    async with lean.stream(events_path(session_id)) as frames:
+        await lean.post(f"/v1/sessions/{session_id}/events", {"events": [message("Go on. [[script:change]]")]})
+        await frames.until_idle()
+
+
+def _stored(root: Path) -> int:
+    total = 0
+    for parent, _, names in os.walk(root):
+        total += sum(Path(parent, name).stat().st_size for name in names)
+    return total

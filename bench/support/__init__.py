@@ -1,0 +1,1 @@
+"""What claims share: clusters of real processes, clients, scripted workloads, attackers and measurements."""

@@ -1,0 +1,150 @@
+"""Who dies, and when: one after the other, in a cluster in which many sessions ask and are answered."""
+
+import asyncio
+import itertools
+import os
+import random
+import signal
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from bench.support.claude import victims
+from bench.support.cluster import Cluster
+from footplate.stack.leftovers import wait_until
+
+BEFORE: Final = ("after_ask", "before_turn_commit", "after_turn_commit")
+"""Points that are met while turns ask and park."""
+AFTER: Final = (
+    "before_intent",
+    "after_intent",
+    "in_tool",
+    "before_result_commit",
+    "after_result_commit",
+    "before_turn_commit",
+    "after_turn_commit",
+)
+"""Points that are met when they go on."""
+VICTIMS: Final = ("worker", "api", "harness", "temporal")
+Sessions: TypeAlias = Callable[[], Sequence[str]]
+"""Those whose environments are the harness's: they may change while somebody waits for a point."""
+_HELD_FOR: Final = "1.5"
+"""Seconds for which a worker is held at a point while somebody else dies."""
+_MEETS_WITHIN: Final = 60.0
+_STRIKES_WITHIN: Final = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    when: str
+    """never, asking, waiting, answering or after."""
+    victim: str = ""
+    point: str = ""
+
+    @property
+    def title(self) -> str:
+        return " ".join(part for part in (self.when, self.victim, self.point) if part)
+
+    @property
+    def cuts(self) -> bool:
+        """A call that has begun may be cut off."""
+        return self.victim in {"worker", "harness"}
+
+
+def moments() -> list[Moment]:
+    return [
+        Moment("never"),
+        *(Moment("asking", "worker", point) for point in BEFORE),
+        *(Moment("asking", victim, "after_ask") for victim in VICTIMS[1:]),
+        *(Moment(when, victim) for when in ("waiting", "answering") for victim in VICTIMS),
+        Moment("answering", "api", "before_answer"),
+        *(Moment("after", victim, point) for point, victim in itertools.product(AFTER, VICTIMS)),
+    ]
+
+
+@dataclass(slots=True)
+class Fire:
+    cluster: Cluster
+    chance: random.Random
+    count: Counter[str] = field(default_factory=Counter)
+    _restarts: int = 0
+
+    async def at(self, moment: Moment, sessions: Sessions) -> bool:
+        """Returns when the victim died and is there again. False: the point was not met."""
+        if moment.point:
+            return await self._at_point(moment, sessions)
+        if moment.when == "answering":
+            await asyncio.sleep(self.chance.random() * _STRIKES_WITHIN)
+        await self._strike(moment.victim, sessions)
+        return True
+
+    async def _at_point(self, moment: Moment, sessions: Sessions) -> bool:
+        """A worker, or the api at a point of its own, kills itself there; for anybody else it waits there."""
+        own = moment.victim == "worker" or moment.point == "before_answer"
+        armed, hit = (self.cluster.failpoints / name for name in (moment.point, f"{moment.point}.hit"))
+        hit.unlink(missing_ok=True)
+        armed.write_text("kill" if own else _HELD_FOR)
+
+        async def met() -> bool:
+            return hit.exists()
+
+        found = await wait_until(met, _MEETS_WITHIN)
+        armed.unlink(missing_ok=True)
+        if not found:
+            return False
+        if own:
+            await self._raise_dead(moment.victim)
+        else:
+            await self._strike(moment.victim, sessions)
+        return True
+
+    async def _raise_dead(self, victim: str) -> None:
+        """Whoever killed itself comes back."""
+        programs = self.cluster.workers if victim == "worker" else self.cluster.apis
+
+        async def dead() -> bool:
+            return not all(program.running for program in programs)
+
+        await wait_until(dead, _MEETS_WITHIN)
+        for program in programs:
+            if not program.running:
+                self.count[victim] += 1
+                await program.restart()
+
+    async def _strike(self, victim: str, sessions: Sessions) -> None:
+        cluster = self.cluster
+        if victim == "worker":
+            for number in range(len(cluster.workers)):
+                await cluster.kill_worker(number)
+                await cluster.restart_worker(number)
+                self.count[victim] += 1
+        elif victim == "api":
+            await cluster.kill_api(0)
+            await cluster.restart_api(0)
+            self.count[victim] += 1
+        elif victim == "temporal":
+            await self._restart_temporal()
+        else:
+            await asyncio.to_thread(self._kill_harnesses, sessions)
+
+    async def _restart_temporal(self) -> None:
+        """Every other time without a warning."""
+        temporal = self.cluster.stack.temporal
+        assert temporal is not None
+        self._restarts += 1
+        if self._restarts % 2:
+            await temporal.kill()
+            await temporal.start()
+        else:
+            await temporal.restart()
+        self.count["temporal"] += 1
+
+    def _kill_harnesses(self, sessions: Sessions) -> None:
+        """All that runs in the environments of these sessions: CLIs, shells and what they started."""
+        for session_id in sessions():
+            for pid in victims.of(self.cluster, session_id):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    self.count["harness"] += 1

@@ -1,0 +1,144 @@
+"""What a model asks for, and how it is counted: by the effect of each call, never by what anybody says of it."""
+
+import asyncio
+import fcntl
+import os
+import struct
+import termios
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bench.support.clients import TOOLSET, Client
+from bench.support.cluster import Cluster
+from bench.support.crash import work
+from bench.support.mcp_server.process import NAME, McpProcess
+from footplate.domain import mcp, threads
+from footplate.testing import Replies, Step, replies, text, tool
+
+HARNESSES: Final = ("native", "claude")
+_ASKING: Final = {"type": "always_ask"}
+_TOKEN: Final = "token"
+_POLL: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    harness: str
+    kind: str
+    """single, parallel, reads, mcp or subagent."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.harness}, {self.kind}"
+
+    @property
+    def held(self) -> bool:
+        """Its ask waits in a process that runs."""
+        return self.kind == "subagent"
+
+
+SHAPES: Final = (
+    *(Shape(harness, kind) for kind in ("single", "parallel", "reads", "mcp") for harness in HARNESSES),
+    Shape("claude", "subagent"),
+)
+
+
+def scripts(shape: Shape, tag: str) -> dict[str, Replies]:
+    """By name; the first is the one that the session's prompt names."""
+    done = [text("Done.")]
+    if shape.kind == "subagent":
+        inside = {"description": "Leave a line", "prompt": f"Go. [[script:{tag}-inside]]", "subagent_type": "helper"}
+        return {
+            tag: replies([tool(threads.TOOL, inside)], done),
+            f"{tag}-inside": replies([_echo(shape, "a")], done),
+        }
+    if shape.kind == "mcp":
+        return {tag: replies([tool(mcp.model_name(NAME, "note"), {"line": tag})], done)}
+    if shape.kind == "reads":
+        return {tag: replies([_bash(shape, f"head -n 1 {_TOKEN}")], done)}
+    return {tag: replies([_echo(shape, letter) for letter in ("abc" if shape.kind == "parallel" else "a")], done)}
+
+
+def _echo(shape: Shape, letter: str) -> Step:
+    return _bash(shape, f"echo {letter} >> lines")
+
+
+def _bash(shape: Shape, command: str) -> Step:
+    return tool("Bash" if shape.harness == "claude" else "bash", {"command": command})
+
+
+async def agents(client: Client, notes: McpProcess) -> dict[str, str]:
+    """By harness. Both are asked about every command and every call of the server's tools."""
+    asked = {**TOOLSET, "configs": [{"name": "bash", "permission_policy": _ASKING}]}
+    server = {"type": "mcp_toolset", "mcp_server_name": NAME, "default_config": {"permission_policy": _ASKING}}
+    helper = await client.agent(name="helper", tools=[asked], description="Leaves a line.")
+    more: dict[str, dict[str, Any]] = {
+        "native": {},
+        "claude": {"multiagent": {"type": "coordinator", "agents": [helper]}},
+    }
+    return {
+        harness: await client.agent(
+            tools=[asked, server],
+            mcp_servers=notes.definition["mcp_servers"],
+            extra_body={"harness": harness},
+            **more[harness],
+        )
+        for harness in HARNESSES
+    }
+
+
+def name_of(event: dict[str, Any]) -> str:
+    """Which effect this call has."""
+    given = event["input"]
+    command = str(given.get("command", ""))
+    return work.name_of(command) if command.startswith("echo ") else str(given.get("line") or _TOKEN)
+
+
+def ran(cluster: Cluster, notes: McpProcess, session_id: str, name: str, taken: int) -> int:
+    """How often it had. `taken`: what the session took of its pipe."""
+    if name == _TOKEN:
+        return taken
+    return [*work.lines(cluster, session_id), *notes.noted()].count(name)
+
+
+class Pipe:
+    """A file that shows who only reads: what is read of it is gone, counted, and replaced."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self.taken = 0
+
+    def look(self) -> None:
+        (left,) = struct.unpack("i", fcntl.ioctl(self._file, termios.FIONREAD, b"\0\0\0\0"))
+        if not left:
+            self.taken += 1
+            self._fill()
+
+    def _fill(self) -> None:
+        os.write(self._file, b"a token\n")
+
+    @classmethod
+    @asynccontextmanager
+    async def laid(cls, cluster: Cluster, session_id: str) -> AsyncIterator["Pipe"]:
+        """In the session's tree, once it has one."""
+        path = work.workspace(cluster, session_id) / _TOKEN
+        os.mkfifo(path)
+        path.chmod(0o666)
+        file = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        pipe = cls(file)
+        pipe._fill()
+
+        async def watch() -> None:
+            while True:
+                pipe.look()
+                await asyncio.sleep(_POLL)
+
+        watching = asyncio.create_task(watch())
+        try:
+            yield pipe
+            pipe.look()
+        finally:
+            watching.cancel()
+            os.close(file)

@@ -1,0 +1,92 @@
+"""Machines that cannot give the boundary that the operator wants: a worker there says so and takes no turn.
+
+Each is this machine with something taken away for real, for the one worker that is started on it.
+"""
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench.prove.figure import require
+from bench.support.cluster import Cluster
+from bench.support.speed.measured import ROOT
+
+_PATIENCE: Final = 60.0
+_NO_NAMESPACES: Final = (sys.executable, "-m", "bench.support.bare_machine.without_namespaces")
+_NO_GROUPS: Final = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"', "sh")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    lacks: str
+    environment: Mapping[str, str]
+    says: Sequence[str]
+    """What happened, and what to do about it."""
+    around: Sequence[str] = field(default=())
+    """What takes it away from the worker."""
+
+
+MACHINES: Final = (
+    Machine(
+        lacks="bubblewrap",
+        environment={"FOOTPLATE_ENVIRONMENT": "sandbox", "PATH": "/nonexistent"},
+        says=("needs bubblewrap", "apt install bubblewrap"),
+    ),
+    Machine(
+        lacks="user namespaces",
+        environment={"FOOTPLATE_ENVIRONMENT": "sandbox"},
+        around=_NO_NAMESPACES,
+        says=("Creating new namespace failed", "user.max_user_namespaces"),
+    ),
+    Machine(
+        lacks="control groups that are required",
+        environment={"FOOTPLATE_ENVIRONMENT": "sandbox", "FOOTPLATE_SANDBOX_CGROUPS": "required"},
+        around=_NO_GROUPS,
+        says=("cannot make control groups", "Delegate=yes"),
+    ),
+    Machine(
+        lacks="a docker engine",
+        environment={
+            "FOOTPLATE_ENVIRONMENT": "docker",
+            "FOOTPLATE_DOCKER_HOST": "unix:///nonexistent/docker.sock",
+            "FOOTPLATE_DOCKER_IMAGE": "anything",
+        },
+        says=("docker engine", "FOOTPLATE_DOCKER_HOST"),
+    ),
+)
+
+
+async def try_all(cluster: Cluster) -> None:
+    for machine in MACHINES:
+        said = await _worker_on(machine, cluster)
+        missing = [words for words in machine.says if words not in said]
+        require(holds=not missing, otherwise=f"without {machine.lacks} a worker does not say {missing}, but: {said}")
+
+
+async def _worker_on(machine: Machine, cluster: Cluster) -> str:
+    """What it says as it ends, which it has to, by itself."""
+    worker = await asyncio.create_subprocess_exec(
+        *machine.around,
+        *(sys.executable, "-m", "footplate", "worker"),
+        cwd=ROOT,
+        env={**cluster.environment(), "COLUMNS": "1000", **machine.environment},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            said = (await worker.communicate())[0].decode(errors="replace")
+    except TimeoutError:
+        require(holds=False, otherwise=f"a worker runs without {machine.lacks}")
+        raise
+    finally:
+        if worker.returncode is None:
+            worker.kill()
+            await worker.wait()
+    require(
+        holds=worker.returncode == 1, otherwise=f"without {machine.lacks} it ended with {worker.returncode}: {said}"
+    )
+    return said

@@ -1,0 +1,164 @@
+"""Everywhere that a cluster leaves bytes: each place is read by its own means, to its last byte."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg
+from redis.asyncio import Redis
+
+from bench.support import remains
+from bench.support.cluster import Cluster
+from bench.support.telemetry import counting
+from bench.support.telemetry.sink import Sink
+from footplate.stack.temporal_connection import connect_temporal
+
+SEEN: Final = "seen-from-inside"
+"""The file in a session's tree into which an agent has copied all that it can read."""
+PLACES: Final = (
+    "sandbox",
+    "objects and trees",
+    "logs",
+    "files of the stack",
+    "PostgreSQL",
+    "Redis",
+    "Temporal",
+    "traces and reports",
+    "processes",
+    "metrics",
+)
+_PIECE: Final = 32 << 20
+_OVERLAP: Final = 4096
+_TABLES: Final = """
+select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where c.relkind in ('r', 'm') and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')
+"""
+
+
+async def everything(cluster: Cluster, sink: Sink) -> AsyncIterator[tuple[str, bytes]]:
+    """Each place by its name, in pieces."""
+    for place, data in _files(cluster):
+        yield place, data
+    async for data in postgres(cluster):
+        yield "PostgreSQL", data
+    async for data in redis_of(cluster):
+        yield "Redis", data
+    async for data in temporal(cluster):
+        yield "Temporal", data
+    for data in [*sink.raw]:
+        yield "traces and reports", data
+    for data in processes(cluster):
+        yield "processes", data
+    for text in await counting.scrape(cluster):
+        yield "metrics", text.encode()
+
+
+def _files(cluster: Cluster) -> Iterator[tuple[str, bytes]]:
+    for root in {cluster.directory, cluster.stack.directory}:
+        for path in sorted(remains.below(root)):
+            if path.is_file() and not path.is_symlink():
+                for piece in _pieces(path):
+                    yield _kind(path, cluster), piece
+
+
+def _kind(path: Path, cluster: Cluster) -> str:
+    if path.is_relative_to(cluster.stack.directory):
+        return "files of the stack"
+    if path.is_relative_to(cluster.directory / "logs"):
+        return "logs"
+    return "sandbox" if path.name == SEEN else "objects and trees"
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """Each begins with the end of the one before: what lies across the border is found."""
+    yield str(path).encode()
+    with suppress(FileNotFoundError), path.open("rb") as file:  # servers remove files of their own while we look
+        end = b""
+        while piece := file.read(_PIECE):
+            yield end + piece
+            end = piece[-_OVERLAP:]
+
+
+async def postgres(cluster: Cluster) -> AsyncIterator[bytes]:
+    connection = await asyncpg.connect(cluster.settings.database_url)
+    try:
+        for table in await connection.fetch(_TABLES):
+            async with connection.transaction():
+                async for row in connection.cursor(f"select t::text from {table['name']} t"):
+                    yield row[0].encode()
+    finally:
+        await connection.close()
+
+
+async def redis_of(cluster: Cluster) -> AsyncIterator[bytes]:
+    redis: Any = Redis.from_url(cluster.settings.redis_url)
+    try:
+        async for key in redis.scan_iter(count=1000):
+            yield key
+            yield repr_of(await _value(redis, key))
+    finally:
+        await redis.aclose()
+
+
+async def _value(redis: Any, key: bytes) -> object:
+    match await redis.type(key):
+        case b"string":
+            return await redis.get(key)
+        case b"stream":
+            return await redis.xrange(key)
+        case b"hash":
+            return await redis.hgetall(key)
+        case b"list":
+            return await redis.lrange(key, 0, -1)
+        case b"set":
+            return await redis.smembers(key)
+        case b"zset":
+            return await redis.zrange(key, 0, -1)
+        case kind:
+            raise AssertionError(f"a key of a kind that nobody reads: {kind!r}")
+
+
+def repr_of(value: object) -> bytes:
+    """All bytes in it as they are, whatever it is made of."""
+    if isinstance(value, bytes):
+        return value + b"\n"
+    if isinstance(value, dict):
+        return b"".join(repr_of(part) for pair in value.items() for part in pair)
+    if isinstance(value, list | tuple | set):
+        return b"".join(map(repr_of, value))
+    return repr(value).encode()
+
+
+async def temporal(cluster: Cluster) -> AsyncIterator[bytes]:
+    """Histories and what is kept beside them: of all workflows, for the namespace is this proof's own."""
+    client = await connect_temporal(cluster.settings.temporal_address)
+    async for workflow in client.list_workflows():
+        yield repr(workflow).encode()
+        yield workflow.raw_info.SerializeToString()
+        history = client.get_workflow_handle(workflow.id, run_id=workflow.run_id)
+        async for event in history.fetch_history_events():
+            yield event.SerializeToString()
+
+
+def processes(cluster: Cluster) -> Iterator[bytes]:
+    """What others on the machine could read of guardians, sandboxes and tools; api and workers have the key."""
+    holders = {program.pid for program in (*cluster.apis, *cluster.workers) if program.running}
+    for pid in remains.of(cluster.id, cluster.directory):
+        for name in ("environ", "cmdline") if pid not in holders else ("cmdline",):
+            try:
+                yield Path(f"/proc/{pid}/{name}").read_bytes()
+            except OSError:
+                continue
+
+
+async def watch_processes(cluster: Cluster, seen: list[bytes], stop: asyncio.Event) -> int:
+    """While turns run; how many processes were looked at."""
+    count = 0
+    while not stop.is_set():
+        found = [*processes(cluster)]
+        count += len(found)
+        seen += found
+        await asyncio.sleep(0.2)
+    return count

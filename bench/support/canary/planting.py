@@ -1,0 +1,115 @@
+"""Puts canaries where the real one must not be, to show that it would be found there: in every place, in every form."""
+
+import secrets
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import asyncpg
+import httpx2
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from redis.asyncio import Redis
+
+from bench.support import remains
+from bench.support.canary.forms import PLANTED, Canary
+from bench.support.cluster import Cluster
+from bench.support.telemetry.sink import Sink
+from footplate.stack.leftovers import wait_until
+from footplate.stack.temporal_connection import connect_temporal
+
+Plants = dict[tuple[str, str], Canary]
+"""By place and form."""
+
+_HIDDEN: Final = (
+    "sandbox",
+    "objects and trees",
+    "logs",
+    "PostgreSQL",
+    "Redis",
+    "Temporal",
+    "traces and reports",
+    "processes",
+)
+
+
+def new_plants() -> Plants:
+    return {(place, form): Canary.new() for place in _HIDDEN for form in PLANTED}
+
+
+def hidden(plants: Plants, place: str) -> list[str]:
+    return [PLANTED[form](canary.value) for (where, form), canary in plants.items() if where == place]
+
+
+async def plant(cluster: Cluster, sink: Sink, endpoint: str, plants: Plants, session_id: str) -> None:
+    """All but what the sandbox sees, which an agent has to copy, and processes, which have to live."""
+    data = cluster.directory / "data"
+    home = data / "workspaces" / "default" / f"{session_id}.state" / "home"
+    (home / "planted").write_text("\n".join(hidden(plants, "sandbox")))
+    (data / "objects").mkdir(exist_ok=True)
+    (data / "objects" / "planted").write_text("\n".join(hidden(plants, "objects and trees")))
+    (cluster.directory / "logs" / "planted.log").write_text("\n".join(hidden(plants, "logs")))
+    await _in_postgres(cluster, hidden(plants, "PostgreSQL"))
+    await _in_redis(cluster, hidden(plants, "Redis"))
+    await _in_temporal(cluster, hidden(plants, "Temporal"))
+    await _in_traces(sink, endpoint, hidden(plants, "traces and reports"))
+
+
+async def _in_postgres(cluster: Cluster, texts: list[str]) -> None:
+    connection = await asyncpg.connect(cluster.settings.database_url)
+    try:
+        await connection.execute("create table planted (body jsonb, bytes bytea)")
+        for text in texts:
+            await connection.execute("insert into planted values (to_jsonb($1::text), $2)", text, text.encode())
+    finally:
+        await connection.close()
+
+
+async def _in_redis(cluster: Cluster, texts: list[str]) -> None:
+    redis: Any = Redis.from_url(cluster.settings.redis_url)
+    for text in texts:
+        await redis.xadd("planted", {"body": text})
+    await redis.aclose()
+
+
+async def _in_temporal(cluster: Cluster, texts: list[str]) -> None:
+    client = await connect_temporal(cluster.settings.temporal_address)
+    for text in texts:
+        handle = await client.start_workflow(
+            "Planted", text, id=f"planted-{secrets.token_hex(8)}", task_queue=f"{cluster.task_queue}-planted"
+        )
+        await handle.terminate()
+
+
+async def _in_traces(sink: Sink, endpoint: str, texts: list[str]) -> None:
+    request = ExportTraceServiceRequest()
+    scope = request.resource_spans.add().scope_spans.add()
+    for text in texts:
+        span = scope.spans.add(name="planted", trace_id=secrets.token_bytes(16), span_id=secrets.token_bytes(8))
+        attribute = span.attributes.add(key="planted")
+        attribute.value.string_value = text
+    before = len(sink.raw)
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        headers = {"content-type": "application/x-protobuf"}
+        (
+            await client.post(f"{endpoint}/v1/traces", content=request.SerializeToString(), headers=headers)
+        ).raise_for_status()
+
+    async def arrived() -> bool:
+        return len(sink.raw) > before
+
+    await wait_until(arrived, 10)
+
+
+@contextmanager
+def planted_processes(cluster: Cluster, plants: Plants) -> Iterator[None]:
+    started = [
+        subprocess.Popen(["sleep", "300"], env={remains.MARK: cluster.id, "PLANTED": text})
+        for text in hidden(plants, "processes")
+    ]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()

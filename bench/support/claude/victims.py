@@ -1,0 +1,57 @@
+"""Who is killed: the CLI of a session, the worker that holds it, or both at once."""
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Literal
+
+from bench.support import remains
+from bench.support.cluster import Cluster
+from bench.support.crash import work
+from bench.support.crash.crew import Crew, Death
+from footplate.harness.claude import program
+
+Victim = Literal["cli", "worker", "both"]
+VICTIMS: Final[tuple[Victim, ...]] = ("cli", "worker", "both")
+
+
+def of(cluster: Cluster, session_id: str) -> dict[int, bytes]:
+    """The session's processes, each with its program."""
+    directory = work.workspace(cluster, session_id)
+    found = {}
+    for entry in os.scandir("/proc"):
+        with suppress(OSError):
+            if entry.name.isdigit() and remains.works_below(Path(entry.path), directory):
+                found[int(entry.name)] = Path(entry.path, "cmdline").read_bytes().partition(b"\0")[0]
+    return found
+
+
+def clis(cluster: Cluster, session_id: str) -> list[int]:
+    """The processes of the session's CLI."""
+    wanted = bytes(program.path())
+    return [pid for pid, name in of(cluster, session_id).items() if name == wanted]
+
+
+def kill_cli(cluster: Cluster, session_id: str) -> int:
+    """How many died."""
+    pids = clis(cluster, session_id)
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return len(pids)
+
+
+async def kill(victim: Victim, crew: Crew, session_id: str) -> tuple[int, Death | None]:
+    """How many processes were hit, and the worker's death if it was one of them."""
+    hit = 0
+    if victim in {"cli", "both"}:
+        hit += kill_cli(crew.cluster, session_id)
+    if victim == "cli":
+        return hit, None
+    number = await crew.holder(session_id)
+    if number is None:
+        return hit, None
+    death = await crew.kill(number)
+    await crew.cluster.restart_worker(number)
+    return hit + 1, death

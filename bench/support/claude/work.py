@@ -1,0 +1,54 @@
+"""The turn that is broken off: ten calls of the CLI's own Bash, alone and in pairs, each of which leaves one line."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import asyncpg
+import orjson
+
+from bench.support.cluster import Cluster
+from bench.support.crash.account import Account, account
+from footplate.harness.claude.recovery import NOT_STARTED
+from footplate.harness.claude.transcript import LINE
+from footplate.testing import Replies, Step, replies, reply, text, tool
+
+CALLS: Final = 10
+SCRIPT: Final = "claude-lines"
+PROMPT: Final = f"Leave your lines. [[script:{SCRIPT}]]"
+# Cut off from its shell by every means that a command has: it dies with the turn all the same, or it is found.
+_DAEMON: Final = "(setsid sleep 300 </dev/null >/dev/null 2>&1 &)"
+
+
+def script() -> Replies:
+    pair = reply(text("Two of them."), _call("{n}.a"), _call("{n}.b"))
+    return replies(
+        [text("I begin."), _call("{n}", _DAEMON)],
+        reply(_call("{n}"), repeat=2),
+        pair,
+        reply(_call("{n}"), repeat=3),
+        pair,
+        [text("All lines are there.")],
+    )
+
+
+def _call(name: str, also: str = ":") -> Step:
+    return tool("Bash", {"command": f"echo {name} >> lines; {also}; sleep 0.05"})
+
+
+async def judged(cluster: Cluster, session_id: str, seen: Sequence[int]) -> tuple[Account, int]:
+    """What became of it, and how many calls were lost before they began."""
+    lost = await unstarted(cluster, session_id)
+    return await account(cluster, session_id, seen, calls=CALLS - lost), lost
+
+
+async def unstarted(cluster: Cluster, session_id: str) -> int:
+    """Calls that were lost before they began, which the model was told."""
+    connection = await asyncpg.connect(cluster.settings.database_url, timeout=30)
+    try:
+        rows = await connection.fetch(
+            "select body from entries where session_id = $1 and kind = $2 order by idx", session_id, LINE
+        )
+    finally:
+        await connection.close()
+    lines = [orjson.loads(row["body"])["line"] for row in rows]
+    return sum(NOT_STARTED in str(line.get("message")) for line in lines)

@@ -1,0 +1,259 @@
+"""A whole cell for a proof: the real stack, a scripted model, api replicas and workers, each a process to kill.
+
+    async with open_cluster(apis=2, workers=2) as cluster:
+        client = AsyncAnthropic(base_url=cluster.base_urls[0], api_key=cluster.key)
+
+When it closes it shows that nothing of it is left alive. A group of proofs shares the stack, not the rest: each cluster
+has a database, a task queue and processes of its own.
+"""
+
+import asyncio
+import secrets
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from bench.prove.figure import NotHeld
+from bench.support import databases, remains
+from bench.support.forked_program import ForkedProgram
+from footplate import wiring
+from footplate.cli.children import WORKER_READY
+from footplate.config import Settings
+from footplate.stack import Program, Stack, StackSettings
+from footplate.stack.leftovers import wait_until
+from footplate.stack.ports import LOOPBACK, free_port
+from footplate.stack.program import http_ok
+from footplate.testing.process import ModelProcess
+
+_BASE: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONUNBUFFERED": "1"}
+_GONE_WITHIN: Final = 10.0
+_shared: list[Stack] = []
+
+
+@asynccontextmanager
+async def shared(*, enabled: bool) -> AsyncIterator[None]:
+    """While it is open, clusters use one stack."""
+    if not enabled:
+        yield
+        return
+    directory = _new_directory()
+    try:
+        async with Stack(directory) as stack:
+            _shared.append(stack)
+            try:
+                yield
+            finally:
+                _shared.remove(stack)
+    finally:
+        shutil.rmtree(directory)
+
+
+@asynccontextmanager
+async def open_cluster(
+    *,
+    apis: int = 1,
+    workers: int = 1,
+    environment: Mapping[str, str] | None = None,
+    postgres_settings: Mapping[str, str] | None = None,
+    stack: Stack | None = None,
+    worker_module: str = "footplate",
+) -> AsyncIterator["Cluster"]:
+    """Start one; `environment` reaches api and workers (`FOOTPLATE_LINGER`, …). Its files are deleted at the end.
+
+    It uses `stack`, which must be running, or the shared one, or starts its own. Another `worker_module` starts the
+    worker in its own way.
+    """
+    directory = _new_directory()
+    try:
+        async with AsyncExitStack() as ending:
+            if stack is None and _shared and not postgres_settings:
+                stack = _shared[0]
+            if stack is None:
+                stack = await ending.enter_async_context(
+                    Stack(directory / "stack", postgres_settings=postgres_settings)
+                )
+            cluster = Cluster(
+                directory,
+                stack,
+                apis=apis,
+                workers=workers,
+                environment=environment or {},
+                worker_module=worker_module,
+            )
+            ending.push_async_callback(cluster.aclose)
+            await cluster.start()
+            yield cluster
+    finally:
+        shutil.rmtree(directory)
+
+
+class Cluster:
+    def __init__(
+        self,
+        directory: Path,
+        stack: Stack,
+        *,
+        apis: int,
+        workers: int,
+        environment: Mapping[str, str],
+        worker_module: str = "footplate",
+    ) -> None:
+        self.id = secrets.token_hex(8)
+        self.directory = directory
+        self.stack = stack
+        self.model = ModelProcess()
+        self.key = ""
+        self.failpoints = directory / "failpoints"
+        """Arm one by writing a file there; see `footplate.failpoints`."""
+        self._ports = [free_port() for _ in range(apis)]
+        self._workers = workers
+        self._extra = dict(environment)
+        self._worker_module = worker_module
+        self.apis: list[Program] = []
+        self.workers: list[Program] = []
+
+    @property
+    def settings(self) -> StackSettings:
+        """As the stack's, but with the cluster's own database."""
+        of_stack = self.stack.settings
+        url = databases.dsn(self.stack, self._database)
+        return StackSettings(database_url=url, redis_url=of_stack.redis_url, temporal_address=of_stack.temporal_address)
+
+    @property
+    def ports(self) -> list[int]:
+        """Of the api replicas."""
+        return list(self._ports)
+
+    @property
+    def base_urls(self) -> list[str]:
+        return [f"http://{LOOPBACK}:{port}" for port in self._ports]
+
+    @property
+    def task_queue(self) -> str:
+        return f"footplate-{self.id}"
+
+    async def start(self) -> None:
+        self.failpoints.mkdir()
+        await databases.create_database(self.stack, self._database)
+        await self.model.start()
+        self.key = await self.create_key("default")
+        self.apis = [self._api(number, port) for number, port in enumerate(self._ports)]
+        self.workers = [self._worker(number) for number in range(self._workers)]
+        async with asyncio.TaskGroup() as group:
+            for program in [*self.apis, *self.workers]:
+                group.create_task(program.start())
+
+    async def aclose(self) -> None:
+        """Stop all, then look: whatever is alive by now was left behind."""
+        await asyncio.gather(*(program.stop() for program in [*self.apis, *self.workers]))
+        await self.model.aclose()
+        await databases.drop_database(self.stack, self._database)
+
+        async def nothing_left() -> bool:
+            return not self.alive()
+
+        if not await wait_until(nothing_left, _GONE_WITHIN):
+            raise NotHeld(f"processes were left behind: {self.alive()}")
+
+    def alive(self) -> dict[int, str]:
+        """Every process of api, workers, tools and guardians that lives now."""
+        own = remains.of(self.id, self.directory)
+        return {pid: command for pid, command in own.items() if not self._is_of_stack(pid)}
+
+    async def kill_worker(self, index: int, number: signal.Signals = signal.SIGKILL) -> None:
+        """SIGKILL waits for its end; any other signal (SIGSTOP, SIGCONT, SIGTERM) is just sent."""
+        await _kill(self.workers[index], number)
+
+    async def kill_api(self, index: int, number: signal.Signals = signal.SIGKILL) -> None:
+        await _kill(self.apis[index], number)
+
+    async def add_worker(self) -> None:
+        self.workers.append(self._worker(len(self.workers)))
+        await self.workers[-1].start()
+
+    async def restart_worker(self, index: int) -> None:
+        """Start it again, whether it was killed before or still runs."""
+        await self.workers[index].restart()
+
+    async def restart_api(self, index: int) -> None:
+        await self.apis[index].restart()
+
+    async def create_key(self, organisation: str, *, name: str = "proof") -> str:
+        return await wiring.create_key(self._own_settings(), organisation, name, ["admin"])
+
+    def environment(self) -> dict[str, str]:
+        """All that an api or a worker is given; nothing of this machine's own."""
+        return {
+            **_BASE,
+            **self.settings.environment(),
+            "HOME": str(self.directory),
+            "FOOTPLATE_DATA_DIR": str(self.directory / "data"),
+            "FOOTPLATE_TASK_QUEUE": self.task_queue,
+            "FOOTPLATE_FAILPOINTS": str(self.failpoints),
+            "FOOTPLATE_ANTHROPIC_API_KEY": "scripted",
+            "FOOTPLATE_ANTHROPIC_BASE_URL": self.model.url,
+            "FOOTPLATE_OPENAI_API_KEY": "scripted",
+            "FOOTPLATE_OPENAI_BASE_URL": self.model.openai_url,
+            "FOOTPLATE_METRICS_ADDRESS": "off",
+            remains.MARK: self.id,
+            **self._extra,
+        }
+
+    def _own_settings(self) -> Settings:
+        of_stack = self.settings
+        return Settings(
+            database_url=of_stack.database_url,
+            redis_url=of_stack.redis_url,
+            temporal_address=of_stack.temporal_address,
+            data_dir=self.directory / "data",
+        )
+
+    def _api(self, number: int, port: int) -> Program:
+        return ForkedProgram(
+            self.directory / f"api-{number}",
+            title=f"api {number}",
+            module="footplate",
+            arguments=("api",),
+            environment={**self.environment(), "FOOTPLATE_HOST": LOOPBACK, "FOOTPLATE_PORT": str(port)},
+            log_file=self.directory / "logs" / f"api-{number}.log",
+            address=f"{LOOPBACK}:{port}",
+            answers=partial(http_ok, LOOPBACK, port, "/readyz"),
+        )
+
+    def _worker(self, number: int) -> Program:
+        return ForkedProgram(
+            self.directory / f"worker-{number}",
+            title=f"worker {number}",
+            module=self._worker_module,
+            arguments=("worker",),
+            environment=self.environment(),
+            log_file=self.directory / "logs" / f"worker-{number}.log",
+            ready_mark=WORKER_READY,
+        )
+
+    @property
+    def _database(self) -> str:
+        return f"cluster_{self.id}"
+
+    def _is_of_stack(self, pid: int) -> bool:
+        """Its servers are stopped later, by the stack itself."""
+        try:
+            return Path(f"/proc/{pid}/cwd").readlink().is_relative_to(self.stack.directory)
+        except OSError:
+            return False
+
+
+async def _kill(program: Program, number: signal.Signals) -> None:
+    if number is signal.SIGKILL:
+        await program.kill()
+    else:
+        program.send(number)
+
+
+def _new_directory() -> Path:
+    return Path(tempfile.mkdtemp(prefix="footplate-")).resolve()

@@ -1,0 +1,116 @@
+"""Sends that are timed to hit the moment at which an idle session's workflow completes.
+
+Each session has one turn; its workflow lingers and completes, and a second message is sent so that its wake arrives at
+Temporal just then. The first aim is measured on sessions that are left alone; then each round shifts it towards where
+as many arrive before as after. Where they really arrived is read from the histories.
+"""
+
+import asyncio
+import random
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from temporalio.api.history.v1 import HistoryEvent
+
+from bench.prove.figure import require
+from bench.support.checking import Ledger
+from bench.support.histories import Histories, kind, moment, seconds
+from bench.support.lean import Lean, Received, check, events_path
+
+Where = Literal["before", "during", "after"]
+
+_SPREAD: Final = 0.015
+_SHIFT: Final = 0.03
+_PATIENCE: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    where: Where
+    """Before the linger was over; between that and the workflow's end; after it, where it started the next run."""
+    seconds: float
+    """How far from the time between the end of the linger and the end of the workflow the wake arrived."""
+    held_back: bool
+    """The worker said that the workflow is complete, and Temporal refused because of the wake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    hits: Sequence[Hit]
+    validated: int
+
+    def count(self, where: Where) -> int:
+        return sum(hit.where == where for hit in self.hits)
+
+    @property
+    def held_back(self) -> int:
+        return sum(hit.held_back for hit in self.hits)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(abs(hit.seconds) for hit in self.hits)
+
+
+async def race(lean: Lean, histories: Histories, *, sends: int, at_once: int) -> Race:
+    """Raises `NotHeld` if a second message is not answered, or a workflow stays open."""
+    ledger = Ledger()
+    seat = await lean.seat()
+    calibration = (_left_alone(lean, histories, seat, ledger) for _ in range(at_once))
+    aim = statistics.median(await asyncio.gather(*calibration))
+    hits: list[Hit] = []
+    while len(hits) < sends:
+        async with asyncio.TaskGroup() as group:
+            tries = [
+                group.create_task(_one(lean, histories, seat, aim + random.uniform(-_SPREAD, _SPREAD), ledger))
+                for _ in range(min(at_once, sends - len(hits)))
+            ]
+        latest = Race([item.result() for item in tries], 0)
+        aim += _SHIFT * (0.5 - latest.count("after") / len(tries))
+        hits += latest.hits
+    return Race(hits, ledger.validated)
+
+
+async def _left_alone(lean: Lean, histories: Histories, seat: dict[str, str], ledger: Ledger) -> float:
+    """From the turn's end, as a client sees it, to the workflow's."""
+    session_id = (await lean.post("/v1/sessions", seat))["id"]
+    async with lean.stream(events_path(session_id)) as stream:
+        await lean.send(session_id, "first")
+        frames = await stream.until_idle(patience=_PATIENCE)
+    check(frames, ledger)
+    return seconds((await histories.closed(session_id)).close_time) - frames[-1].at
+
+
+async def _one(lean: Lean, histories: Histories, seat: dict[str, str], wait: float, ledger: Ledger) -> Hit:
+    session_id = (await lean.post("/v1/sessions", seat))["id"]
+    async with lean.stream(events_path(session_id)) as stream:
+        await lean.send(session_id, "first")
+        frames = await stream.until_idle(patience=_PATIENCE)
+        first_run = (await histories.describe(session_id)).run_id
+        await asyncio.sleep(frames[-1].at + wait - time.time())
+        await lean.send(session_id, "second")
+        frames += await stream.until_idle(patience=_PATIENCE)
+    check(frames, ledger)
+    require(holds=_answers(frames) == ["You said: first", "You said: second"], otherwise=f"{_answers(frames)}")
+    last_run = (await histories.closed(session_id)).run_id
+    return _where(
+        await histories.events(session_id, first_run),
+        await histories.events(session_id, last_run) if last_run != first_run else (),
+    )
+
+
+def _answers(frames: Sequence[Received]) -> list[str]:
+    return [frame.body["content"][0]["text"] for frame in frames if frame.event == "agent.message"]
+
+
+def _where(first: Sequence[HistoryEvent], following: Sequence[HistoryEvent]) -> Hit:
+    signals = [event for event in [*first, *following] if kind(event) == "WORKFLOW_EXECUTION_SIGNALED"]
+    arrival = moment(signals[1])
+    held_back = any(kind(event) == "WORKFLOW_TASK_FAILED" for event in first)
+    if following:
+        return Hit("after", arrival - moment(first[-1]), held_back)
+    linger = next(event for event in first if kind(event) == "TIMER_STARTED")
+    due = moment(linger) + linger.timer_started_event_attributes.start_to_fire_timeout.ToNanoseconds() / 1e9
+    return Hit("during", 0, held_back) if arrival >= due else Hit("before", arrival - due, held_back)

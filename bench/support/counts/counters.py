@@ -1,0 +1,165 @@
+"""Reads every count from outside of the product: from PostgreSQL's log, Redis, Temporal and the kernel.
+
+A piece of work is repeated, and a count is the lowest of all repetitions. This leaves out what a busy machine or a
+timer adds to some of them; what a change of the code adds is in each.
+"""
+
+import asyncio
+import os
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import asyncpg
+from redis.asyncio import Redis
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client
+
+from bench.support.cluster import Cluster
+from bench.support.counts.pid_namespace import next_pid
+from footplate.engine.wake import workflow_id
+from footplate.stack.temporal_connection import connect_temporal
+from footplate.store.database import SQL
+from footplate.wiring import DEFAULT_ORGANISATION
+
+Counts = dict[str, dict[str, int]]
+"""By kind, then by name."""
+
+_MESSAGE: Final = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ", re.MULTILINE)
+_STATEMENT: Final = re.compile(r"LOG:  (?:execute [^:]*|statement): (?P<text>.*)", re.DOTALL)
+_NAMES: Final = {" ".join(text.split()): name for name, text in SQL.items()}
+_PERIODIC: Final = {"heads", "renew_lease"}
+"""Statements that run every second, whatever sessions do."""
+_TABLES: Final = ("events", "entries", "steps", "turns", "snapshots", "approvals")
+_UPDATES: Final = "select sum(n_tup_upd)::bigint, sum(n_tup_hot_upd)::bigint from pg_stat_user_tables"
+_REPORT_SECONDS: Final = 1.5
+"""An idle connection of PostgreSQL reports its statistics within a second."""
+_RELOAD_SECONDS: Final = 0.3
+_PROCESSES: Final = "processes and threads"
+_AT_REST: Final = "timer_started"
+"""The last event of a session's workflow that waits for its next wake."""
+
+
+@dataclass(slots=True)
+class Updates:
+    """How many rows were updated, in all tables."""
+
+    all: int = 0
+    in_place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Repetitions:
+    least: int
+    most: int
+    expected: Callable[[Counts], bool] = lambda _: True
+    """Whether counts are as expected: if not, the work is repeated beyond the least number."""
+
+    def suffice(self, done: int, counts: Counts) -> bool:
+        return done >= self.most or (done >= self.least and self.expected(counts))
+
+
+class Counters:
+    def __init__(self, cluster: Cluster, database: asyncpg.Connection, redis: Redis, temporal: Client) -> None:
+        self._cluster = cluster
+        self._database = database
+        self._redis = redis
+        self._temporal = temporal
+
+    async def count(
+        self, work: Callable[[], Awaitable[object]], repetitions: Repetitions, *, session_id: str
+    ) -> Counts:
+        """What `work` costs."""
+        sums = [await self._sums(session_id)]
+        while True:
+            await work()
+            sums.append(await self._sums(session_id))
+            counts = {
+                kind: _lowest([after[kind] - before[kind] for before, after in pairwise(sums)]) for kind in sums[0]
+            }
+            if repetitions.suffice(len(sums) - 1, counts):
+                return counts
+
+    async def updates(self) -> Updates:
+        """Of the cluster's whole life."""
+        await asyncio.sleep(_REPORT_SECONDS)
+        row = await self._database.fetchrow(_UPDATES)
+        assert row is not None
+        return Updates(*row)
+
+    async def _sums(self, session_id: str) -> dict[str, Counter[str]]:
+        return {
+            "history": await self.settle(session_id),
+            "sql": self._statements(),
+            "redis": await self._commands(),
+            "rows": await self._rows(session_id),
+            "processes": await self._started(),
+        }
+
+    async def settle(self, session_id: str) -> Counter[str]:
+        """Wait until the session's workflow rests; its history, by type."""
+        handle = self._temporal.get_workflow_handle(workflow_id(DEFAULT_ORGANISATION, session_id))
+        while True:
+            events = [EventType.Name(event.event_type) async for event in handle.fetch_history_events()]
+            names = [name.removeprefix("EVENT_TYPE_").lower() for name in events]
+            if names[-1] == _AT_REST:
+                return Counter(names)
+            await asyncio.sleep(0.02)
+
+    def _statements(self) -> Counter[str]:
+        """By name, and those that have none by their text."""
+        assert self._cluster.stack.postgres is not None
+        found: Counter[str] = Counter()
+        for message in _MESSAGE.split(self._cluster.stack.postgres.log.read_text()):
+            if statement := _STATEMENT.match(message):
+                text = " ".join(statement["text"].split())
+                found[_NAMES.get(text, text.rstrip(";")[:60])] += 1
+        return Counter({name: count for name, count in found.items() if name not in _PERIODIC})
+
+    async def _commands(self) -> Counter[str]:
+        stats = await self._redis.info("commandstats")
+        calls = {name.removeprefix("cmdstat_").upper(): found["calls"] for name, found in stats.items()}
+        return Counter({name: count for name, count in calls.items() if name != "INFO"})
+
+    async def _rows(self, session_id: str) -> Counter[str]:
+        counted = {
+            table: await self._database.fetchval(f"select count(*) from {table} where session_id = $1", session_id)
+            for table in _TABLES
+        }
+        return Counter(counted)
+
+    async def _started(self) -> Counter[str]:
+        pid = self._cluster.workers[0].pid
+        assert pid is not None
+        return Counter({_PROCESSES: await next_pid(pid)}) if os.geteuid() == 0 else Counter()
+
+
+@asynccontextmanager
+async def open_counters(cluster: Cluster) -> AsyncIterator[Counters]:
+    settings = cluster.settings
+    database = await asyncpg.connect(settings.database_url)
+    await database.execute("set log_statement = 'none'")  # of this connection, whatever the server's own setting is
+    await _log_statements(database, "all")
+    try:
+        async with Redis.from_url(settings.redis_url) as redis:
+            yield Counters(cluster, database, redis, await connect_temporal(settings.temporal_address))
+    finally:
+        await _log_statements(database, "none")
+        await database.close()
+
+
+async def _log_statements(database: asyncpg.Connection, which: str) -> None:
+    await database.execute(f"alter system set log_statement = '{which}'")
+    await database.execute("select pg_reload_conf()")
+    await asyncio.sleep(_RELOAD_SECONDS)
+
+
+def _lowest(counted: list[Counter[str]]) -> dict[str, int]:
+    """The lowest count of each name, less the one process that `next_pid` starts."""
+    names = sorted({name for one in counted for name in one})
+    lowest = {name: min(one[name] for one in counted) - (name == _PROCESSES) for name in names}
+    return {name: count for name, count in lowest.items() if count > 0}

@@ -1,0 +1,146 @@
+"""What became of a session, straight from the database and the disk, held against what must be true of it."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import asyncpg
+import orjson
+import stamina
+
+from bench.support.cluster import Cluster
+from bench.support.crash import work
+from footplate.domain import events
+
+Row: TypeAlias = asyncpg.Record | Mapping[str, Any]
+
+_SAYS_UNKNOWN: Final = "outcome of this call is unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    id: str
+    """Of its `agent.tool_use` event."""
+    name: str
+    results: int
+    unknown: bool
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    session_id: str
+    head: int
+    turns: int
+    attempts: int
+    calls: Sequence[Call]
+    faults: Sequence[str]
+
+    @property
+    def unknown(self) -> set[str]:
+        return {call.id for call in self.calls if call.unknown}
+
+
+# The server may be restarted under the question too, which is no fault of anybody's.
+@stamina.retry(
+    on=(asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError, asyncpg.InterfaceError, OSError), timeout=30
+)
+async def _rows(
+    cluster: Cluster, session_id: str
+) -> tuple[asyncpg.Record | None, list[asyncpg.Record], list[asyncpg.Record], list[asyncpg.Record]]:
+    """Of the session: its head, its log, its turns, its conversation."""
+    connection = await asyncpg.connect(cluster.settings.database_url, timeout=30)
+    try:
+        head = await connection.fetchrow("select * from session_heads where session_id = $1", session_id)
+        log = await connection.fetch("select * from events where session_id = $1 order by seq", session_id)
+        run = await connection.fetch("select status, attempt from turns where session_id = $1 order by id", session_id)
+        entries = await connection.fetch("select idx from entries where session_id = $1 order by idx", session_id)
+    finally:
+        await connection.close()
+    return head, log, run, entries
+
+
+async def account(
+    cluster: Cluster, session_id: str, seen: Sequence[int], *, turns: int = 1, calls: int = work.CALLS
+) -> Account:
+    """`seen`: the positions that a watching client was given. `turns`: one for each message that was acknowledged."""
+    head, log, run, entries = await _rows(cluster, session_id)
+    assert head is not None
+    made = _calls(log)
+    faults = [
+        *_log_faults(head, log, seen),
+        *_turn_faults(head, run, turns),
+        *_call_faults(made, calls),
+        *_line_faults(made, Counter(work.lines(cluster, session_id))),
+    ]
+    if [row["idx"] for row in entries] != list(range(head["entries"])):
+        faults.append("the conversation has a gap")
+    attempts = sum(row["attempt"] for row in run)
+    return Account(session_id, head["seq"], len(run), attempts, made, [f"{session_id}: {fault}" for fault in faults])
+
+
+def _calls(log: Sequence[Row]) -> list[Call]:
+    results: dict[str, list[dict[str, Any]]] = {}
+    for row in log:
+        if row["type"] == events.AGENT_TOOL_RESULT:
+            body = orjson.loads(row["body"])
+            results.setdefault(body["tool_use_id"], []).append(body)
+    calls = []
+    for row in log:
+        if row["type"] == events.AGENT_TOOL_USE:
+            found = results.pop(row["event_id"], [])
+            calls.append(
+                Call(
+                    id=row["event_id"],
+                    name=work.name_of(orjson.loads(row["body"])["input"]["command"]),
+                    results=len(found),
+                    unknown=any(_SAYS_UNKNOWN in str(body["content"]) for body in found),
+                    failed=any(body["is_error"] for body in found),
+                )
+            )
+    # A result of no call is as wrong as a call with two.
+    return [*calls, *(Call(use, "?", -1, unknown=False, failed=True) for use in results)]
+
+
+def _log_faults(head: Row, log: Sequence[Row], seen: Sequence[int]) -> list[str]:
+    faults = []
+    whole = list(range(1, head["seq"] + 1))
+    if [row["seq"] for row in log] != whole:
+        faults.append(f"the log is not gap-free: {[row['seq'] for row in log]} of {head['seq']}")
+    again = Counter(row["event_id"] for row in log if row["ref_seq"] is None)
+    if twice := [event_id for event_id, count in again.items() if count > 1]:
+        faults.append(f"events stand twice: {twice}")
+    if list(seen) != whole:
+        lost, extra = sorted(set(whole) - set(seen)), [seq for seq, n in Counter(seen).items() if n > 1]
+        faults.append(f"the stream lost {lost}, repeated {extra}, or changed the order")
+    return faults
+
+
+def _turn_faults(head: Row, run: Sequence[Row], turns: int) -> list[str]:
+    faults = []
+    if [row["status"] for row in run] != ["completed"] * turns:
+        faults.append(f"its turns are {[row['status'] for row in run]}, not {turns} times completed")
+    if (head["status"], head["holder"]) != ("idle", None):
+        faults.append(f"it is {head['status']}, held by {head['holder']}")
+    return faults
+
+
+def _call_faults(calls: Sequence[Call], expected: int) -> list[str]:
+    faults = [f"call {call.name} has {call.results} results" for call in calls if call.results != 1]
+    faults += [f"call {call.name} failed" for call in calls if call.failed and not call.unknown]
+    if len({call.name for call in calls}) != expected or len(calls) != expected:
+        faults.append(f"its calls are {[call.name for call in calls]}")
+    return faults
+
+
+def _line_faults(calls: Sequence[Call], lines: Counter[str]) -> list[str]:
+    faults = [f"call {name} ran {count} times" for name, count in lines.items() if count > 1]
+    faults += [
+        f"call {call.name} has a result and left no line"
+        for call in calls
+        if not call.unknown and lines[call.name] == 0
+    ]
+    if unasked := set(lines) - {call.name for call in calls}:
+        faults.append(f"lines of calls that are not in the log: {sorted(unasked)}")
+    return faults

@@ -1,0 +1,121 @@
+"""SIGKILL of the api while clients send: the SDK's own retries lose no message and make none twice.
+
+Each kill comes at a random moment of the sending. Where a message was committed the client is not told, tries again,
+and nothing but the api's memory of what it has answered prevents a second message; door-3 looks at that closely.
+"""
+
+import asyncio
+import random
+import statistics
+import time
+from collections import Counter
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+import anthropic
+import asyncpg
+import httpx2
+import orjson
+
+from bench.support.crash.account import account
+from bench.support.crash.cell import Cell
+from bench.support.crash.watcher import Watcher
+from footplate.domain import events
+
+_CHATS: Final = 3
+_MESSAGES: Final = """
+select body, created_at from events where session_id = $1 and type = $2 and ref_seq is null order by seq
+"""
+
+
+@dataclass(slots=True)
+class _Chat:
+    """A session that is sent one message for each kill, and the client that watches all of it."""
+
+    session_id: str
+    watcher: Watcher
+    sent: list[str] = field(default_factory=list)
+    acknowledged: dict[str, float] = field(default_factory=dict)
+
+
+async def kill_api(cell: Cell, *, kills: int, chance: random.Random) -> None:
+    """The cell's client has to be patient: what it sends meets an api that is away for seconds."""
+    retried = _count_retries(cell)
+    killed: list[float] = []
+    async with AsyncExitStack() as exits, asyncio.TaskGroup() as group:
+        chats = []
+        for _ in range(_CHATS):
+            session_id = await cell.session()
+            chats.append(_Chat(session_id, await exits.enter_async_context(Watcher(cell.client, session_id))))
+        usual = await _usual_time(cell, chats)
+        for number in range(kills):
+            group.create_task(cell.turn())
+            sends = [group.create_task(_send(cell, chat, f"message {number}")) for chat in chats]
+            await asyncio.sleep(chance.random() * usual)
+            killed.append(time.time())
+            await cell.cluster.kill_api(0)
+            await cell.cluster.restart_api(0)
+            await asyncio.gather(*sends)
+        lost_answers = sum([await _conclude(cell, chat, killed) for chat in chats])
+    cell.findings.tallies.update(api_kills=kills, posts_retried=retried.total(), posts_committed_and_cut=lost_answers)
+
+
+def _count_retries(cell: Cell) -> Counter[str]:
+    retried: Counter[str] = Counter()
+
+    async def look(request: httpx2.Request) -> None:
+        if request.method == "POST" and request.headers.get("x-stainless-retry-count", "0") != "0":
+            retried[request.url.path] += 1
+
+    cell.client.http.event_hooks = {**cell.client.http.event_hooks, "request": [look]}
+    return retried
+
+
+async def _usual_time(cell: Cell, chats: list[_Chat]) -> float:
+    """How long sending takes when nobody is killed."""
+    times = []
+    for number in range(5):
+        began = time.monotonic()
+        await asyncio.gather(*(_send(cell, chat, f"first {number}") for chat in chats))
+        times.append(time.monotonic() - began)
+    return statistics.median(times)
+
+
+async def _send(cell: Cell, chat: _Chat, text: str) -> None:
+    chat.sent.append(text)
+    try:
+        await cell.client.send_text(chat.session_id, text)
+    except anthropic.APIError as error:
+        cell.findings.tallies["posts_given_up"] += 1
+        print(f"  the SDK gave up: {error!r}", flush=True)
+    else:
+        chat.acknowledged[text] = time.time()
+
+
+async def _conclude(cell: Cell, chat: _Chat, killed: list[float]) -> int:
+    """How many messages were committed by an api that was killed before it could say so."""
+    connection = await asyncpg.connect(cell.cluster.settings.database_url)
+    try:
+        rows = await connection.fetch(_MESSAGES, chat.session_id, events.USER_MESSAGE)
+    finally:
+        await connection.close()
+    found: Counter[str] = Counter()
+    committed: dict[str, datetime] = {}
+    for row in rows:
+        text = orjson.loads(row["body"])["content"][0]["text"]
+        found[text] += 1
+        committed[text] = row["created_at"]
+    faults = [f"{text!r} stands {count} times in the log" for text, count in found.items() if count > 1]
+    faults += [f"{text!r} was acknowledged and is not in the log" for text in chat.acknowledged if not found[text]]
+    cell.findings.fault(*(f"{chat.session_id}: {fault}" for fault in faults))
+    cell.findings.tallies["messages"] += len(chat.sent)
+    await chat.watcher.ended(turns=len(found))
+    cell.findings.add(await account(cell.cluster, chat.session_id, chat.watcher.seen, turns=len(found), calls=0))
+    cell.findings.tallies["stream_cuts"] += chat.watcher.cuts
+    return sum(
+        any(committed[text].timestamp() < moment < acknowledged for moment in killed)
+        for text, acknowledged in chat.acknowledged.items()
+        if text in committed
+    )

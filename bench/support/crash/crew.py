@@ -1,0 +1,98 @@
+"""The two workers of a cluster: who holds what, and how one is killed and comes back."""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import asyncpg
+
+from bench.prove.figure import require
+from bench.support.cluster import Cluster
+from bench.support.crash.survivors import Aftermath, Survivors
+from footplate.domain import events
+from footplate.stack.leftovers import wait_until
+
+_HELD: Final = re.compile(r'"action": "lease\.held", "worker": "(\w+)"')
+_IN_FLIGHT: Final = """
+select u.event_id from session_heads h
+join events u on u.session_id = h.session_id and u.type = $2
+where h.holder = $1 and h.status = 'running' and not exists (
+    select from events r
+    where r.session_id = u.session_id and r.type = $3 and r.body ->> 'tool_use_id' = u.event_id
+)
+"""
+# What the dead worker had sent to the database may still commit; nobody takes its turns over before its heartbeat ends.
+_SETTLING: Final = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A worker that was killed while it was busy."""
+
+    sessions: int
+    """Turns that it held."""
+    in_flight: frozenset[str]
+    """Calls that had begun and had no result."""
+    aftermath: Aftermath
+
+
+@dataclass(slots=True)
+class Crew:
+    cluster: Cluster
+    survivors: Survivors
+    database: "asyncpg.Pool[asyncpg.Record]"
+
+    async def holder(self, session_id: str) -> int | None:
+        """The number of the worker that runs the session's turn now."""
+        found = await self.database.fetchval("select holder from session_heads where session_id = $1", session_id)
+        ids = [self.id_of(number) for number in range(len(self.cluster.workers))]
+        return ids.index(found) if found in ids else None
+
+    def id_of(self, number: int) -> str:
+        """Under which id the database knows a worker since its last start."""
+        found = _HELD.findall(self.cluster.workers[number].log.read_text())
+        return found[-1] if found else ""
+
+    async def claimed(self, session_id: str, *, patience: float = 60.0) -> None:
+        async def held() -> bool:
+            return await self.holder(session_id) is not None
+
+        require(holds=await wait_until(held, patience), otherwise=f"nobody took the turn of {session_id}")
+
+    async def kill(self, number: int) -> Death:
+        """SIGKILL, now."""
+        self.survivors.look()
+        pid = self.cluster.workers[number].pid
+        assert pid is not None
+        await self.cluster.kill_worker(number)
+        return await self._dead(number, pid)
+
+    async def killed_itself(self, *, patience: float) -> tuple[int, Death] | None:
+        """Wait for a failpoint to kill one."""
+        pids = [worker.pid for worker in self.cluster.workers]
+        dead: list[int] = []
+
+        async def one_dead() -> bool:
+            dead[:] = [n for n, worker in enumerate(self.cluster.workers) if worker.pid and not worker.running]
+            return bool(dead)
+
+        if not await wait_until(one_dead, patience):
+            return None
+        pid = pids[dead[0]]
+        assert pid is not None
+        return dead[0], await self._dead(dead[0], pid)
+
+    async def _dead(self, number: int, pid: int) -> Death:
+        aftermath, (sessions, in_flight) = await asyncio.gather(
+            self.survivors.after(pid), self._left_behind(self.id_of(number))
+        )
+        return Death(sessions, in_flight, aftermath)
+
+    async def _left_behind(self, holder: str) -> tuple[int, frozenset[str]]:
+        await asyncio.sleep(_SETTLING)
+        rows = await self.database.fetch(_IN_FLIGHT, holder, events.AGENT_TOOL_USE, events.AGENT_TOOL_RESULT)
+        held = await self.database.fetchval(
+            "select count(*) from session_heads where holder = $1 and status = 'running'", holder
+        )
+        return held, frozenset(row["event_id"] for row in rows)

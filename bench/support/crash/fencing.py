@@ -1,0 +1,168 @@
+"""One worker is stopped at a failpoint, another takes its turn over, the first one wakes: what does it still do?"""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg
+
+from bench.prove.figure import require
+from bench.support.clients import Client
+from bench.support.cluster import Cluster
+from bench.support.crash import work
+from bench.support.crash.account import account
+from bench.support.crash.watcher import Watcher
+from footplate.stack.leftovers import wait_until
+from footplate.testing import Replies, replies, reply, text, tool
+
+CALLS: Final = 6
+_PATIENCE: Final = 60.0
+_LATE: Final = 10.0
+_GOES: Final = 0.1
+_AWAKE: Final = 1.5
+"""Seconds that a woken worker has to do damage: several renewals of its lease, and long after its next step."""
+_BEAT: Final = "do date +%s%N >> beats; sleep 0.02; done"
+_BROKEN_OFF: Final = frozenset({"after_intent", "in_tool", "before_result_commit"})
+"""Points at which a call has begun and has no result."""
+_OVER: Final = "after_turn_commit"
+"""The point at which there is no next attempt of the turn; there the next turn is what follows."""
+_TABLES: Final = ("session_heads", "events", "entries", "steps", "turns")
+_NO_EFFECT: Final = frozenset({"epoch", "claimed_at"})
+"""Whoever asks for work raises the epoch, also when there is none: the workflow's own last look, for one."""
+
+
+def scripts(bash: str = "bash") -> dict[str, Replies]:
+    """Tools that leave a heartbeat on the disk while they live: one in the background, and each call itself.
+
+    `bash`: what the harness's own model calls it.
+    """
+    background = f"(setsid bash -c 'while :; {_BEAT}' </dev/null >/dev/null 2>&1 &)"
+    first = tool(bash, {"command": f"echo {{n}} >> lines; {background}; until [ -e beats ]; do sleep 0.01; done"})
+    later = tool(bash, {"command": f"echo {{n}} >> lines; until [ -e go ]; {_BEAT}"})
+    return {
+        "fenced": replies([first], reply(later, repeat=CALLS - 1), [text("Done.")]),
+        "short": replies([text("Here I am.")]),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    point: str
+    dead_before: float
+    """Seconds from the last sign of life of the stopped worker's tools to the claim of the next attempt."""
+    stale_requests: int
+    """Model requests that the woken worker still sent."""
+    faults: Sequence[str]
+
+
+async def stop_at(
+    cluster: Cluster,
+    client: Client,
+    agent: str,
+    point: str,
+    *,
+    wake_early: bool,
+    unstarted: Callable[[Cluster, str], Awaitable[int]] | None = None,
+) -> Trial:
+    """`wake_early`: while the next attempt is at work, not only when all is over.
+
+    `unstarted`: how many calls of a session were lost before they began, where a harness does not run such again.
+    """
+    session_id = await client.session(agent)
+    files = work.workspace(cluster, session_id)
+    files.mkdir(parents=True)
+    if point != "in_tool":
+        (files / "go").touch()  # The calls are short; at that point alone one has to go on for ever.
+    turns = 2 if point == _OVER else 1
+    connection = await asyncpg.connect(cluster.settings.database_url)
+    try:
+        async with Watcher(client, session_id) as watcher:
+            await client.send_text(session_id, "Leave your lines. [[script:fenced]]")
+            stopped = await _stopped(cluster, point, files)
+            epoch = await connection.fetchval("select epoch from session_heads where session_id = $1", session_id)
+            if turns > 1:
+                await client.send_text(session_id, "Are you there? [[script:short]]")
+            claimed = await _next_claim(connection, session_id, epoch)
+            (files / "go").touch()
+            if wake_early:
+                await cluster.kill_worker(stopped, signal.SIGCONT)
+            await watcher.ended(turns)
+            calm = await _everything(connection, session_id, files)
+            asked = len(await cluster.model.requests(bodies=False))
+            await cluster.kill_worker(stopped, signal.SIGCONT)
+            await asyncio.sleep(_AWAKE)
+            stale = len(await cluster.model.requests(bodies=False)) - asked
+            changed = _changes(calm, await _everything(connection, session_id, files))
+            calls = CALLS - (await unstarted(cluster, session_id) if unstarted else 0)
+            found = await account(cluster, session_id, watcher.seen, turns=turns, calls=calls)
+    finally:
+        await connection.close()
+    beats = [int(line) / 1e9 for line in (files / "beats").read_text().split()]
+    faults = [*found.faults, *(f"{session_id}: the woken worker changed {change}" for change in changed)]
+    if point in _BROKEN_OFF and not found.unknown:
+        faults.append(f"{session_id}: no result says that the outcome of the broken-off call is unknown")
+    if max(beats) >= claimed:
+        faults.append(f"{session_id}: its tool lived {max(beats) - claimed:.3f} s into the next attempt")
+    return Trial(point, claimed - max(beats), stale, faults)
+
+
+async def _stopped(cluster: Cluster, point: str, files: Path) -> int:
+    """Arm the point once the turn's first tool is alive; the number of the worker that stopped there."""
+
+    async def alive() -> bool:
+        return (files / "beats").exists()
+
+    async def stopped() -> bool:
+        return any(_is_stopped(worker.pid) for worker in cluster.workers)
+
+    require(holds=await wait_until(alive, _PATIENCE), otherwise="the turn's first tool did not start")
+    (cluster.failpoints / point).write_text("stop")
+    if point == "in_tool" and not await wait_until(stopped, _LATE):
+        # The call began before the point was armed, and waits for `go`: the one after it comes there.
+        (files / "go").touch()
+        await asyncio.sleep(_GOES)
+        (files / "go").unlink()
+    require(holds=await wait_until(stopped, _PATIENCE), otherwise=f"no worker came to {point}")
+    return next(number for number, worker in enumerate(cluster.workers) if _is_stopped(worker.pid))
+
+
+def _is_stopped(pid: int | None) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("T")
+
+
+async def _next_claim(connection: "asyncpg.Connection[asyncpg.Record]", session_id: str, epoch: int) -> float:
+    """When the next attempt began, by the database's clock, which is this machine's."""
+    claims: list[float] = []
+
+    async def claimed() -> bool:
+        row = await connection.fetchrow(
+            "select claimed_at from session_heads where session_id = $1 and epoch > $2", session_id, epoch
+        )
+        if row is not None:
+            claims.append(row["claimed_at"].timestamp())
+        return bool(claims)
+
+    require(holds=await wait_until(claimed, _PATIENCE), otherwise="nobody took the turn over")
+    return claims[0]
+
+
+async def _everything(connection: "asyncpg.Connection[asyncpg.Record]", session_id: str, files: Path) -> dict[str, Any]:
+    """All that the session is, in the database and on the disk."""
+    rows = {}
+    for table in _TABLES:
+        found = await connection.fetch(f"select * from {table} where session_id = $1", session_id)
+        rows[table] = sorted(str([item for item in row.items() if item[0] not in _NO_EFFECT]) for row in found)
+    return {**rows, **_contents(files)}
+
+
+def _contents(directory: Path) -> dict[str, bytes]:
+    return {f"the file {file.name}": file.read_bytes() for file in directory.iterdir()}
+
+
+def _changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    return [
+        f"{name} from {old.get(name)} to {new.get(name)}" for name in {**old, **new} if old.get(name) != new.get(name)
+    ]

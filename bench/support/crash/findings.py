@@ -1,0 +1,36 @@
+"""What the parts of core-2 found, added up as it is found."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from bench.support.crash.account import Account
+
+
+@dataclass(slots=True)
+class Findings:
+    turns: int = 0
+    attempts: int = 0
+    positions: int = 0
+    calls: int = 0
+    unknown: int = 0
+    faults: list[str] = field(default_factory=list)
+    tallies: Counter[str] = field(default_factory=Counter)
+
+    def add(self, account: Account) -> None:
+        self.turns += account.turns
+        self.attempts += account.attempts
+        self.positions += account.head
+        self.calls += len(account.calls)
+        self.unknown += len(account.unknown)
+        self.fault(*account.faults)
+
+    def fault(self, *texts: str) -> None:
+        self.faults.extend(texts)
+        for text in texts:
+            print(f"  FAULT {text}", flush=True)
+
+
+def histogram(title: str, counts: Counter[str]) -> None:
+    print(f"  {title}")
+    for label, count in counts.items():
+        print(f"    {label:>22} {count:4d} {'#' * count}", flush=True)

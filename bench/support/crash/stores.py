@@ -1,0 +1,57 @@
+"""Restarts of Temporal, PostgreSQL and Redis, and FLUSHALL, while turns run and messages arrive."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from redis.asyncio import Redis as RedisClient
+
+from bench.support.crash.cell import Cell
+from footplate.stack.part import Part
+
+_TURNS: Final = 3
+
+
+async def restart_temporal(cell: Cell, *, times: int, chance: random.Random) -> None:
+    await _rounds(cell, "temporal_restarts", times, chance, lambda n: _restart(cell.cluster.stack.temporal, n))
+
+
+async def restart_postgres(cell: Cell, *, times: int, chance: random.Random) -> None:
+    await _rounds(cell, "postgres_restarts", times, chance, lambda n: _restart(cell.cluster.stack.postgres, n))
+
+
+async def wipe_redis(cell: Cell, *, times: int, chance: random.Random) -> None:
+    """FLUSHALL, and somewhat later a restart, which loses everything once more."""
+
+    async def wipe(number: int) -> None:
+        async with RedisClient.from_url(cell.cluster.settings.redis_url) as client:
+            await client.flushall()
+        await asyncio.sleep(chance.random() * cell.turn_time / 2)
+        await _restart(cell.cluster.stack.redis, number)
+
+    await _rounds(cell, "redis_wipes", times, chance, wipe)
+
+
+async def _restart(part: Part | None, number: int) -> None:
+    """Every other time without a warning."""
+    assert part is not None
+    if number % 2:
+        await part.kill()
+        await part.start()
+    else:
+        await part.restart()
+
+
+async def _rounds(
+    cell: Cell, name: str, times: int, chance: random.Random, break_it: Callable[[int], Awaitable[None]]
+) -> None:
+    """In each: some turns are at work when it happens, and one more is sent in the middle of it."""
+    for number in range(times):
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_TURNS):
+                group.create_task(cell.turn())
+            await asyncio.sleep(chance.random() * cell.turn_time)
+            group.create_task(cell.turn())
+            await break_it(number)
+    cell.findings.tallies[name] += times

@@ -1,0 +1,133 @@
+"""Does anything that a turn started outlive its worker? Whatever it did to hide: by descent, and by where it works."""
+
+import asyncio
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from bench.support import remains
+from bench.support.cluster import Cluster
+
+LIMIT: Final = 5.0
+_LOOK_EVERY: Final = 0.2
+_POLL: Final = 0.05
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_DEAD: Final = frozenset({"Z", "X"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    pid: int
+    parent: int
+    started: int
+    """In clock ticks since boot: with the pid it names one process for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    processes: int
+    """Of the dead worker's turns, when they were last seen with it."""
+    seconds: float
+    """Until the last of them was gone."""
+    alive: list[str]
+    """Those that lived longer than the limit."""
+
+
+class Survivors:
+    """While it is open it learns whom the workers' turns start."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._workspaces = cluster.directory / "data" / "workspaces"
+        self._owned: dict[int, set[tuple[int, int]]] = {}
+        self._latest: dict[int, int] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._look_on())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    def look(self) -> None:
+        """Note who descends from the workers that live now."""
+        table = _table()
+        for pid in self._workers():
+            found = _descendants(table, {pid})
+            self._owned.setdefault(pid, set()).update((process.pid, process.started) for process in found)
+            self._latest[pid] = len(found)
+
+    async def after(self, worker: int) -> Aftermath:
+        """Of the worker with this pid, which has just died."""
+        died = time.clock_gettime(time.CLOCK_BOOTTIME)
+        owned, count = self._owned.pop(worker, set()), self._latest.pop(worker, 0)
+        while True:
+            alive = self._alive(owned, int(died * _TICKS))
+            seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - died
+            if not alive or seconds > LIMIT:
+                return Aftermath(count, seconds, [_describe(process) for process in alive])
+            await asyncio.sleep(_POLL)
+
+    def _alive(self, owned: set[tuple[int, int]], died: int) -> list[_Process]:
+        table = _table()
+        others = {process.pid for process in _descendants(table, set(self._workers()))}
+        return [
+            process
+            for process in table.values()
+            if ((process.pid, process.started) in owned and not _is_last_watch(process.pid))
+            or (process.pid not in others and process.started <= died and self._works_for_a_turn(process.pid))
+        ]
+
+    def _works_for_a_turn(self, pid: int) -> bool:
+        return remains.works_below(Path(f"/proc/{pid}"), self._workspaces)
+
+    def _workers(self) -> list[int]:
+        return [worker.pid for worker in self._cluster.workers if worker.running and worker.pid is not None]
+
+    async def _look_on(self) -> None:
+        while True:
+            self.look()
+            await asyncio.sleep(_LOOK_EVERY)
+
+
+def _is_last_watch(pid: int) -> bool:
+    """A worker's own, and no turn's: it is there to remove what the worker left, and goes when that is gone."""
+    with suppress(OSError):
+        return b"last_watch" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
+def _table() -> dict[int, _Process]:
+    table = {}
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            with suppress(OSError):
+                fields = Path(entry.path, "stat").read_text().rpartition(") ")[2].split()
+                if fields[0] not in _DEAD:
+                    table[int(entry.name)] = _Process(int(entry.name), int(fields[1]), int(fields[19]))
+    return table
+
+
+def _descendants(table: dict[int, _Process], roots: set[int]) -> list[_Process]:
+    found: list[_Process] = []
+    front = roots
+    while front:
+        children = [process for process in table.values() if process.parent in front]
+        found += children
+        front = {process.pid for process in children}
+    return found
+
+
+def _describe(process: _Process) -> str:
+    with suppress(OSError):
+        return f"{process.pid} {Path(f'/proc/{process.pid}/cmdline').read_bytes().replace(bytes(1), b' ').decode()!r}"
+    return str(process.pid)

@@ -1,0 +1,45 @@
+"""The turn that is broken off: 12 tool calls, each of which leaves one line in a file."""
+
+from pathlib import Path
+from typing import Final
+
+from bench.support.cluster import Cluster
+from footplate.testing import Replies, Step, replies, reply, text, tool
+
+CALLS: Final = 12
+PROMPT: Final = "Leave your lines. [[script:lines]]"
+SCRIPT_NAME: Final = "lines"
+_ORGANISATION: Final = "default"
+# Cut off from its shell by every means that a command has: it dies with the turn all the same, or it is found.
+_DAEMON: Final = "(setsid sleep 300 </dev/null >/dev/null 2>&1 &)"
+
+
+def script() -> Replies:
+    """Calls alone and three at once, so that some calls are waiting for their start when the worker dies."""
+    three = reply(_call("{n}.a"), _call("{n}.b"), _call("{n}.c"))
+    return replies(
+        [_call("{n}", _DAEMON)],
+        reply(_call("{n}"), repeat=2),
+        three,
+        reply(_call("{n}"), repeat=3),
+        three,
+        [text("All lines are there.")],
+    )
+
+
+def _call(name: str, also: str = ":") -> Step:
+    return tool("bash", {"command": f"echo {name} >> lines; {also}; sleep 0.05"})
+
+
+def name_of(command: str) -> str:
+    """Which line a call leaves."""
+    return command.removeprefix("echo ").partition(" ")[0]
+
+
+def workspace(cluster: Cluster, session_id: str) -> Path:
+    return cluster.directory / "data" / "workspaces" / _ORGANISATION / session_id
+
+
+def lines(cluster: Cluster, session_id: str) -> list[str]:
+    file = workspace(cluster, session_id) / "lines"
+    return file.read_text().split() if file.is_file() else []

@@ -1,0 +1,158 @@
+"""SIGKILL of the busy worker: uniform over the time of a turn, and at every named failpoint."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import asyncpg
+
+from bench.support.crash import work
+from bench.support.crash.cell import Cell
+from bench.support.crash.crew import Crew, Death
+from bench.support.crash.findings import histogram
+from bench.support.crash.survivors import LIMIT, Survivors
+from footplate.failpoints import POINTS
+
+_BINS: Final = 10
+_AT_ONCE: Final = 8
+"""Turns that are being recovered while the next worker is killed, at most."""
+_TRIES: Final = 8
+_MISSES: Final = 25
+"""Turns that may be over when their moment comes, in a row: each makes the next moment earlier."""
+_TELLING: Final = 3
+"""Calls that a turn must have begun to tell how fast it is."""
+_WEIGHT: Final = 0.2
+
+
+@dataclass(slots=True)
+class _Tally:
+    by_time: Counter[str] = field(default_factory=Counter)
+    by_progress: Counter[str] = field(default_factory=Counter)
+    by_point: Counter[str] = field(default_factory=Counter)
+    deaths: list[Death] = field(default_factory=list)
+    unknown: set[str] = field(default_factory=set)
+    """Calls whose result says that nobody knows."""
+
+
+async def kill_workers(cell: Cell, *, anywhere: int, at_points: Sequence[str], chance: random.Random) -> None:
+    """`anywhere`: kills at a uniform moment; `at_points`: the failpoint of each further one."""
+    # One moment for each of as many equal parts of the turn, so that the histogram is flat and not just likely to be.
+    moments = [(number + chance.random()) / anywhere for number in range(anywhere)]
+    plan: list[str | float] = [*chance.sample(at_points, len(at_points)), *chance.sample(moments, anywhere)]
+    tally = _Tally()
+    async with (
+        asyncpg.create_pool(cell.cluster.settings.database_url, min_size=1, max_size=4) as database,
+        Survivors(cell.cluster) as survivors,
+        asyncio.TaskGroup() as group,
+    ):
+        rounds = _Rounds(cell, Crew(cell.cluster, survivors, database), tally, group, chance)
+        for number, moment in enumerate(plan, start=1):
+            await (rounds.at_point(moment) if isinstance(moment, str) else rounds.at_time(moment))
+            if number % 20 == 0:
+                print(f"  {number} of {len(plan)} kills", flush=True)
+    _conclude(cell, tally)
+
+
+class _Rounds:
+    """One kill after the other; what they broke recovers meanwhile."""
+
+    def __init__(self, cell: Cell, crew: Crew, tally: _Tally, group: asyncio.TaskGroup, chance: random.Random) -> None:
+        self._cell = cell
+        self._crew = crew
+        self._tally = tally
+        self._group = group
+        self._chance = chance
+        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._turn_time = cell.turn_time
+        self._restarts: set[asyncio.Task[None]] = set()
+
+    async def at_time(self, moment: float) -> None:
+        """Kill the worker of a new turn when `moment`, from 0 to 1, of a turn's time has passed since its claim."""
+        for _ in range(_MISSES):
+            session_id, _ended = await self._begin()
+            await self._crew.claimed(session_id)
+            waited = moment * self._turn_time
+            await asyncio.sleep(waited)
+            number = await self._crew.holder(session_id)
+            if number is None:  # It was quicker than the measured turn: the same moment of another one.
+                self._turn_time *= 1 - _WEIGHT / 2
+                continue
+            progress = len(work.lines(self._cell.cluster, session_id))
+            self._measure(waited, progress)
+            death = await self._crew.kill(number)
+            self._note(number, death)
+            if death.sessions:
+                self._tally.by_time[f"{int(moment * _BINS) / _BINS:.1f} of the turn"] += 1
+                self._tally.by_progress[f"{progress:2d} calls begun"] += 1
+                return
+        self._cell.findings.fault(f"no turn was still running at {moment:.2f} of its measured time")
+
+    async def at_point(self, point: str) -> None:
+        """Arm it at some moment of a turn; turns follow until one gets there."""
+        # A worker that is just starting must not be the one that dies: its start would count as failed.
+        await asyncio.gather(*self._restarts)
+        armed, hit = (self._cell.cluster.failpoints / name for name in (point, f"{point}.hit"))
+        hit.unlink(missing_ok=True)
+        for number in range(_TRIES):
+            session_id, ended = await self._begin()
+            if number == 0:
+                await self._crew.claimed(session_id)
+                await asyncio.sleep(self._chance.random() * 0.8 * self._turn_time)
+                armed.write_text("kill")
+            dying = asyncio.create_task(self._crew.killed_itself(patience=60))
+            await asyncio.wait({dying, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if hit.exists() and (dead := await dying):
+                self._note(*dead)
+                self._tally.by_point[point] += 1
+                return
+            dying.cancel()
+        armed.unlink(missing_ok=True)
+        self._cell.findings.fault(f"no turn came to {point}")
+
+    async def _begin(self) -> tuple[str, asyncio.Task[None]]:
+        await self._room.acquire()
+        session_id, turn = await self._cell.begin(self._group)
+
+        async def ended() -> None:
+            try:
+                self._tally.unknown |= (await turn).unknown
+            finally:
+                self._room.release()
+
+        return session_id, self._group.create_task(ended())
+
+    def _measure(self, seconds: float, progress: int) -> None:
+        """Turns are slower while others recover beside them: the time over which kills are spread follows."""
+        if progress >= _TELLING:
+            now = seconds * work.CALLS / progress
+            self._turn_time += _WEIGHT * (now - self._turn_time)
+
+    def _note(self, number: int, death: Death) -> None:
+        task = self._group.create_task(self._cell.cluster.restart_worker(number))
+        self._restarts.add(task)
+        task.add_done_callback(self._restarts.discard)
+        self._tally.deaths.append(death)
+        if death.aftermath.alive:
+            self._cell.findings.fault(f"alive {LIMIT:.0f} s after its worker: {death.aftermath.alive}")
+
+
+def _conclude(cell: Cell, tally: _Tally) -> None:
+    histogram("kills by the time since the turn's claim", Counter(dict(sorted(tally.by_time.items()))))
+    histogram("kills by what the turn had done", Counter(dict(sorted(tally.by_progress.items()))))
+    histogram("kills at failpoints", Counter({point: tally.by_point[point] for point in POINTS}))
+    in_flight = {call for death in tally.deaths for call in death.in_flight}
+    if silent := in_flight - tally.unknown:
+        cell.findings.fault(f"in flight when their worker died, and no result says unknown: {sorted(silent)}")
+    cell.findings.tallies.update(
+        worker_kills=len(tally.deaths),
+        worker_kills_anywhere=tally.by_time.total(),
+        worker_kills_at_failpoints=tally.by_point.total(),
+        turns_hit=sum(death.sessions for death in tally.deaths),
+        calls_in_flight=len(in_flight),
+        calls_unknown_without_a_kill=len(tally.unknown - in_flight),
+        processes_orphaned=sum(death.aftermath.processes for death in tally.deaths),
+        last_process_gone_after_ms=round(1000 * max((d.aftermath.seconds for d in tally.deaths), default=0)),
+    )

@@ -1,0 +1,165 @@
+"""Attempts to reach something from inside a sandbox, and which of them may succeed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench.support.egress.servers import SAID, Servers
+
+ALLOWED: Final = ("allowed.test", "allowed6.test", "*.wild.test", "inside.test", "meta.test", "mapped.test")
+LEADS_TO: Final = {
+    "allowed.test": "127.0.0.1",
+    "allowed6.test": "::1",
+    "a.b.wild.test": "127.0.0.1",
+    "other.test": "127.0.0.1",
+    "inside.test": "127.0.0.1",
+    "meta.test": "169.254.169.254",
+    "mapped.test": "::ffff:127.0.0.1",
+}
+INTERNAL_BUT_ALLOWED: Final = ("allowed.test", "allowed6.test", "a.b.wild.test")
+"""By the operator: the servers of this proof are on loopback, and nothing else leads there."""
+_METADATA: Final = ("169.254.169.254", "168.63.129.16", "100.100.100.200", "fd00:ec2::254")
+_FAR: Final = ("8.8.8.8", "1.1.1.1", "2606:4700:4700::1111")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    way: str
+    arguments: Sequence[str | int] = ()
+    passes: bool = False
+    expected: str = SAID
+    """What is heard if it passes; if it must not, what must not be heard."""
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sent(self) -> list[object]:
+        return [self.name, self.way, list(self.arguments), self.variables]
+
+
+def of_list(servers: Servers) -> list[Case]:
+    """With an allow-list."""
+    port = servers.port
+    cases = [*_passing(port)]
+    hosts = {
+        "another name": "other.test",
+        "a name behind a listed one": "allowed.test.other.test",
+        "a name before a listed one": "xallowed.test",
+        "what a wildcard is of": "wild.test",
+        "a NUL in the name": "allowed.test\0.other.test",
+        "an escaped name": "%61llowed.test",
+        "two names": "other.test@allowed.test",
+        "loopback": "127.0.0.1",
+        "loopback as a number": "2130706433",
+        "loopback in short": "127.1",
+        "loopback in octal": "0177.0.0.1",
+        "all addresses": "0.0.0.0",
+        "IPv6 loopback": "[::1]",
+        "IPv4 inside IPv6": "[::ffff:127.0.0.1]",
+        "this machine": servers.address or "127.0.0.2",
+        "this machine by IPv6": f"[{servers.address6 or '::1'}]",
+        "localhost": "localhost",
+        "a listed name that leads inside": "inside.test",
+        "a listed name that leads inside by IPv6": "mapped.test",
+        "a listed name that leads to metadata": "meta.test",
+        **{f"metadata at {address}": f"[{address}]" if ":" in address else address for address in _METADATA},
+    }
+    for what, host in hosts.items():
+        cases += [
+            Case(f"GET for {what}", "get", (f"{host}:{port}", f"get-{what}")),
+            Case(f"CONNECT to {what}", "connect", (f"{host}:{port}", f"connect-{what}")),
+        ]
+    url = f"http://allowed.test:{port}"
+    head = "HTTP/1.1\r\nhost: allowed.test\r\n\r\n"
+    second = f"GET http://other.test:{port}/second {head}"
+    cases += [
+        Case("a port that is not listed", "get", (f"allowed.test:{servers.unlisted}", "unlisted")),
+        Case("CONNECT to a port that is not listed", "connect", (f"allowed.test:{servers.unlisted}", "unlisted2")),
+        Case("the usual port of a name with another", "get", ("allowed.test", "usual")),
+        Case("a redirect to another name", "client", (f"{url}/to/other.test:{port}/redirected",)),
+        Case("a redirect to an address", "client", (f"{url}/to/127.0.0.1:{port}/redirected-address",)),
+        Case("a redirect to IPv6", "client", (f"{url}/to/[::1]:{port}/redirected-6",)),
+        # The first is answered; whether the second went anywhere the servers know.
+        Case("a second request on a checked connection", "through_proxy", (f"GET {url}/first {head}{second}",), True),
+        Case("another scheme", "through_proxy", (f"GET ftp://allowed.test:{port}/ftp {head}",)),
+        Case("SOCKS", "through_proxy", ("\x05\x01\x00",)),
+        Case(
+            "another name with a listed one's Host", "through_proxy", (f"GET http://other.test:{port}/fronted {head}",)
+        ),
+    ]
+    return [*cases, *direct(servers)]
+
+
+def _passing(port: int) -> list[Case]:
+    url = f"http://allowed.test:{port}"
+    return [
+        Case("GET by name", "get", (f"allowed.test:{port}", "ok-get"), passes=True),
+        Case("GET by name, other letters", "get", (f"ALLOWED.test.:{port}", "ok-letters"), passes=True),
+        Case("CONNECT by name", "connect", (f"allowed.test:{port}", "ok-connect"), passes=True),
+        Case("below a wildcard", "get", (f"a.b.wild.test:{port}", "ok-wild"), passes=True),
+        Case("a name that leads to IPv6", "connect", (f"allowed6.test:{port}", "ok-6"), passes=True),
+        Case("urllib", "client", (f"{url}/ok-urllib",), passes=True),
+        Case("curl", "curl", (f"{url}/ok-curl",), passes=True),
+        Case("curl through a tunnel", "curl", ("-p", f"{url}/ok-curl-tunnel"), passes=True),
+        Case("a redirect to a listed name", "client", (f"{url}/to/a.b.wild.test:{port}/ok-redirect",), passes=True),
+    ]
+
+
+def direct(servers: Servers) -> list[Case]:
+    """Without the proxy: as if the variables were not set, or the program did not care."""
+    port = servers.port
+    url = f"http://allowed.test:{port}"
+    own = [address for address in (servers.address, servers.address6) if address]
+    cases = [
+        Case("proxy variables unset: a listed name", "without_proxy", (f"{url}/direct-name",)),
+        Case("proxy variables unset: an address", "without_proxy", (f"http://127.0.0.1:{port}/direct-address",)),
+        Case("no_proxy for all", "client", (f"{url}/no-proxy",), variables={"no_proxy": "*"}),
+        Case("curl without its proxy", "curl", ("--noproxy", "*", f"{url}/curl-direct")),
+        Case("loopback", "tcp", ("127.0.0.1", port, "tcp-loopback")),
+        Case("IPv6 loopback", "tcp", ("::1", port, "tcp-loopback6")),
+        Case("all addresses", "tcp", ("0.0.0.0", port, "tcp-all")),
+        Case("name service", "name_service", ("allowed.test",), expected="127.0.0.1"),
+        Case("name service, a public name", "name_service", ("example.com",), expected="AF_INET"),
+        Case("a datagram to loopback", "udp", ("127.0.0.1", port, "udp")),
+        Case("a DNS question to loopback", "dns", ("127.0.0.1", port, "secret.example.com")),
+        Case("an abstract socket", "abstract", (servers.abstract, "abstract")),
+        Case("ping", "ping", ("8.8.8.8",), expected=""),
+        Case("a socket to the hypervisor", "family", (40,), expected="a socket"),
+        Case("a packet socket", "family", (17,), expected="a socket"),
+        Case("a namespace of its own", "leave", (), expected="left"),
+        Case("interfaces other than loopback", "interfaces", (), passes=True, expected="lo"),
+    ]
+    for address in (*own, *_METADATA, *_FAR):
+        cases += [
+            Case(f"straight to {_kind(address, own)}", "tcp", (address, port, "tcp-far")),
+            Case(f"straight to {_kind(address, own)}, port 80", "tcp", (address, 80, "tcp-far80"), expected="HTTP"),
+            Case(f"a datagram to {_kind(address, own)}", "udp", (address, port, "udp-far")),
+            Case(f"a DNS question to {_kind(address, own)}", "dns", (address, 53, "secret.example.com"), expected=""),
+        ]
+    return cases
+
+
+def of_none(servers: Servers) -> list[Case]:
+    """Without a network: the same straight attempts, and no allow-list proxy to ask."""
+    return [
+        *direct(servers),
+        Case("an allow-list proxy", "get", (f"allowed.test:{servers.port}", "none-get")),
+        Case("the door of an allow-list proxy", "door", ("egress.sock", "anthropic", "x"), expected=""),
+        Case("the model proxy without a token", "door", ("model.sock", "anthropic", "guess"), True, "401 "),
+    ]
+
+
+def with_token(token: str) -> list[Case]:
+    return [Case("the model proxy with the turn's token", "door", ("model.sock", "anthropic", token), True, "200 ")]
+
+
+def of_open(servers: Servers) -> list[Case]:
+    """The worker's own network, as its name says."""
+    return [Case("loopback", "tcp", ("127.0.0.1", servers.port, "ok-open"), passes=True)]
+
+
+def _kind(address: str, own: Sequence[str]) -> str:
+    """No address of this machine in a figure."""
+    if address in own:
+        return "this machine by IPv6" if ":" in address else "this machine"
+    return address

@@ -1,0 +1,67 @@
+"""Which objects the living need, by following the log as a reader does; the product's own judgement is not asked."""
+
+import asyncio
+import gzip
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import asyncpg
+
+from bench.support.cluster import Cluster
+from footplate.domain.snapshots import SCRATCH, Snapshot
+from footplate.trees.packs import chain
+
+_ORGANISATION: Final = "default"
+_NAMED: Final = re.compile(r'"(default/sesn_[^"]+)"')
+
+
+def keys_of(objects: Path) -> set[str]:
+    found = {str(path.relative_to(objects)) for path in objects.rglob("*") if path.is_file()}
+    return found - {"cell"}
+
+
+async def needed(cluster: Cluster) -> set[str]:
+    objects = cluster.directory / "data" / "objects"
+    keys = await asyncio.to_thread(keys_of, objects)
+    by_folder: dict[str, list[str]] = {}
+    for key in keys:
+        folder, _, name = key.rpartition("/")
+        by_folder.setdefault(folder, []).append(name)
+    connection = await asyncpg.connect(cluster.settings.database_url)
+    try:
+        found = await _packs(connection, by_folder)
+        for table in ("events", "entries"):
+            for row in await connection.fetch(f"select object_key, body::text as body from {table}"):
+                found |= {row["object_key"]} - {None}
+                found.update(_NAMED.findall(row["body"] or ""))
+        for row in await connection.fetch("select object_key from archives"):
+            content = await asyncio.to_thread((objects / row["object_key"]).read_bytes)
+            found |= {row["object_key"], *_NAMED.findall(gzip.decompress(content).decode())}
+    finally:
+        await connection.close()
+    return found
+
+
+async def _packs(connection: asyncpg.Connection, by_folder: Mapping[str, Sequence[str]]) -> set[str]:
+    found: set[str] = set()
+    for session in await connection.fetch("select id, project_ids from sessions"):
+        stretches = await connection.fetch(
+            "select owner, last_seq from stretches where session_id = $1 order by last_seq desc", session["id"]
+        )
+        owners = [(session["id"], 1 << 62), *((row["owner"], row["last_seq"]) for row in stretches)]
+        for tree in session["project_ids"] or [SCRATCH]:
+            folders = [f"{_ORGANISATION}/{owner}/trees/{tree}" for owner, _ in owners]
+            folders.append(f"{_ORGANISATION}/projects/{tree}/bases")
+            places = {name: folder for folder in reversed(folders) for name in by_folder.get(folder, ())}
+            names = [name for folder in folders for name in by_folder.get(folder, ())]
+            for owner, last in owners:
+                rows = await connection.fetch(
+                    "select number, files, apart from snapshots where session_id = $1 and tree = $2 and seq <= $3",
+                    *(owner, tree, last),
+                )
+                for row in rows:
+                    packs = chain(names, row["number"], Snapshot(row["files"], row["apart"]))
+                    found |= {f"{places[name]}/{name}" for pack in packs for name in pack}
+    return found

@@ -1,0 +1,98 @@
+"""Looks for words in every store: tables, Redis, Temporal's histories, objects and what hosts have, all unpacked."""
+
+import asyncio
+import gzip
+import re
+import subprocess
+import tempfile
+import zlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from bench.prove.figure import require
+from bench.support.canary import places
+from bench.support.cluster import Cluster
+from footplate.domain.packs import NAME
+
+_WORD: Final = re.compile(rb"canary[0-9a-f]{24}")
+Found = dict[str, set[str]]
+"""The words in each store."""
+
+
+async def words_in(cluster: Cluster, hosts: list[Path]) -> Found:
+    objects = cluster.directory / "data" / "objects"
+    found: Found = {}
+    for name, pieces in (
+        ("PostgreSQL", places.postgres(cluster)),
+        ("Redis", places.redis_of(cluster)),
+        ("Temporal", places.temporal(cluster)),
+    ):
+        found[name] = await _words(pieces)
+    found["objects"] = await asyncio.to_thread(lambda: _of(_files(objects)))
+    found["packs"] = await asyncio.to_thread(lambda: _of(_unpacked(objects)))
+    found["hosts"] = await asyncio.to_thread(lambda: _of(piece for host in hosts for piece in _on_host(host)))
+    return found
+
+
+async def _words(pieces: AsyncIterator[bytes]) -> set[str]:
+    found: set[str] = set()
+    async for piece in pieces:
+        found |= {word.decode() for word in _WORD.findall(piece)}
+    return found
+
+
+def _of(pieces: Iterator[bytes]) -> set[str]:
+    return {word.decode() for piece in pieces for word in _WORD.findall(piece)}
+
+
+def _files(root: Path) -> Iterator[bytes]:
+    """As they are, and unpacked where they are archives."""
+    for path in root.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            content = path.read_bytes()
+            yield str(path).encode() + b"\n" + content
+            if content.startswith(b"\x1f\x8b"):
+                yield gzip.decompress(content)
+
+
+def _unpacked(objects: Path) -> Iterator[bytes]:
+    """Every git object of every pack in the store. Those that lead from others come after them."""
+    packs: dict[tuple[int, str], dict[int, Path]] = {}
+    for path in objects.rglob("*.pack"):
+        match = NAME.fullmatch(path.name)
+        require(holds=match is not None, otherwise=f"a pack of another name: {path.name}")
+        assert match is not None
+        whole = str(path.with_name(match["number"] + match["before"] + match["snapshot"]))
+        packs.setdefault((int(match["number"]), whole), {})[int(match["part"])] = path
+    with tempfile.TemporaryDirectory(prefix="footplate-unpacked-") as place:
+        _git(place, "init", "-q", "--bare")
+        for _, parts in sorted(packs.items()):
+            content = b"".join(parts[number].read_bytes() for number in sorted(parts))
+            _git(place, "index-pack", "--stdin", "--fix-thin", given=content)
+        yield from _all_objects(place)
+
+
+def _on_host(data: Path) -> Iterator[bytes]:
+    """Files and names of files; and of git directories what is in their objects. Not the store, which lies beside."""
+    for top in ("workspaces", "trees", "mirrors"):
+        for path in (data / top).rglob("*"):
+            yield str(path).encode()
+            if path.is_file() and not path.is_symlink():
+                content = path.read_bytes()
+                yield content
+                with suppress(zlib.error):
+                    yield zlib.decompress(content)  # a loose object
+            if path.name in {"host.git", "host.git.begun"} and (path / "HEAD").exists():
+                yield from _all_objects(str(path))
+
+
+def _all_objects(place: str) -> Iterator[bytes]:
+    yield _git(place, "cat-file", "--batch-all-objects", "--batch", "--buffer")
+
+
+def _git(place: str, *argv: str, given: bytes = b"") -> bytes:
+    done = subprocess.run(["git", *argv], cwd=place, input=given, capture_output=True, check=False)
+    require(holds=done.returncode == 0, otherwise=f"git {argv[0]} failed: {done.stderr.decode()[-300:]}")
+    return done.stdout

@@ -1,0 +1,143 @@
+"""The backends that are attacked, and `unsandboxed`, where an attempt that means something has to succeed."""
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.support import backends as engines
+from bench.support.escape.scene import LIMITS
+from footplate.domain import environments as domain
+from footplate.domain.named_directories import NamedRoots
+from footplate.domain.networks import Network
+from footplate.domain.projects import SessionProject
+from footplate.domain.running import Environments, ModelGrant, OpenEnvironment
+from footplate.domain.snapshots import NO_FILES, Files
+from footplate.environments.docker import probe as docker_probe
+from footplate.environments.docker.images import Recipe
+from footplate.environments.docker.opening import Ground
+from footplate.environments.docker.runtime import TARGET
+from footplate.environments.guardian import clock
+from footplate.environments.opening import WORKSPACES, Sandboxed, state_of
+from footplate.environments.sandbox import probe, view
+from footplate.environments.unsandboxed import UnsandboxedEnvironment
+from footplate.proxy.models import ModelProxy
+from footplate.testing import scratch
+
+UID: Final = 65_520
+LEASE: Final = 3600.0
+CONTROL: Final = "unsandboxed"
+SANDBOX: Final = domain.Backend(name="sandbox", network=Network(), cuts_network=True)
+DOCKER: Final = domain.Backend(name="docker", network=Network(), cuts_network=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    name: str
+    environments: Environments
+    root: Path
+    python: Sequence[str]
+    """How Python is started inside; a program follows."""
+    named: bool = False
+    """Sessions work in directories that root owns, as a root developer's do."""
+
+    def tree(self, session: str) -> Path:
+        return self.root / ("named" if self.named else "org") / session
+
+    def home(self, session: str) -> Path:
+        own = self.root / "org" / session
+        return own if self.name == CONTROL else state_of(own) / "home"
+
+    @contextlib.asynccontextmanager
+    async def open(self, session: str, variables: Mapping[str, str] | None = None) -> AsyncIterator[OpenEnvironment]:
+        """As a worker does for a turn."""
+        given = dict(variables or {})
+        if self.named:
+            self.tree(session).mkdir(parents=True, exist_ok=True)
+            given["FOOTPLATE_CONTEXT"] = json.dumps({"directory": str(self.tree(session))})
+        async with ModelProxy({}) as proxy:
+            deadline = clock() + LEASE
+            models = proxy.grant(deadline=deadline)
+            environment = await self.environments.open(
+                "org", session, deadline=deadline, variables=given, config=domain.EnvironmentConfig(), models=models
+            )
+            try:
+                yield environment
+            finally:
+                await environment.aclose()
+                await models.aclose()
+
+
+class _Bare(Environments):
+    """Without even namespaces, so that it sees what the host's own processes see."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    async def open(
+        self,
+        organisation: str,
+        session_id: str,
+        *,
+        deadline: float,
+        variables: Mapping[str, str],
+        config: domain.EnvironmentConfig,
+        models: ModelGrant,
+        projects: Sequence[SessionProject] = (),
+        files: Files = NO_FILES,
+    ) -> UnsandboxedEnvironment:
+        del config, models, projects, files
+        tree = self._root / organisation / session_id
+        tree.mkdir(parents=True, exist_ok=True)
+        return UnsandboxedEnvironment(str(tree), deadline=deadline, env=variables, namespaces=False)
+
+
+@contextlib.asynccontextmanager
+async def unsandboxed(root: Path) -> AsyncIterator[Backend]:
+    python = (sys.executable, "-I", "-S", "-c")
+    yield Backend(name=CONTROL, environments=_Bare(root), root=root, python=python)
+
+
+@contextlib.asynccontextmanager
+async def sandbox(root: Path) -> AsyncIterator[Backend]:
+    found = await probe.find(UID)
+    environments = Sandboxed(root, SANDBOX, found.host, uid=UID, limits=LIMITS)
+    python = (view.python(), "-I", "-S", "-c")
+    yield Backend(name="sandbox", environments=environments, root=root / WORKSPACES, python=python)
+
+
+@contextlib.asynccontextmanager
+async def sandbox_of_root(root: Path) -> AsyncIterator[Backend]:
+    """In a directory that root owns and names, a root worker's commands are root to the kernel."""
+    found = await probe.find(UID)
+    environments = Sandboxed(root, SANDBOX, found.host, uid=UID, named=NamedRoots({"org": ["/"]}), limits=LIMITS)
+    python = (view.python(), "-I", "-S", "-c")
+    yield Backend(name="sandbox of root", environments=environments, root=root / WORKSPACES, python=python, named=True)
+
+
+@contextlib.asynccontextmanager
+async def docker(root: Path) -> AsyncIterator[Backend]:
+    """In an engine of its own. The image has programs that act as root, for whom they let."""
+    ground = Ground(root=root / WORKSPACES, data=root, backend=DOCKER, uid=UID, limits=LIMITS)
+    async with engines.engine([*scratch.USUAL, "su"]) as engine:
+        found = await docker_probe.find(engine, ground, root / "docker", wanted=Recipe(image=engines.IMAGE))
+        runtime = f"{TARGET}/lib/{found.host.runtime.loader}", "--library-path", f"{TARGET}/lib", f"{TARGET}/bin/python"
+        python = (*runtime, "-I", "-S", "-B", "-c")
+        yield Backend(name="docker", environments=found.environments, root=root / WORKSPACES, python=python)
+
+
+Open = Callable[[Path], AbstractAsyncContextManager[Backend]]
+
+
+BOUNDARIES: Final[Mapping[str, Open]] = {"sandbox": sandbox, "docker": docker}
+
+
+def attacked() -> dict[str, Open]:
+    """By name; those that this machine has."""
+    root = {"sandbox of root": sandbox_of_root} if os.geteuid() == 0 else {}
+    return {**{name: BOUNDARIES[name] for name in engines.present() if name in BOUNDARIES}, **root}

@@ -1,0 +1,101 @@
+"""How much another turn on the same worker slows while an attacker has all that it may have: one core.
+
+Two cores may be two threads of one, or share their power: then one plain loop outside of everything slows whatever
+computes beside it, by a third on some machines. So the turn is held against one beside such a loop: what is judged is
+what the attacker takes beyond the one core that it may have. How much longer than alone is told as well.
+"""
+
+import asyncio
+import itertools
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.support.escape.backends import Backend
+from footplate.domain.running import OpenEnvironment
+
+KINDS: Final = {
+    "computing": "for n in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait",
+    "forking": "while :; do /bin/true; done",
+    "printing": "yes 'all that the worker has to read'",
+    "allocating": "while :; do head -c 300M /dev/zero | tail -c 1 >/dev/null; done",
+}
+"""What it does with it."""
+_SETTLES: Final = 0.3
+_WORK: Final = "n=0; while [ $n -lt 60000 ]; do n=$((n + 1)); done; echo $n"
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    kind: str
+    ratio: float
+    """Beside the attacker, against beside a loop that keeps one core busy."""
+    alone: float
+    """Against alone."""
+    loop: float
+    """Of that loop against alone: the machine's own."""
+
+
+async def measure(backend: Backend, rounds: int) -> list[Slowdown]:
+    """By turns: each turn beside an attacker follows one alone and one beside a loop, so that moods of the machine
+    cancel out.
+    """
+    found = []
+    async with backend.open("working") as working:
+        await _turn(working)
+        for kind, attack in KINDS.items():
+            alone, looped, attacked = [], [], []
+            for _ in range(rounds):
+                alone.append(await _turn(working))
+                async with _loop():
+                    await asyncio.sleep(_SETTLES)
+                    looped.append(await _turn(working))
+                async with backend.open(f"attacker-{next(_NUMBERS)}") as attacker:
+                    await attacker.run(["true"], timeout=60)  # to start an environment is no attack
+                    attacking = asyncio.create_task(attacker.run(["bash", "-c", attack], timeout=600))
+                    await asyncio.sleep(_SETTLES)
+                    attacked.append(await _turn(working))
+                    attacking.cancel()
+                    await asyncio.gather(attacking, return_exceptions=True)
+            ratios = [_median_ratio(*pair) for pair in ((attacked, looped), (attacked, alone), (looped, alone))]
+            found.append(Slowdown(kind, *ratios))
+    return found
+
+
+def _median_ratio(these: Sequence[float], those: Sequence[float]) -> float:
+    return statistics.median(this / that for this, that in zip(these, those, strict=True))
+
+
+@asynccontextmanager
+async def _loop() -> AsyncIterator[None]:
+    process = await asyncio.create_subprocess_exec("sh", "-c", "while :; do :; done")
+    try:
+        yield
+    finally:
+        process.kill()
+        await process.wait()
+
+
+_NUMBERS = itertools.count()
+
+
+async def _turn(environment: OpenEnvironment) -> float:
+    """What an agent does in a turn: commands, a file that is written and read, a search."""
+    began = time.monotonic()
+    for _ in range(4):
+        await environment.shell(_WORK, timeout=60)
+        await environment.write("notes.txt", b"words\n" * 1000)
+        await environment.read("notes.txt")
+        await environment.run(["grep", "-rn", "words", "."], timeout=60)
+    return time.monotonic() - began
+
+
+def new_root() -> Path:
+    root = Path(tempfile.mkdtemp(prefix="footplate-neighbour-"))
+    root.chmod(0o755)
+    return root

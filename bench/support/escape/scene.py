@@ -1,0 +1,61 @@
+"""Where one attempt happens: an environment of a backend, the host around it, and what was seen of both."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from bench.support.escape.ground import Ground
+from footplate.domain.running import OpenEnvironment
+from footplate.environments.sandbox.limits import Limits
+
+MARK: Final = "FOOTPLATE_ESCAPE"
+MIB: Final = 1 << 20
+LIMITS: Final = Limits(memory=512 * MIB, pids=256, cpus=1.0, disk=64 * MIB)
+
+
+@dataclass(slots=True, kw_only=True)
+class Scene:
+    ground: Ground
+    environment: OpenEnvironment
+    mark: str
+    tree: Path
+    """On the host."""
+    said: bytes = b""
+    peak: int = 0
+    left: list[psutil.Process] = field(default_factory=list)
+    """Processes that are alive although the turn is over."""
+    counted: dict[str, int] = field(default_factory=dict)
+    """What listeners had heard before."""
+
+    def heard(self, name: str) -> bool:
+        return self.ground.heard[name] > self.counted.get(name, 0)
+
+    def processes(self) -> list[psutil.Process]:
+        """All that the attempt has running, as the host sees them. Its mark is inherited."""
+        wanted = f"{MARK}={self.mark}".encode()
+        found = []
+        for entry in os.scandir("/proc"):
+            if entry.name.isdigit():
+                try:
+                    if wanted in Path(entry.path, "environ").read_bytes().split(b"\0"):
+                        found.append(psutil.Process(int(entry.name)))
+                except (OSError, psutil.NoSuchProcess):
+                    continue
+        return found
+
+    def stored(self) -> int:
+        """Bytes on the host's disk, in blocks."""
+        total = 0
+        for directory, _, files in os.walk(self.tree):
+            for name in files:
+                try:
+                    total += Path(directory, name).lstat().st_blocks * 512
+                except OSError:
+                    continue
+        return total
+
+    def files(self) -> int:
+        return sum(len(files) for _, _, files in os.walk(self.tree))

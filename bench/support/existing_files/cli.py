@@ -1,0 +1,109 @@
+"""What Claude Code itself does with a call: it makes it, it asks, or it refuses. Whoever is asked here says no.
+
+The CLI has a home, a configuration and variables of its own: nothing of the machine's is passed on. Its user has
+trusted the repository, without which it passes over what a file allows.
+"""
+
+import json
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+import claude_agent_sdk as sdk
+
+from bench.support.existing_files.shapes import Shape
+from bench.support.mcp_server.process import NAME
+from bench.support.trust.scene import MODEL, Repository
+from footplate.domain.permissions import Outcome
+from footplate.harness.claude import program
+from footplate.testing import replies, reply, text, tool
+from footplate.testing.process import ModelProcess
+
+_QUIET: Final = (
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+    "DISABLE_AUTOUPDATER",
+    "DISABLE_TELEMETRY",
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS",
+)
+TOOLS: Final = ("Bash", "Read", "Write", "Edit", "Glob", "Grep", "WebFetch")
+_KEPT: Final = ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION")
+
+
+class _Asked:
+    def __init__(self) -> None:
+        self.ids: set[str] = set()
+
+    async def __call__(
+        self, name: str, given: dict[str, Any], context: sdk.ToolPermissionContext
+    ) -> sdk.PermissionResult:
+        del name, given
+        self.ids.add(context.tool_use_id or "")
+        return sdk.PermissionResultDeny(message="Not now.")
+
+
+async def ask(model: ModelProcess, shape: Shape, repository: Repository, mcp_url: str) -> list[tuple[Outcome, str]]:
+    """Of each call, what became of it and what was shown. One call after the other, in the repository itself."""
+    steps = [reply(tool(call.tool, call.input, call_id=_id(number))) for number, call in enumerate(shape.calls)]
+    await model.install(f"cli-{shape.name}", replies(*steps, [text("Done.")]))
+    asked = _Asked()
+    shown: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="footplate-cli-", ignore_cleanup_errors=True) as home:
+        options = sdk.ClaudeAgentOptions(
+            cli_path=_wrapped(Path(home), model.url, trusted=repository.directory),
+            cwd=repository.directory,
+            model=MODEL,
+            tools=list(TOOLS),
+            setting_sources=["project", "local"],
+            can_use_tool=asked,
+            mcp_servers={NAME: {"type": "http", "url": mcp_url}},
+            strict_mcp_config=True,
+        )
+        async with sdk.ClaudeSDKClient(options) as client:
+            await client.query(f"Go. [[script:cli-{shape.name}]]")
+            async for message in client.receive_response():
+                content = message.content if isinstance(message, sdk.UserMessage) else ()
+                for block in content if not isinstance(content, str) else ():
+                    if isinstance(block, sdk.ToolResultBlock):
+                        shown[block.tool_use_id] = str(block.content)
+    return [
+        (_outcome(_id(number) in asked.ids, made=_made(shape, number, shown, repository)), shown.get(_id(number), ""))
+        for number in range(len(shape.calls))
+    ]
+
+
+def _outcome(asked: bool, *, made: bool) -> Outcome:  # noqa: FBT001 - read by its name
+    if made:
+        return Outcome.ALLOW
+    return Outcome.ASK if asked else Outcome.DENY
+
+
+def _made(shape: Shape, number: int, shown: dict[str, str], repository: Repository) -> bool:
+    call = shape.calls[number]
+    return (repository.directory / call.leaves).exists() if call.leaves else call.shows in shown.get(_id(number), "")
+
+
+def _id(number: int) -> str:
+    return f"toolu_{number}"
+
+
+def _wrapped(home: Path, model_url: str, *, trusted: Path) -> Path:
+    """The SDK hands its own variables on: this leaves out all but what is named here."""
+    (home / "config").mkdir()
+    accepted = {"projects": {str(trusted): {"hasTrustDialogAccepted": True}}}
+    (home / "config" / ".claude.json").write_text(json.dumps(accepted))
+    variables = {
+        **dict.fromkeys(_QUIET, "1"),
+        "ANTHROPIC_BASE_URL": model_url,
+        "ANTHROPIC_API_KEY": "scripted",
+        "HOME": str(home),
+        "CLAUDE_CONFIG_DIR": str(home / "config"),
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+    }
+    words = " ".join(shlex.quote(f"{name}={value}") for name, value in variables.items())
+    kept = " ".join(f'{name}="${name}"' for name in _KEPT)
+    script = home / "claude"
+    script.write_text(f'#!/bin/sh\nexec env -i {words} {kept} {shlex.quote(str(program.path()))} "$@"\n')
+    script.chmod(0o755)
+    return script

@@ -1,0 +1,67 @@
+"""What a fork costs: to ask for it, to find its files in the log, and to bring them to their place.
+
+Its conversation is not among it: any turn of any session reads that and tells it to a model.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bench.prove.figure import require
+from bench.support.changes.in_process import ORGANISATION, ground_of, open_trees
+from bench.support.clients import Client
+from bench.support.cluster import Cluster
+from footplate.domain.snapshots import SCRATCH
+from footplate.environments.removal import remove
+from footplate.store.database import Database
+from footplate.store.snapshots import files_at
+from footplate.trees.sessions import SessionTrees
+
+
+@dataclass(frozen=True, slots=True)
+class Bringing:
+    client: Client
+    database: Database
+    trees: SessionTrees
+    cluster: Cluster
+
+    async def cost(self, parent: str, event_id: str) -> float:
+        """Seconds, on the host that has the parent."""
+        began = time.perf_counter()
+        path = f"/v1/sessions/{parent}/fork"
+        fork: Any = await self.client.sdk.post(path, cast_to=dict[str, Any], body={"at_event_id": event_id})
+        asked = time.perf_counter() - began
+        tree = self.cluster.directory / "data" / "brought" / fork["id"]
+        await asyncio.to_thread(tree.mkdir, parents=True)
+        began = time.perf_counter()
+        async with self.database.connection() as connection:
+            files = await files_at(connection, fork["id"], [SCRATCH])
+        await self.trees.place(ORGANISATION, fork["id"], [], ground_of(tree), files)
+        brought = time.perf_counter() - began
+        require(holds=(tree / "last").is_file(), otherwise="the files of a fork were not brought")
+        await asyncio.to_thread(remove, tree)
+        return asked + brought
+
+
+@asynccontextmanager
+async def bringing(cluster: Cluster, client: Client) -> AsyncIterator[Bringing]:
+    data = cluster.directory / "data"
+    trees = open_trees(data, projects=data)
+    database = await Database.open(cluster.settings.database_url, size=1)
+    try:
+        yield Bringing(client, database, trees, cluster)
+    finally:
+        await database.close()
+
+
+async def by_turns(it: Bringing, parents: Sequence[str], forks: int) -> list[list[float]]:
+    """So that the machine's own pace is the same for all."""
+    times: list[list[float]] = [[] for _ in parents]
+    ends = [(await it.client.events(parent))[-1]["id"] for parent in parents]
+    for _ in range(forks):
+        for parent, end, spent in zip(parents, ends, times, strict=True):
+            spent.append(await it.cost(parent, end))
+    return times

@@ -1,0 +1,99 @@
+"""What a fork costs: time of the request, and bytes in every store, for a short parent and for a long one."""
+
+import time
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Final
+
+from bench.support.cluster import Cluster
+from bench.support.lean import Lean, events_path, message
+from bench.support.stores import Stores, Written
+from footplate.domain.json import JsonObject
+from footplate.engine.wake import workflow_id
+from footplate.wiring import DEFAULT_ORGANISATION
+
+SHORT: Final = 10
+_SCRIPT: Final = "linear"
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    turns: int
+    """Of the long one."""
+    short: list[float]
+    long: list[float]
+    bytes_short: float
+    """Of a fork and its first turn, less what a first turn writes anyway."""
+    bytes_long: float
+    written: JsonObject
+
+    @property
+    def ratio(self) -> float:
+        return median(self.long) / median(self.short)
+
+
+class Measuring:
+    def __init__(self, cluster: Cluster, client: Lean, seat: dict[str, str]) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._seat = seat
+
+    async def parent(self, turns: int) -> str:
+        session = await self._client.post("/v1/sessions", self._seat)
+        for _ in range(turns):
+            await self._turn(session["id"])
+        return str(session["id"])
+
+    async def run(self, *, turns: int, forks: int, writes: int) -> Costs:
+        short, long = await self.parent(SHORT), await self.parent(turns)
+        times: dict[str, list[float]] = {short: [], long: []}
+        for parent in (short, long) * 5:  # both warm
+            await self._fork(parent)
+        for number in range(forks):
+            # By turns, so that the machine's own pace is the same for both; at the newest event and in the middle.
+            for parent in (short, long):
+                place = {"at_position": 30} if number % 2 else {}
+                began = time.perf_counter()
+                await self._client.post(f"/v1/sessions/{parent}/fork", place)
+                times[parent].append(time.perf_counter() - began)
+        usual = await self._first_turns(None, writes)
+        of_short, of_long = await self._first_turns(short, writes), await self._first_turns(long, writes)
+        return Costs(
+            turns,
+            times[short],
+            times[long],
+            (of_short.total - usual.total) / writes,
+            (of_long.total - usual.total) / writes,
+            {"usual": {**asdict(usual)}, "short": {**asdict(of_short)}, "long": {**asdict(of_long)}},
+        )
+
+    async def _first_turns(self, parent: str | None, count: int) -> Written:
+        """All that so many forks with their first turns write; without a parent, first turns of new sessions alone."""
+        fresh = [] if parent else [(await self._client.post("/v1/sessions", self._seat))["id"] for _ in range(count)]
+        stores = await Stores.open(self._cluster, "none")  # the engine's are asked for below
+        await stores.begin()
+        made = []
+        for number in range(count):
+            session_id = await self._fork(parent) if parent else fresh[number]
+            await self._turn(session_id)
+            made.append(session_id)
+        written = await stores.end()
+        await stores.aclose()
+        return Written(**{**asdict(written), "history": sum([await self._history(each) for each in made])})
+
+    async def _history(self, session_id: str) -> int:
+        stores = await Stores.open(self._cluster, workflow_id(DEFAULT_ORGANISATION, session_id))
+        try:
+            await stores.note_run()
+            return sum(stores._runs.values())
+        finally:
+            await stores.aclose()
+
+    async def _fork(self, parent: str) -> str:
+        return str((await self._client.post(f"/v1/sessions/{parent}/fork", {}))["id"])
+
+    async def _turn(self, session_id: str) -> None:
+        async with self._client.stream(events_path(session_id)) as frames:
+            body = {"events": [message(f"And now? [[script:{_SCRIPT}]]")]}
+            await self._client.post(f"/v1/sessions/{session_id}/events", body)
+            await frames.until_idle()

@@ -1,0 +1,211 @@
+"""`python -m bench.support.fuzz.generated`: requests that schemathesis makes from the api's own OpenAPI document.
+
+The order comes as JSON on stdin and the report goes as JSON to stdout. Every answer is checked: no server error, and
+status, content type, headers and body as the document says; what was deleted is gone, and what was created is there.
+
+Random ids lead nowhere, so many of them are replaced by ids of things that exist; what comes of a scenario (an agent,
+then a session of it, then its events) schemathesis finds out by itself.
+"""
+
+import itertools
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import orjson
+import schemathesis
+from schemathesis.config import SchemathesisConfig
+from schemathesis.core.errors import InvalidSchema
+from schemathesis.engine import Status, events, from_schema
+from schemathesis.engine.recorder import ScenarioRecorder
+from schemathesis.generation.case import Case
+from schemathesis.hooks import HookContext
+
+CHECKS: Final = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "use_after_free",
+    "ensure_resource_availability",
+    "unsupported_method",
+)
+STREAM: Final = "GET /v1/sessions/{session_id}/events/stream"
+_STREAM_SECONDS: Final = 0.3
+"""A stream that says nothing is left after so long."""
+_KEPT: Final = 20
+_GIVEN_UP_AT_MOST: Final = 20
+_REPLACED: Final = 0.8
+_ENDING: Final = ("DELETE ", "/archive")
+"""Operations that end what they name. The things that exist are for all."""
+
+_LINES: Final = "application/x-ndjson"
+
+Phase = Literal["coverage", "fuzzing", "stateful"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    url: str
+    key: str
+    seed: int
+    cases: int
+    """At least; whole rounds are done."""
+    phases: Sequence[Phase]
+    examples: int
+    """A round: for each operation, or scenarios."""
+    seats: Sequence[Mapping[str, str]]
+
+
+@dataclass(slots=True)
+class Report:
+    cases: Counter[str] = field(default_factory=Counter)
+    """By phase."""
+    answers: Counter[str] = field(default_factory=Counter)
+    """By status and operation: `200 GET /v1/agents`."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """By check and operation."""
+    samples: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """What kept schemathesis itself from testing something."""
+    given_up: list[str] = field(default_factory=list)
+    """Requests that it began and could not make up: of the schemas it derives, some ask for more than it can draw."""
+
+    def take(self, phase: str, recorder: ScenarioRecorder) -> None:
+        self.cases[phase] += len(recorder.interactions)
+        for case_id, interaction in recorder.interactions.items():
+            operation = recorder.cases[case_id].value.operation.label
+            status = interaction.response.status_code if interaction.response else 0
+            self.answers[f"{status} {operation}"] += 1
+        for case_id, checks in recorder.checks.items():
+            for check in checks:
+                if check.status is Status.FAILURE and check.failure_info is not None:
+                    operation = recorder.cases[case_id].value.operation.label
+                    self.failures[f"{check.name}: {operation}"] += 1
+                    if len(self.samples) < _KEPT:
+                        sample = f"{check.failure_info.failure.message}\n{check.failure_info.code_sample}"
+                        self.samples.append(f"{check.name}: {operation}: {sample}"[:2000])
+
+    def by_operation(self) -> dict[str, dict[str, int]]:
+        found: dict[str, dict[str, int]] = {}
+        for name, count in self.answers.items():
+            status, operation = name.split(" ", 1)
+            found.setdefault(operation, {})[status] = count
+        return found
+
+    def __add__(self, other: "Report") -> "Report":
+        return Report(*(getattr(self, name) + getattr(other, name) for name in Report.__slots__))
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> "Report":
+        """From what JSON left of one."""
+        fields: dict[str, Any] = {
+            name: Counter(value) if isinstance(value, dict) else value for name, value in data.items()
+        }
+        return cls(**fields)
+
+
+@schemathesis.serializer(_LINES)
+def _first_line(context: Any, value: Any) -> bytes:  # noqa: ARG001 - the hook's signature
+    return value if isinstance(value, bytes) else json.dumps(value, default=str).encode()
+
+
+def run(order: Order) -> Report:
+    _use_what_exists(order.seats)
+    report = Report()
+    for round_number in itertools.count():
+        phases: Sequence[Phase] = order.phases if round_number == 0 else [p for p in order.phases if p != "coverage"]
+        config = _configuration(order, phases, order.seed + round_number)
+        schema = schemathesis.openapi.from_url(f"{order.url}/openapi.json", config=config)
+        for event in from_schema(schema).execute():
+            if isinstance(event, events.ScenarioFinished):
+                report.take(event.phase.value, event.recorder)
+            elif isinstance(event, events.NonFatalError):
+                beyond_it = isinstance(event.value, InvalidSchema) and str(event.value).startswith("Cannot generate")
+                (report.given_up if beyond_it else report.errors).append(f"{event.label}: {event.value}")
+            elif isinstance(event, events.FatalError):
+                raise event.exception
+        if report.cases.total() >= order.cases or report.errors or len(report.given_up) > _GIVEN_UP_AT_MOST:
+            return report
+    raise AssertionError("rounds do not end")
+
+
+def _configuration(order: Order, phases: Sequence[Phase], seed: int) -> SchemathesisConfig:
+    every: Sequence[Phase] = ("coverage", "fuzzing", "stateful")
+    return SchemathesisConfig.from_dict(
+        {
+            "seed": seed,
+            "base-url": order.url,
+            "headers": {"authorization": f"Bearer {order.key}"},
+            "continue-on-failure": True,
+            "max-stream-events": 1,
+            "generation": {"max-examples": order.examples, "mode": "all", "database": "none"},
+            "checks": {"enabled": False, **{name: {"enabled": True} for name in CHECKS}},
+            "phases": {"examples": {"enabled": False}, **{name: {"enabled": name in phases} for name in every}},
+            "operations": [{"include-name": STREAM, "request-timeout": _STREAM_SECONDS}],
+        }
+    )
+
+
+def _use_what_exists(seats: Sequence[Mapping[str, str]]) -> None:
+    """The choice depends on the value alone: hypothesis wants the same again when it repeats a case."""
+    kept = {value for seat in seats for value in seat.values()}
+
+    @schemathesis.hook
+    def map_path_parameters(context: HookContext, path_parameters: Any) -> Any:
+        label = context.operation.label if context.operation else ""
+        seat = _choose(path_parameters, seats)
+        if seat is None or not isinstance(path_parameters, dict) or any(mark in label for mark in _ENDING):
+            return path_parameters
+        return {name: seat.get(name, value) for name, value in path_parameters.items()}
+
+    @schemathesis.hook
+    def map_body(context: HookContext, body: Any) -> Any:  # noqa: ARG001 - the hook's signature
+        seat = _choose(body, seats)
+        if seat is None or not isinstance(body, dict):
+            return body
+        if "environment_id" in body:
+            agent = _agent(body.get("agent"), seat["agent_id"])
+            return {**body, "environment_id": seat["environment_id"], "agent": agent}
+        return {**body, "events": _with_text(body["events"])} if "events" in body else body
+
+    @schemathesis.hook
+    def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -> None:  # noqa: ARG001
+        """A scenario finds ids in lists, those of the things that are for all among them."""
+        if any(mark in case.operation.label for mark in _ENDING):
+            case.path_parameters = {
+                name: "none" if value in kept else value for name, value in case.path_parameters.items()
+            }
+
+
+def _choose(value: Any, seats: Sequence[Mapping[str, str]]) -> Mapping[str, str] | None:
+    chance = random.Random(repr(value))
+    return chance.choice(seats) if chance.random() < _REPLACED else None
+
+
+def _agent(chosen: Any, agent_id: str) -> Any:
+    """The same kind of reference to one that exists; what is no reference at all stays as it is."""
+    if isinstance(chosen, str):
+        return agent_id
+    return {**chosen, "id": agent_id} if isinstance(chosen, dict) and "id" in chosen else chosen
+
+
+def _with_text(sent: Any) -> Any:
+    """Generated texts are mostly empty, and an empty message is refused before anything happens."""
+    if isinstance(sent, list):
+        return [_with_text(item) for item in sent]
+    if not isinstance(sent, dict):
+        return sent
+    if sent.get("text") == "":
+        return {**sent, "text": "Hello"}
+    return {**sent, "content": _with_text(sent["content"])} if "content" in sent else sent
+
+
+if __name__ == "__main__":
+    report = run(Order(**orjson.loads(sys.stdin.buffer.read())))
+    sys.stdout.buffer.write(orjson.dumps({name: getattr(report, name) for name in Report.__slots__}))

@@ -1,0 +1,133 @@
+"""The api that is thrown at: its address, what exists there, and whether it is as it was before."""
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import orjson
+
+from bench.prove.figure import require
+from bench.support.cluster import Cluster
+from bench.support.fuzz import watched_api
+from bench.support.lean import Lean, events_path
+from bench.support.speed.measured import ROOT
+from footplate.stack import Program
+from footplate.stack.leftovers import wait_until
+from footplate.stack.ports import LOOPBACK, free_port
+from footplate.stack.program import http_ok
+
+_PATIENCE: Final = 30.0
+_SETTLED: Final = 20.0
+"""Longer than the server waits for a client to answer its closing of a WebSocket."""
+_ESTABLISHED: Final = "01"
+_UNEXPECTED: Final = ("Traceback", "Exception in ASGI", "unexpected error", "never awaited", "never retrieved")
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Things that exist, by the names of path parameters."""
+
+    agent_id: str
+    environment_id: str
+    session_id: str
+    turn_id: str
+
+    def named(self) -> dict[str, str]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    program: Program
+    url: str
+    key: str
+    report: Path
+
+    async def seats(self, count: int, *, key: str | None = None) -> Sequence[Seat]:
+        """Agents, environments and sessions, each with a turn."""
+        async with Lean(self.url, key or self.key) as lean:
+            return [await self._seat(lean) for _ in range(count)]
+
+    async def _seat(self, lean: Lean) -> Seat:
+        seat = await lean.seat()
+        session_id = (await lean.post("/v1/sessions", seat))["id"]
+        async with lean.stream(events_path(session_id)) as stream:
+            await lean.send(session_id, "Hello")
+            await stream.until_idle()
+        (turn,) = (await lean.get(f"/v1/sessions/{session_id}/turns"))["data"]
+        return Seat(seat["agent"], seat["environment_id"], session_id, turn["id"])
+
+    async def tasks(self) -> Counter[str]:
+        """What runs in its event loop now."""
+        self.report.unlink(missing_ok=True)
+        self.program.send(signal.SIGUSR1)
+        written = await wait_until(self._written, _PATIENCE)
+        require(holds=written, otherwise="the api's event loop does not answer")
+        return Counter(orjson.loads(self.report.read_bytes()))
+
+    async def settled(self, before: Mapping[str, int]) -> "Left":
+        """What is there that was not before, once all that is under way had time to end."""
+        await wait_until(partial(self._is_as, before), _SETTLED)
+        return Left(await self.tasks() - Counter(before), self._connections(), self._failures_in_log())
+
+    async def _written(self) -> bool:
+        return self.report.exists()
+
+    async def _is_as(self, before: Mapping[str, int]) -> bool:
+        await asyncio.sleep(0.2)
+        return self._connections() == 0 and not await self.tasks() - Counter(before)
+
+    def _connections(self) -> int:
+        """That the kernel holds open for it."""
+        port = urlsplit(self.url).port
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        own = [fields for fields in lines if int(fields[1].split(":")[1], 16) == port]
+        return sum(fields[3] == _ESTABLISHED for fields in own)
+
+    def _failures_in_log(self) -> Sequence[str]:
+        """Lines that tell of something nobody expected."""
+        lines = self.program.log.read_text(errors="replace").splitlines()
+        return [
+            "\n".join(lines[max(0, number - 2) : number + 40])
+            for number, line in enumerate(lines)
+            if any(mark in line for mark in _UNEXPECTED)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    tasks: Counter[str]
+    connections: int
+    logged: Sequence[str]
+
+
+@asynccontextmanager
+async def open_target(cluster: Cluster) -> AsyncIterator[Target]:
+    port = free_port()
+    report = cluster.directory / "tasks.json"
+    program = Program(
+        cluster.directory / "watched-api",
+        title="watched api",
+        module=watched_api.__name__,
+        arguments=(str(report),),
+        environment={
+            **cluster.environment(),
+            "FOOTPLATE_HOST": LOOPBACK,
+            "FOOTPLATE_PORT": str(port),
+            "PYTHONPATH": str(ROOT),
+        },
+        log_file=cluster.directory / "logs" / "watched-api.log",
+        answers=partial(http_ok, LOOPBACK, port, "/readyz"),
+    )
+    await program.start()
+    try:
+        yield Target(program, f"http://{LOOPBACK}:{port}", cluster.key, report)
+    finally:
+        await program.stop()

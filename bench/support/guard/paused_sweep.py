@@ -1,0 +1,52 @@
+"""Finding 7: with the sweep paused, audit entries are not sealed, and verification says that all is well."""
+
+import asyncio
+import importlib
+from datetime import timedelta
+from typing import Any, Final
+
+import asyncpg
+from temporalio.client import Client
+
+from bench.support.clients import raw_client
+from bench.support.cluster import Cluster, open_cluster
+
+_WAIT: Final = 15.0
+_SETTINGS: Final = {"FOOTPLATE_SWEEP_INTERVAL": "1"}
+
+
+async def attack() -> str | None:
+    async with open_cluster(environment=_SETTINGS) as cluster, raw_client(cluster) as http:
+        client = await _connect(cluster.settings.temporal_address)
+        await client.get_schedule_handle(f"sweep/{cluster.task_queue}").pause(note="by somebody else")
+        await asyncio.sleep(1)
+        await _add_old_entry(cluster)
+        checked: dict[str, Any] = {}
+        for _ in range(int(_WAIT)):
+            await asyncio.sleep(1)
+            checked = (await http.get("/v1/audit/verify")).json()
+            if checked["faults"] or not checked["unsealed"]:
+                return None
+    return f"{checked['unsealed']} audit entry was not sealed for longer than a minute, and verification found no fault"
+
+
+async def _connect(address: str) -> Client:
+    """The worst case: somebody who does reach Temporal."""
+    if not address.startswith("unix:"):
+        return await Client.connect(address)
+    connection = importlib.import_module("footplate.stack.temporal_connection")
+    client: Client = await connection.connect_temporal(address)
+    return client
+
+
+async def _add_old_entry(cluster: Cluster) -> None:
+    """As if it had been written a while ago."""
+    connection = await asyncpg.connect(cluster.settings.database_url)
+    try:
+        await connection.execute(
+            "insert into audit (id, organisation, kind, content_hash, created_at) "
+            "values ('audit_attack', 'default', 'policy', '', now() - $1::interval)",
+            timedelta(minutes=2),
+        )
+    finally:
+        await connection.close()

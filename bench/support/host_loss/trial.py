@@ -1,0 +1,125 @@
+"""One host at a time: sessions begin on it, it is killed at another moment of each, its disk goes, the next follows."""
+
+import asyncio
+import random
+import subprocess
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from bench.support.clients import Client, Event
+from bench.support.cluster import Cluster
+from bench.support.host_loss import work
+from bench.support.hosts import data_of, host, remove_disk
+
+_PATIENCE: Final = 300.0
+
+
+@dataclass(slots=True)
+class Found:
+    moments: int = 0
+    restored: int = 0
+    """Sessions that had completed calls on the host that was lost."""
+    calls: int = 0
+    """Those calls."""
+    faults: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Session:
+    id: str
+    received: list[Event] = field(default_factory=list)
+    idle: bool = False
+
+
+class Trials:
+    def __init__(self, cluster: Cluster, client: Client, *, backend: str, objects: str, seed: int) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._backend = backend
+        self._objects = objects
+        self._random = random.Random(seed)
+        self._number = 0
+        self.found = Found()
+
+    async def lose_a_host(self, sessions: int, *, longest: float) -> None:
+        """Half of the sessions in each harness, half of those with a project; each at a moment of its own turn."""
+        names = [f"{self._number}-{place}" for place in ("lost", "next")]
+        self._number += 1
+        first, second = (host(self._cluster, name, self._backend, self._objects) for name in names)
+        begun = await asyncio.gather(*(self._begin(number) for number in range(sessions)))
+        await first.start()
+        # They begin one after the other, so that one end is a different moment for each.
+        kill_at = asyncio.get_running_loop().time() + longest
+        watching = [
+            asyncio.create_task(self._watch(session, script, kill_at - self._random.uniform(0, longest)))
+            for session, script in begun
+        ]
+        await asyncio.sleep(longest)
+        await first.kill()
+        killed_at = datetime.now(UTC)
+        done = {session.id: work.completed(session.received) for session, _ in begun if not session.idle}
+        await remove_disk(self._cluster, names[0])
+        await second.start()
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await asyncio.gather(*watching)
+            for session, _ in begun:
+                if session.id in done:
+                    await self._judge(session, done[session.id], names[1], killed_at)
+        finally:
+            await second.stop()
+            for task in watching:
+                task.cancel()
+
+    async def _begin(self, number: int) -> tuple[_Session, str]:
+        harness = [*work.HARNESSES][number % 2]
+        agent = await self._client.agent(extra_body={"harness": harness})
+        fields: dict[str, Any] = {}
+        if number // 2 % 2:
+            project = await self._client.sdk.get("/v1/projects", cast_to=dict[str, Any])
+            fields = {"extra_body": {"project_ids": [project["data"][0]["id"]]}}
+        return _Session(await self._client.session(agent, **fields)), f"work-{harness}"
+
+    async def _watch(self, session: _Session, script: str, begins: float) -> None:
+        await asyncio.sleep(max(0, begins - asyncio.get_running_loop().time()))
+        async with self._client.stream(session.id) as stream:
+            await self._client.send_text(session.id, f"[[script:{script}]]")
+            async with asyncio.timeout(_PATIENCE):
+                async for event in stream:
+                    session.received.append(event)
+                    if event["type"] == "session.status_idle":
+                        session.idle = True
+                        return
+
+    async def _judge(self, session: _Session, before: list[int], at: str, killed_at: datetime) -> None:
+        found = self.found
+        found.moments += 1
+        found.restored += bool(before)
+        found.calls += len(before)
+        events = await self._client.events(session.id)
+        done = work.completed(events)
+        if errors := [event["error"]["message"] for event in events if event["type"] == "session.error"]:
+            found.faults.append(f"{session.id} ({len(before)} calls before): {errors}")
+        if not done:
+            found.faults.append(f"{session.id}: no call was completed: {[event['type'] for event in events]}")
+            return
+        tree = data_of(self._cluster, at) / "workspaces" / "default" / session.id
+        unsure = work.begun_after(events, killed_at) - {*done}
+        faults = await asyncio.to_thread(work.faults, tree, done, unsure)
+        if len(done) + len(unsure) < work.CALLS - 1:
+            faults.append(f"{work.CALLS - len(done)} calls have no known outcome")
+        if not set(before) <= set(done):
+            faults.append(f"results that were seen are gone: {before} of {done}")
+        found.faults += [f"{session.id} ({len(before)} calls before): {fault}" for fault in faults]
+
+
+def make_project(root: Path) -> None:
+    repository = root / "app"
+    (repository / "of_project").mkdir(parents=True)
+    for number in range(50):
+        (repository / "of_project" / f"{number}").write_text(f"file {number}\n")
+    identity = ("-c", "user.name=User", "-c", "user.email=user@example.com")
+    for command in (("init", "-q", "-b", "main"), ("add", "-A"), (*identity, "commit", "-qm", "first")):
+        subprocess.run(["git", *command], cwd=repository, check=True)

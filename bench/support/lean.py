@@ -1,0 +1,191 @@
+"""A client for measurements: HTTP/1.1 over asyncio streams and nothing else, so that the figure is the server's.
+
+The official SDK costs more than the answer it waits for. What is received here is kept as bytes with its time, and
+held against the SDK's models by `check` once the clock no longer runs.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+import orjson
+
+from bench.prove.figure import NotHeld
+from bench.support.checking import Frame, Ledger
+
+MODEL: Final = "claude-sonnet-4-5"
+DELTAS: Final = "event_deltas%5B%5D=agent.message"
+_LIMIT: Final = 16 * 1024 * 1024
+_PATIENCE: Final = 60.0
+_KEPT_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One server-sent event, and when it came (seconds since the epoch)."""
+
+    at: float
+    event: str
+    id: str
+    data: bytes
+
+    @property
+    def body(self) -> dict[str, Any]:
+        body: dict[str, Any] = orjson.loads(self.data)
+        return body
+
+
+class Lean:
+    def __init__(self, base_url: str, key: str = "", *, extra: Mapping[str, str] | None = None) -> None:
+        """`extra` are further headers of every request."""
+        url = urlsplit(base_url)
+        self.address = url.hostname or "", url.port or 80
+        self.key = key
+        headers = [f"host: {url.netloc}", "content-type: application/json"]
+        headers += [f"{name}: {value}" for name, value in (extra or {}).items()]
+        self._headers = "\r\n".join([*headers, f"authorization: Bearer {key}"] if key else headers)
+        self._idle: list[_Connection] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for idle in self._idle:
+            idle.writer.close()
+
+    async def seat(self, **more: str) -> dict[str, str]:
+        """A new agent without tools and an environment: what a session is created with. `more` is of the agent."""
+        named = {"name": f"measured-{secrets.token_hex(4)}"}
+        agent = await self.post("/v1/agents", {**named, "model": MODEL, **more})
+        environment = await self.post(
+            "/v1/environments", {**named, "config": {"type": "cloud", "networking": {"type": "unrestricted"}}}
+        )
+        return {"agent": agent["id"], "environment_id": environment["id"]}
+
+    async def send(self, session_id: str, text: str) -> None:
+        await self.post(f"/v1/sessions/{session_id}/events", {"events": [message(text)]})
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._call("POST", path, orjson.dumps(body))
+
+    async def get(self, path: str) -> dict[str, Any]:
+        return await self._call("GET", path, b"")
+
+    @asynccontextmanager
+    async def stream(self, path: str) -> AsyncIterator["Frames"]:
+        """Open once the answer's headers are there. A stream has a connection of its own."""
+        connection = await self._connect()
+        try:
+            connection.writer.write(self._request("GET", path, b""))
+            await _head(connection.reader)
+            yield Frames(connection.reader)
+        finally:
+            connection.writer.close()
+
+    async def _call(self, method: str, path: str, body: bytes) -> dict[str, Any]:
+        connection = self._take() or await self._connect()
+        connection.writer.write(self._request(method, path, body))
+        headers = await _head(connection.reader)
+        content = await connection.reader.readexactly(int(headers[b"content-length"]))
+        connection.used = time.monotonic()
+        self._idle.append(connection)
+        answer: dict[str, Any] = orjson.loads(content)
+        return answer
+
+    def _take(self) -> "_Connection | None":
+        """The last one used, unless the server is about to close it."""
+        while self._idle:
+            connection = self._idle.pop()
+            if time.monotonic() - connection.used < _KEPT_SECONDS:
+                return connection
+            connection.writer.close()
+        return None
+
+    async def _connect(self) -> "_Connection":
+        return _Connection(*await asyncio.open_connection(*self.address, limit=_LIMIT))
+
+    def _request(self, method: str, path: str, body: bytes) -> bytes:
+        head = f"{method} {path} HTTP/1.1\r\n{self._headers}\r\ncontent-length: {len(body)}\r\n\r\n"
+        return head.encode() + body
+
+
+@dataclass(slots=True)
+class _Connection:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    used: float = 0.0
+
+
+class Frames:
+    """The events of one stream, as they come."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._rest = b""
+        self._ready: list[Received] = []
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Received:
+        while not self._ready:
+            size = int(await self._reader.readline() or b"0", 16)
+            if size == 0:
+                raise StopAsyncIteration
+            chunk = await self._reader.readexactly(size + 2)
+            self._feed(chunk[:-2], time.time())
+        return self._ready.pop(0)
+
+    async def until(self, *events: str, patience: float = _PATIENCE) -> list[Received]:
+        """Everything up to and with the next of one of these."""
+        found = []
+        async with asyncio.timeout(patience):
+            async for frame in self:
+                found.append(frame)
+                if frame.event in events:
+                    return found
+        raise NotHeld(f"the stream ended before any of {events}: {[frame.event for frame in found]}")
+
+    async def until_idle(self, *, patience: float = _PATIENCE) -> list[Received]:
+        return await self.until("session.status_idle", patience=patience)
+
+    def _feed(self, chunk: bytes, now: float) -> None:
+        *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
+        for block in blocks:
+            fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if line and not line.startswith(b":"))
+            if fields and fields[b"event"] != b"ping":
+                event, place = fields[b"event"].decode(), fields.get(b"id", b"").decode()
+                self._ready.append(Received(now, event, place, fields[b"data"]))
+
+
+def message(text: str) -> dict[str, Any]:
+    return {"type": "user.message", "content": [{"type": "text", "text": text}]}
+
+
+def events_path(session_id: str, *, deltas: bool = False, after: int | None = None) -> str:
+    """Where its stream is; from now on unless `after` says otherwise."""
+    query = [f"after={after}"] if after is not None else []
+    return f"/v1/sessions/{session_id}/events/stream?" + "&".join([*query, *([DELTAS] if deltas else [])])
+
+
+def check(frames: Iterable[Received], ledger: Ledger | None = None) -> int:
+    """Hold every frame against the SDK's models; how many there were."""
+    ledger = ledger or Ledger()
+    for frame in frames:
+        ledger.check_frame(Frame(frame.id, frame.body), frame.event)
+    return ledger.validated
+
+
+async def _head(reader: asyncio.StreamReader) -> dict[bytes, bytes]:
+    """The headers of an answer; anything but success ends the measurement."""
+    status, *lines = (await reader.readuntil(b"\r\n\r\n")).rstrip().split(b"\r\n")
+    headers = dict(line.lower().split(b": ", 1) for line in lines)
+    if b" 200 " not in status:
+        text = await reader.read(int(headers.get(b"content-length", b"0")))
+        raise NotHeld(f"the server answered {status.decode()}: {text.decode(errors='replace')[:300]}")
+    return headers

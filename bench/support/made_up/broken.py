@@ -1,0 +1,37 @@
+"""Commands that are broken: pieces of real ones, cut, joined and sprinkled with whatever shells hold dear."""
+
+import random
+from typing import Final
+
+from bench.support.bypass import corpus
+
+_BITS: Final = (
+    *";|&<>(){}[]$`\"'\\\n\t \r*?~#!=%^,:@-+",
+    *("&&", "||", "$(", "${", "<<E\n", "\nE\n", "<<<", "$'", '$"', "((", "))", "[[", "]]", ";;", "\\\n", ">&", "&>"),
+    *("if ", "then ", "fi", "do ", "done", "case ", "esac", " in ", "function ", "eval ", "sh -c ", "<>", "<("),
+    *("\0", "{\U000b0ff0", "\u00a0", "\u200b", "\ud800", "\U0001f600", "\x1b[31m", "\u202e", "é"),
+    *("{a,b}", "{1..3}", "$IFS", "~/", "/dev/null", "2>&1"),
+)
+
+
+class Breaker:
+    def __init__(self) -> None:
+        self._texts = [*corpus.everyday(), *(case.command for case in corpus.cases())]
+
+    def make(self, rng: random.Random) -> str:
+        text = rng.choice(self._texts)
+        for _ in range(rng.randint(0, 6)):
+            at = rng.randint(0, len(text))
+            way = rng.randrange(5)
+            if way == 0:
+                text = text[:at] + rng.choice(_BITS) + text[at:]
+            elif way == 1:
+                text = text[:at] + text[at + rng.randint(1, 5) :]
+            elif way == 2:
+                other = rng.choice(self._texts)
+                text = text[:at] + other[rng.randint(0, len(other)) :]
+            elif way == 3:
+                text = text[:at] + text[max(0, at - 8) : at] + text[at:]
+            else:
+                text = f"{text}{rng.choice(_BITS)}{rng.choice(self._texts)}"
+        return text[:1_000]

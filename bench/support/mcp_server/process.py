@@ -1,0 +1,58 @@
+"""The server's process, started and counted from a proof or a test."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final, Self
+
+NAME: Final = "notes"
+ALLOW: Final = {"type": "always_allow"}
+
+
+class McpProcess:
+    """Dies with the process that started it."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = ""
+
+    def start(self) -> None:
+        pipe = subprocess.PIPE
+        words = [sys.executable, "-m", "bench.support.mcp_server", str(self._file)]
+        self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().decode().strip()
+        if not self.url:
+            raise RuntimeError(f"the MCP server ended with {self._process.wait()} before it was ready")
+
+    def kill(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self.start)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.kill)
+
+    def noted(self) -> list[str]:
+        return self._file.read_text().splitlines() if self._file.exists() else []
+
+    def forget(self) -> None:
+        self._file.unlink(missing_ok=True)
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What an agent has to have to use it."""
+        return {
+            "mcp_servers": [{"type": "url", "name": NAME, "url": self.url}],
+            "tools": [
+                {"type": "agent_toolset_20260401"},
+                {"type": "mcp_toolset", "mcp_server_name": NAME, "default_config": {"permission_policy": ALLOW}},
+            ],
+        }

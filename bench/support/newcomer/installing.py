@@ -1,0 +1,62 @@
+"""The wheel, what it needs, and both put into a bare folder by the README's own blocks.
+
+The download is made apart, into a folder of wheels, and measured; the installation then needs no network, so that its
+time is the machine's and not the line's. Where to download from is what the environment's variables say already.
+"""
+
+import os
+import re
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.support.newcomer.desk import Desk
+from bench.support.newcomer.page import ROOT, FirstScreen
+
+_LINE: Final = re.compile(r"(?i)(PIP_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy)")
+_COPIED: Final = ("src", "pyproject.toml", "README.md", "LICENSE")
+_MEGA: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    download_seconds: float
+    download_mb: float
+    packages: int
+    install_seconds: float
+
+
+async def build(page: FirstScreen, scratch: Path) -> Path:
+    """By the README's own block, in a copy of the checkout; the folder with the wheel."""
+    checkout = scratch / "checkout"
+    checkout.mkdir(parents=True)
+    for name in _COPIED:
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy2
+        copy(source, checkout / name)
+    builder = Desk(checkout, {})
+    await builder.run("python3 -m venv .venv && source .venv/bin/activate")
+    await builder.run(page.build, _line(scratch))
+    return checkout / "dist"
+
+
+async def install(page: FirstScreen, desk: Desk, dist: Path, scratch: Path) -> Installed:
+    shutil.copytree(dist, desk.folder / "dist")
+    wheels = scratch / "wheels"
+    loader = Desk(scratch, {})
+    await loader.run("python3 -m venv loader")
+    started = time.monotonic()
+    await loader.run(f'loader/bin/pip download --quiet --dest "{wheels}" "{desk.folder}"/dist/*.whl', _line(scratch))
+    download = time.monotonic() - started
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_NO_CACHE_DIR": "1"}
+    seconds = sum([await desk.run(block, offline) for block in page.install])
+    sizes = [file.stat().st_size for file in wheels.iterdir()]
+    return Installed(download, sum(sizes) / _MEGA, len(sizes), seconds)
+
+
+def _line(scratch: Path) -> dict[str, str]:
+    """What the environment says about the way to a registry; a cache of its own, so that a download is one."""
+    said = {name: value for name, value in os.environ.items() if _LINE.fullmatch(name)}
+    return {**said, "PIP_CACHE_DIR": str(scratch / "cache"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}

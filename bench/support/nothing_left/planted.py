@@ -1,0 +1,90 @@
+"""Would the search find something? One survivor of each kind is planted, and has to be found."""
+
+import asyncio
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from bench.prove.figure import require
+from bench.support import backends
+from bench.support.crash import work
+from bench.support.nothing_left import commands
+from bench.support.nothing_left.ends import Site
+from footplate.environments.docker import holders, labels
+from footplate.environments.docker.engine import connected, remove
+from footplate.environments.reaper import leases
+from footplate.stack.leftovers import wait_until
+
+
+async def found(site: Site) -> list[str]:
+    """The kinds that were planted; raises unless exactly these are found."""
+    search, data = site.search, site.cluster.directory / "data"
+    session_id = await site.client.session(site.agent, title="planted")
+    await site.client.send_text(session_id, "Stay. [[script:stays]]")
+
+    async def ready() -> bool:
+        return (work.workspace(site.cluster, session_id) / commands.READY).exists()
+
+    require(holds=await wait_until(ready, 180), otherwise="the command did not start")
+    search.learn()
+    (lease_id,) = search.living()
+    groups = sorted(group for group in search.groups if group.name == lease_id)
+    async with AsyncExitStack() as planted:
+        namespace = os.open(f"/proc/{_inner(lease_id, search.guardians[lease_id])}/ns/mnt", os.O_RDONLY)
+        planted.callback(os.close, namespace)
+        bound = planted.enter_context(socket.socket(socket.AF_UNIX))
+        bound.bind(str(data / "s"))
+        planted.callback((data / "s").unlink)
+        await site.client.interrupt(session_id)
+
+        async def over() -> bool:
+            return not search.living()
+
+        require(holds=await wait_until(over, 180), otherwise="the turn did not end")
+        mark = commands.marker(site.cluster)
+        survivor = await asyncio.create_subprocess_exec("bash", "-c", f"exec -a {mark} sleep 60", env={}, cwd="/")
+        planted.callback(survivor.kill)
+        directory = data / leases.DIRECTORY / lease_id
+        directory.mkdir()
+        planted.callback(shutil.rmtree, directory)
+        for group in groups[:1]:
+            group.mkdir()
+            planted.callback(group.rmdir)
+        if search.engine:
+            await planted.enter_async_context(_container(search.engine))
+        kinds = (await asyncio.to_thread(search.left)).kinds
+    await survivor.wait()
+    expected = {"processes", "namespaces", "sockets", "directories"}
+    expected |= {"cgroups"} if groups else set()
+    expected |= {"containers"} if search.engine else set()
+    require(holds=set(kinds) == expected, otherwise=f"planted were {sorted(expected)}, the search found {kinds}")
+    return sorted(expected)
+
+
+@asynccontextmanager
+async def _container(engine: str) -> AsyncIterator[None]:
+    """One that is never started, and held by a process that lives: the reaper lets it be."""
+    async with connected(engine) as docker:
+        marks = {labels.HOLDER: holders.name(os.getpid())}
+        made = await docker.containers.create({"Image": backends.IMAGE, "Cmd": ["true"], "Labels": marks})
+        try:
+            yield
+        finally:
+            await remove(docker, made.id)
+
+
+def _inner(lease_id: str, guardian: int) -> int:
+    """A process of the turn that is in namespaces of its own."""
+    own = Path("/proc/self/ns/mnt").readlink()
+    for stat in Path("/proc").glob("[0-9]*/ns/mnt"):
+        pid = int(stat.parts[2])
+        try:
+            words = Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0")
+            if lease_id.encode() in words and stat.readlink() != own:
+                return pid
+        except OSError:
+            continue
+    return guardian

@@ -1,0 +1,180 @@
+"""What is left of turns on this machine: processes, control groups, containers, namespaces, sockets, directories.
+
+It learns while turns live what they have: lease ids, control groups, namespaces. Afterwards it looks for exactly these,
+and for every process that carries the commands' own mark or has a session's directory mounted.
+"""
+
+import asyncio
+import os
+import stat
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from bench.support import remains
+from bench.support.cluster import Cluster
+from footplate.environments.docker.engine import connected
+from footplate.environments.reaper import leases, processes
+from footplate.environments.reaper.leases import Record
+from footplate.environments.reaper.reaping import TRIAL
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_NAMESPACES: Final = ("pid", "mnt", "net", "ipc", "uts", "user")
+
+
+@dataclass(slots=True)
+class Left:
+    processes: list[str] = field(default_factory=list)
+    cgroups: list[str] = field(default_factory=list)
+    containers: list[str] = field(default_factory=list)
+    namespaces: list[str] = field(default_factory=list)
+    sockets: list[str] = field(default_factory=list)
+    directories: list[str] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> dict[str, list[str]]:
+        found = {name: getattr(self, name) for name in self.__slots__}
+        return {name: things for name, things in found.items() if things}
+
+
+class Search:
+    def __init__(self, cluster: Cluster, mark: str, *, engine: str = "") -> None:
+        """`engine`: where one listens that makes containers for this cluster alone."""
+        self._cluster = cluster
+        self._mark = mark.encode()
+        self._data = cluster.directory / "data"
+        self._leases = self._data / leases.DIRECTORY
+        self.lease_ids: set[str] = set()
+        self.groups: set[Path] = set()
+        self.namespaces: dict[str, int] = {}
+        """By when each was seen last, in ticks since the boot."""
+        self.guardians: dict[str, int] = {}
+        self.engine = engine
+
+    def learn(self) -> None:
+        """From the turns that live now."""
+        for directory in self._entries():
+            self.lease_ids.add(directory.name)
+            if record := Record.read(directory):
+                self.groups.update(Path(group) for group in record.groups)
+                self.guardians[directory.name] = record.guardian.pid
+        own = _namespaces("self")
+        seen = {name for pid in self._processes() for name in _namespaces(pid) - own}
+        self.namespaces |= dict.fromkeys(seen, int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS))
+
+    def living(self) -> list[str]:
+        """Lease ids."""
+        return [directory.name for directory in self._entries()]
+
+    def left(self) -> Left:
+        return Left(
+            processes=[f"{pid} {_command(pid)}" for pid in self._processes()],
+            cgroups=[str(group) for group in sorted(self.groups) if group.exists()],
+            containers=asyncio.run(_containers(self.engine)) if self.engine else [],
+            namespaces=self._held_namespaces(),
+            sockets=self._sockets(),
+            directories=[str(path) for path in (*self._entries(), *_trials())],
+        )
+
+    def _processes(self) -> list[str]:
+        programs = [*self._cluster.workers, *self._cluster.apis]
+        ours = {str(program.pid) for program in programs if program.running}
+        watched = {str(worker.pid).encode() for worker in self._cluster.workers if worker.running}
+        return [pid for pid in _pids() if pid not in ours and self._is_left(pid, watched)]
+
+    def _is_left(self, pid: str, watched: set[bytes]) -> bool:
+        words = _words(pid, "cmdline")
+        if any(b"last_watch" in word for word in words) and str(self._data).encode() in words:
+            return watched.isdisjoint(words)  # a living worker's has its place
+        carried = {word.decode(errors="replace") for word in words}
+        variables = {word.decode(errors="replace").partition("=")[2] for word in _words(pid, "environ")}
+        return (
+            self._mark in words
+            or not self.lease_ids.isdisjoint(carried | variables)
+            or remains.works_below(Path("/proc", pid), self._data)
+        )
+
+    def _held_namespaces(self) -> list[str]:
+        """By a process that lives in it, or by an open descriptor.
+
+        The kernel gives the number of a namespace that is gone to the next one, whoever makes it. So only processes
+        count that were there when it was seen last; what a survivor starts later is found as a process.
+        """
+        held = {name for name in _descriptors("self") if name in self.namespaces}
+        for pid in _pids():
+            started = processes.started(int(pid))
+            if started is not None:
+                named = (_namespaces(pid) | _descriptors(pid)) & self.namespaces.keys()
+                held |= {name for name in named if started < self.namespaces[name]}
+        return sorted(held)
+
+    def _sockets(self) -> list[str]:
+        bound = [
+            line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines() if str(self._data) in line
+        ]
+        files = [str(path) for path in remains.below(self._leases) if _is_socket(path)]
+        return sorted({*bound, *files})
+
+    def _entries(self) -> list[Path]:
+        try:
+            return list(self._leases.iterdir())
+        except FileNotFoundError:
+            return []
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return stat.S_ISSOCK(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+async def _containers(engine: str) -> list[str]:
+    """Running or not."""
+    async with connected(engine) as docker:
+        return [f"{entry['Names'][0]} {entry['State']}" for entry in await docker.containers.list(all=1)]
+
+
+def _trials() -> list[Path]:
+    """Directories in which somebody who is gone tried whether a sandbox works."""
+    found = []
+    for path in Path(tempfile.gettempdir()).glob(f"{TRIAL}*"):
+        maker = leases.maker(path.name.removeprefix(TRIAL))
+        if maker is not None and not maker.alive:
+            found.append(path)
+    return found
+
+
+def _namespaces(pid: str) -> set[str]:
+    try:
+        return {str(Path("/proc", pid, "ns", name).readlink()) for name in _NAMESPACES}
+    except OSError:
+        return set()
+
+
+def _descriptors(pid: str) -> set[str]:
+    found = set()
+    try:
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            found.add(str(Path(entry.path).readlink()))
+    except OSError:
+        return found
+    return found
+
+
+def _pids() -> list[str]:
+    """Of those that live: a zombie holds nothing, and waits for its parent alone."""
+    return [str(pid) for pid in processes.pids() if processes.started(pid) is not None]
+
+
+def _words(pid: str, name: str) -> list[bytes]:
+    try:
+        return Path("/proc", pid, name).read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _command(pid: str) -> str:
+    return b" ".join(_words(pid, "cmdline")).decode(errors="replace")[:200]

@@ -1,0 +1,115 @@
+"""What streams cost that say nothing: the memory of one api process with many of them open, and that they live.
+
+Each stream is of a session of its own, which is the dearest kind. Memory is the kernel's own count (`smaps_rollup`):
+Rss, all pages that the process has, and Pss, which divides those that it shares with others.
+"""
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, cast
+
+from bench.prove.figure import require
+from bench.support.cluster import Cluster
+from bench.support.lean import Lean, events_path
+from bench.support.speed.measured import Measured
+from footplate.stream.sse import KEEP_ALIVE
+
+_MOST_MB: Final = 300
+_AT_ONCE: Final = 20
+_FILES: Final = 20_000
+
+
+def allow_many_connections() -> None:
+    """For this process and those it starts from now on."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES if most == resource.RLIM_INFINITY else min(_FILES, most), most))
+
+
+async def measure(cluster: Cluster, *, streams: int, keepalive: float, rounds: int) -> Measured:
+    """`keepalive` is what the cluster's api was told; each stream is heard for so many rounds of it."""
+    async with Lean(cluster.base_urls[0], cluster.key) as client:
+        seat = await client.seat()
+        sessions = [(await client.post("/v1/sessions", seat))["id"] for _ in range(streams)]
+        pid = cluster.apis[0].pid
+        assert pid is not None
+        before = memory(pid)
+        async with _open(client, sessions) as listeners:
+            opened = memory(pid)
+            heard = [listener.keep_alives for listener in listeners]
+            await asyncio.sleep(keepalive * (rounds + 0.5))
+            after = memory(pid)
+            gained = [one.keep_alives - old for one, old in zip(listeners, heard, strict=True)]
+            broken = sum(listener.lost for listener in listeners)
+    most, least = max(opened["Rss"], after["Rss"]), min(gained)
+    return Measured(
+        text=f"{streams:,} idle streams of as many sessions on one api process: {most:.0f} MB Rss, {after['Pss']:.0f} "
+        f"MB Pss, before them {before['Rss']:.0f} and {before['Pss']:.0f} (at most {_MOST_MB} MB Rss); each got "
+        f"{least} to {max(gained)} keep-alives in {rounds} times {keepalive:g} s, {broken} broke",
+        holds=most <= _MOST_MB and least >= rounds and broken == 0,
+        details={"streams": streams, "before_mb": {**before}, "opened_mb": {**opened}, "after_mb": {**after}},
+    )
+
+
+def memory(pid: int) -> dict[str, float]:
+    """In MB (of 1,000,000 bytes)."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    sizes = {name: int(value.split()[0]) * 1024 / 1e6 for name, _, value in (line.partition(":") for line in lines)}
+    return {name: round(sizes[name], 1) for name in ("Rss", "Pss")}
+
+
+class _Listener(asyncio.Protocol):
+    """Reads one stream and counts; it must be as small as can be, there are thousands."""
+
+    __slots__ = ("_request", "_rest", "keep_alives", "lost", "opened")
+
+    def __init__(self, request: bytes) -> None:
+        self._request = request
+        self._rest = b""
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.keep_alives = 0
+        self.lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast("asyncio.WriteTransport", transport).write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        if not self.opened.done():
+            require(holds=b" 200 " in data, otherwise=f"a stream was refused: {data!r}")
+            self.opened.set_result(None)
+        joined = self._rest + data
+        self.keep_alives += joined.count(KEEP_ALIVE)
+        self._rest = joined[1 - len(KEEP_ALIVE) :]
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
+        self.lost = True
+
+
+@asynccontextmanager
+async def _open(client: Lean, sessions: list[str]) -> AsyncIterator[list[_Listener]]:
+    loop = asyncio.get_running_loop()
+    transports: list[asyncio.BaseTransport] = []
+    listeners: list[_Listener] = []
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(session_id: str) -> None:
+        head = (
+            f"GET {events_path(session_id)} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {client.key}\r\n\r\n"
+        )
+        async with gate:
+            transport, listener = await loop.create_connection(partial(_Listener, head.encode()), *client.address)
+            transports.append(transport)
+            listeners.append(listener)
+            await listener.opened
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for session_id in sessions:
+                group.create_task(one(session_id))
+        yield listeners
+    finally:
+        for transport in transports:
+            transport.close()

@@ -1,0 +1,57 @@
+"""Two tellings of one story, made comparable: what happened in which order, without ids and times."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from bench.support.clients import Event
+from footplate.domain import events
+
+_PREVIEWS: Final = frozenset({"event_start", "event_delta"})
+_SESSION: Final = re.compile(r"\bsesn_\w+")
+_TIMES: Final = frozenset({"processed_at", "created_at", "updated_at", "duration_ms"})
+
+
+def told(received: Sequence[Event]) -> list[Event]:
+    """An event's id becomes the position of the one that first had it, a time whether there was one."""
+    kept = [event for event in received if event["type"] not in _PREVIEWS]
+    positions: dict[str, int] = {}
+    for position, event in enumerate(kept):
+        positions.setdefault(event["id"], position)
+    return [_comparable(event, positions) for event in kept]
+
+
+def types(received: Sequence[Event]) -> list[str]:
+    return [event["type"] for event in received if event["type"] not in _PREVIEWS]
+
+
+def previewed(received: Sequence[Event]) -> dict[str, str]:
+    """The text that was shown before its event was complete, by the event's id."""
+    shown: dict[str, str] = {}
+    for event in received:
+        if event["type"] == "event_delta":
+            shown[event["event_id"]] = shown.get(event["event_id"], "") + event["delta"]["content"]["text"]
+    return shown
+
+
+def _comparable(event: Event, positions: Mapping[str, int]) -> Event:
+    told_of = {key: _replaced(key, value, positions) for key, value in event.items()}
+    if event["type"] == events.MODEL_REQUEST_END and event["is_error"]:
+        # How much of a broken answer is known to have been used is the format's own: some tell it first, some last.
+        told_of.pop("model_usage")
+    if event["type"] == events.SESSION_ERROR:
+        # Each provider's own words.
+        told_of["error"] = {**event["error"], "message": bool(event["error"]["message"])}
+    return told_of
+
+
+def _replaced(key: str, value: Any, positions: Mapping[str, int]) -> Any:
+    if key in _TIMES:
+        return value is not None
+    if isinstance(value, str):
+        return positions[value] if value in positions else _SESSION.sub("the session", value)
+    if isinstance(value, list):
+        return [_replaced("", item, positions) for item in value]
+    if isinstance(value, dict):
+        return {name: _replaced(name, item, positions) for name, item in value.items()}
+    return value

@@ -1,0 +1,217 @@
+"""The reference's quickstart and what follows it, as stories for the official SDK. Each raises when it goes wrong.
+
+`core-1` tells all of them, many at once; `tests/compat` tells each by itself.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from anthropic.lib.sessions import AccumulatedEvent, accumulate_managed_agents_event
+from anthropic.types.beta import BetaManagedAgentsSession
+
+from bench.prove.figure import require
+from bench.support.clients import MODEL, TOOLSET, Client, Event, Stream, texts
+from bench.support.cluster import Cluster
+from footplate.domain import events
+from footplate.testing import Replies, hang, replies, text, thinking, tool, usage
+
+Story = Callable[[Client], Awaitable[None]]
+
+STOPS_WITHIN: Final = 10.0
+"""Seconds from an interrupt to idle: far below what the interrupted work would take, above what a busy machine adds."""
+_LONG: Final = 120
+_WEATHER: Final = {
+    "type": "custom",
+    "name": "get_weather",
+    "description": "The weather in a city.",
+    "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+SCRIPTS: Final[dict[str, Replies]] = {
+    "hello": replies(
+        [
+            thinking("A file is wanted."),
+            text("I will write it."),
+            tool("bash", {"command": "echo hello > hello.txt && cat hello.txt"}),
+            usage(input_tokens=30, output_tokens=12),
+        ],
+        [text("hello.txt is there.")],
+    ),
+    "again": replies([text("Still here.")]),
+    "weather": replies(
+        [tool("get_weather", {"city": "Oslo"}), tool("get_weather", {"city": "Rome"})],
+        [text("Snow in Oslo, sun in Rome.")],
+    ),
+    "slow": replies([text("one word after another " * 50, chunks=_LONG * 10, delay=0.1)]),
+    "stuck": replies([hang()]),
+    "sleeper": replies([tool("bash", {"command": f"sleep {_LONG}"})], [text("never said")]),
+}
+
+
+async def install(cluster: Cluster) -> None:
+    for name, script in SCRIPTS.items():
+        await cluster.model.install(name, script)
+
+
+def _ask(script: str) -> Any:
+    return {"type": "user.message", "content": [{"type": "text", "text": f"Please. [[script:{script}]]"}]}
+
+
+async def two_turns_on_one_stream(client: Client) -> None:
+    """Word for word as a user of the SDK writes it: nothing of ours but the base URL."""
+    sdk = client.sdk
+    agent = await sdk.beta.agents.create(name="Helper", model=MODEL, tools=[{"type": "agent_toolset_20260401"}])
+    environment = await sdk.beta.environments.create(
+        name=f"quickstart-{agent.id}", config={"type": "cloud", "networking": {"type": "unrestricted"}}
+    )
+    session = await sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id, title="Quickstart")
+    said: list[str] = []
+    turns = 0
+    async with asyncio.timeout(60), await sdk.beta.sessions.events.stream(session.id) as stream:
+        await sdk.beta.sessions.events.send(session.id, events=[_ask("hello")])
+        async for event in stream:
+            match event.type:
+                case "agent.message":
+                    said += [block.text for block in event.content if block.type == "text"]
+                case "agent.tool_use":
+                    said.append(f"[{event.name}]")
+                case "session.status_idle":
+                    _equal(event.stop_reason.type, "end_turn")
+                    turns += 1
+                    if turns == 2:
+                        break
+                    await sdk.beta.sessions.events.send(session.id, events=[_ask("again")])
+    _equal(said, ["I will write it.", "[bash]", "hello.txt is there.", "Still here."])
+    await _settled(await sdk.beta.sessions.retrieve(session.id), client)
+
+
+async def _settled(session: BetaManagedAgentsSession, client: Client) -> None:
+    _equal(session.status, "idle")
+    require(holds=bool(session.usage.input_tokens), otherwise="the session does not tell its usage")
+    listed = [event async for event in client.sdk.beta.sessions.events.list(session.id)]
+    _equal(listed[0].type, "user.message")
+    _equal(listed[-1].type, "session.status_idle")
+    results = [event for event in listed if event.type == "agent.tool_result"]
+    _equal([str(result.is_error) for result in results], ["False"])
+
+
+async def deltas(client: Client) -> None:
+    """Previews, put together by the SDK's own accumulator, become what the finished event says."""
+    session_id = await client.session()
+    accumulated: AccumulatedEvent | None = None
+    previewed: dict[str, str] = {}
+    finished: dict[str, str] = {}
+    opened = await client.sdk.beta.sessions.events.stream(session_id, event_deltas=["agent.message"])
+    async with asyncio.timeout(60), opened as stream:
+        await client.send(session_id, _ask("hello"))
+        async for event in stream:
+            accumulated = accumulate_managed_agents_event(accumulated, event)
+            if event.type == "event_delta" and accumulated is not None:
+                previewed[accumulated.id] = _said(accumulated)
+            if event.type == "agent.message":
+                finished[event.id] = _said(event)
+            if event.type == "session.status_idle":
+                break
+    # A preview may be lost, on a busy machine for one; it is never wrong.
+    for event_id, seen in previewed.items():
+        require(holds=finished[event_id].startswith(seen), otherwise=f"previewed {seen!r} of {finished[event_id]!r}")
+    _equal(list(finished.values()), ["I will write it.", "hello.txt is there."])
+
+
+async def custom_tool(client: Client) -> None:
+    """Two calls wait for the client; the first answer leaves the second waiting; then the turn goes on."""
+    agent_id = await client.agent(tools=[TOOLSET, _WEATHER])
+    session_id = await client.session(agent_id)
+    async with client.stream(session_id) as stream:
+        await client.send(session_id, _ask("weather"))
+        asked = await stream.until_idle()
+        calls = [event for event in asked if event["type"] == events.AGENT_CUSTOM_TOOL_USE]
+        _equal([call["input"] for call in calls], [{"city": "Oslo"}, {"city": "Rome"}])
+        _equal(_stop(asked), {"type": "requires_action", "event_ids": [call["id"] for call in calls]})
+        await client.answer_tool(session_id, calls[0]["id"], "snow")
+        _equal(_stop(await stream.until_idle()), {"type": "requires_action", "event_ids": [calls[1]["id"]]})
+        await client.answer_tool(session_id, calls[1]["id"], "sun")
+        rest = await stream.until_idle()
+        _equal(texts(rest), ["Snow in Oslo, sun in Rome."])
+        _equal(_stop(rest), {"type": "end_turn"})
+
+
+async def interrupt_of_a_slow_model(client: Client) -> None:
+    """What was said until then is kept, and is a prefix of what would have been said."""
+
+    async def saying(stream: Stream) -> None:
+        await stream.until("event_delta")
+
+    ended = await _interrupted(client, "slow", saying)
+    (kept,) = texts(ended)
+    require(holds=bool(kept) and ("one word after another " * 50).startswith(kept), otherwise=f"kept {kept!r}")
+
+
+async def interrupt_of_a_silent_model(client: Client) -> None:
+    async def asked(stream: Stream) -> None:
+        await stream.until(events.MODEL_REQUEST_START)
+
+    _equal(texts(await _interrupted(client, "stuck", asked)), [])
+
+
+async def interrupt_of_a_running_tool(client: Client) -> None:
+    """The call gets a result that says so; the model is not asked again."""
+
+    async def called(stream: Stream) -> None:
+        await stream.until(events.AGENT_TOOL_USE)
+
+    ended = await _interrupted(client, "sleeper", called)
+    (result,) = [event for event in ended if event["type"] == events.AGENT_TOOL_RESULT]
+    require(holds=result["is_error"], otherwise=f"an interrupted call looks like a success: {result}")
+    _equal(texts(ended), [])
+
+
+async def interrupt_of_nothing(client: Client) -> None:
+    """An idle session takes an interrupt up at once and stays as it is."""
+    session_id = await client.session()
+    await client.interrupt(session_id)
+    _equal([event["type"] for event in await client.events(session_id)], [events.USER_INTERRUPT])
+    _equal(texts(await client.run_turn(session_id, "Go on. [[script:again]]")), ["Still here."])
+
+
+async def _interrupted(client: Client, script: str, ready: Callable[[Stream], Awaitable[None]]) -> Sequence[Event]:
+    """What follows the interrupt, up to idle. The session must then work as before, on the same stream."""
+    session_id = await client.session()
+    async with client.stream(session_id, deltas=["agent.message"]) as stream:
+        await client.send(session_id, _ask(script))
+        await ready(stream)
+        started = time.monotonic()
+        event_id = await client.interrupt(session_id)
+        ended = await stream.until_idle()
+        took = time.monotonic() - started
+        require(holds=took < STOPS_WITHIN, otherwise=f"an interrupt took {took:.1f} s to end the turn")
+        _equal(_stop(ended), {"type": "end_turn"})
+        shown = [event["processed_at"] is not None for event in ended if event.get("id") == event_id]
+        _equal(shown, [False, True])
+        await client.send(session_id, _ask("again"))
+        _equal(texts(await stream.until_idle()), ["Still here."])
+    return ended
+
+
+STORIES: Final[Sequence[Story]] = (
+    two_turns_on_one_stream,
+    deltas,
+    custom_tool,
+    interrupt_of_a_slow_model,
+    interrupt_of_a_silent_model,
+    interrupt_of_a_running_tool,
+    interrupt_of_nothing,
+)
+
+
+def _stop(received: Sequence[Event]) -> Any:
+    return received[-1]["stop_reason"]
+
+
+def _said(event: AccumulatedEvent) -> str:
+    return "".join(block.text for block in event.content if block.type == "text")
+
+
+def _equal(found: object, wanted: object) -> None:
+    require(holds=found == wanted, otherwise=f"found {found!r} where {wanted!r} was due")

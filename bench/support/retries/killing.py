@@ -1,0 +1,182 @@
+"""One kill after the other: of the replica that a POST has just gone to, at a moment drawn from the POST's own time.
+
+The replicas stand behind one address. As a rule the others are up, and a retry finds one; in some rounds the one that
+dies is the only one, and the SDK gives up unless it is back in time. In some rounds two callers with keys of their own
+say the same at once, and in some a caller says on purpose what it, or another with its key, has said before.
+"""
+
+import asyncio
+import itertools
+import os
+import random
+import signal
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from bench.prove.figure import NotHeld
+from bench.support.cluster import Cluster
+from bench.support.retries.balancer import Balancer
+from bench.support.retries.posts import KINDS, Caller, Kind, Place, Posted, text_of
+from bench.support.speed.measured import median
+from footplate.failpoints import API_POINTS
+from footplate.stack.leftovers import wait_until
+
+_MEASURED: Final = 5
+_RECENT: Final = 11
+_DIES_WITHIN: Final = 10.0
+TENTHS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    kind: Kind
+    mark: str
+    together: bool = False
+    """A caller with another key posts the same at the same time."""
+    again: Literal["no", "before", "after"] = "no"
+    """Another program with the same key posts the same, undisturbed."""
+    alone: bool = False
+    """The replica that dies is the only one."""
+
+
+def rounds(label: str) -> Iterator[Round]:
+    """Without end. Each ten of them have all kinds of POST and all ways to say the same twice."""
+    for ten in itertools.count():
+        name = f"{label} {ten}"
+        yield Round("send", text_of(f"{name}: once"))
+        yield Round("session", text_of(f"{name}: a session"))
+        yield Round("send", text_of(f"{name}: together"), together=True)
+        yield Round("send", text_of(f"{name}: and again"), again="after")
+        yield Round("send", text_of(f"{name}: as before"), again="before")
+        yield Round("agent", f"{name}: an agent")
+        yield Round("send", text_of(f"{name}: one replica"), alone=True)
+        yield Round("agent", f"{name}: agents together", together=True)
+        yield Round("session", text_of(f"{name}: a session, one replica"), alone=True)
+        yield Round("session", text_of(f"{name}: a session again"), again="after")
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    at: float
+    """Seconds since the epoch."""
+    posted: Sequence[Posted]
+
+
+@dataclass(slots=True)
+class Killing:
+    cluster: Cluster
+    balancer: Balancer
+    caller: Caller
+    stranger: Caller
+    """Has another key."""
+    twin: Caller
+    """Another program with the caller's key."""
+    place: Place
+    chance: random.Random
+    times: dict[Kind, deque[float]] = field(default_factory=lambda: {kind: deque(maxlen=_RECENT) for kind in KINDS})
+    """How long the last POSTs took that nobody disturbed, in seconds."""
+    kills: list[Kill] = field(default_factory=list)
+    undisturbed: list[Posted] = field(default_factory=list)
+    tenths: Counter[str] = field(default_factory=Counter)
+    _restarts: dict[int, asyncio.Task[None]] = field(default_factory=dict)
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+    _turn: int = 0
+
+    @property
+    def posted(self) -> list[Posted]:
+        return [*self.undisturbed, *(post for kill in self.kills for post in kill.posted)]
+
+    def usual(self, kind: Kind) -> float:
+        return median(self.times[kind])
+
+    async def measure(self) -> None:
+        """Also before each kill, for the time depends on what else goes on: replicas that start, for one."""
+        for kind in KINDS:
+            for _ in range(_MEASURED):
+                await self._measure(kind)
+
+    async def anywhere(self, count: int) -> None:
+        """SIGKILL at a moment that is uniform over the time that such a POST takes."""
+        for plan in itertools.islice(rounds("anywhere"), count):
+            part = self.chance.random()
+            self.tenths[f"{int(part * TENTHS)}/{TENTHS}"] += 1
+            await self._round(plan, part)
+
+    async def before_answers(self, count: int) -> None:
+        """SIGKILL between commit and answer, every time."""
+        for plan in itertools.islice(rounds("before the answer"), count):
+            await self._round(plan, None)
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*self._restarts.values())
+        self._threads.shutdown()
+
+    async def _measure(self, kind: Kind) -> None:
+        label = f"measured {len(self.undisturbed)}"
+        post = await self.caller.post(kind, self.place, text_of(label))
+        self.undisturbed.append(post)
+        if post.retries == 0:
+            self.times[kind].append(post.seconds)
+
+    async def _round(self, plan: Round, part: float | None) -> None:
+        """Kill it at this part of the POST's usual time, or (None) at the place between commit and answer."""
+        if plan.again == "before":
+            await self._undisturbed(plan)
+        victim = await self._aim(plan)
+        await self._measure(plan.kind)
+        pid = self.cluster.apis[victim].pid
+        assert pid is not None
+        began = time.perf_counter()
+        if part is None:
+            (self.cluster.failpoints / API_POINTS[0]).write_text("kill")
+            killing = asyncio.create_task(self._killed_itself(victim))
+        else:
+            moment = began + part * self.usual(plan.kind)
+            thread = asyncio.get_running_loop().run_in_executor(self._threads, _kill, pid, moment)
+            killing = asyncio.ensure_future(thread)
+        posts = [asyncio.create_task(caller.post(plan.kind, self.place, plan.mark)) for caller in self._callers(plan)]
+        killed = await killing
+        await self.cluster.kill_api(victim)  # it is dead; this takes note of it
+        self._restarts[victim] = asyncio.create_task(self.cluster.restart_api(victim))
+        self.kills.append(Kill(killed, await asyncio.gather(*posts)))
+        if plan.again == "after":
+            await self._undisturbed(plan)
+
+    async def _undisturbed(self, plan: Round) -> None:
+        self.undisturbed.append(await self.twin.post(plan.kind, self.place, plan.mark))
+
+    def _callers(self, plan: Round) -> Sequence[Caller]:
+        return (self.caller, self.stranger) if plan.together else (self.caller,)
+
+    async def _aim(self, plan: Round) -> int:
+        """The replica that was killed longest ago, with all callers connected to it."""
+        count = len(self.cluster.apis)
+        self._turn += 1
+        victim, *others = [(self._turn + number) % count for number in range(count)]
+        for number in (victim, others[0]):
+            if number in self._restarts:
+                await self._restarts.pop(number)
+        ports = [self.cluster.ports[number] for number in (victim, *others)]
+        self.balancer.turn_to(*(ports[:1] if plan.alone else ports))
+        for caller in self._callers(plan):
+            await caller.arrive(self.place)
+        return victim
+
+    async def _killed_itself(self, victim: int) -> float:
+        async def dead() -> bool:
+            return not self.cluster.apis[victim].running
+
+        if not await wait_until(dead, _DIES_WITHIN):
+            raise NotHeld("no POST came to the place between commit and answer")
+        return time.time()
+
+
+def _kill(pid: int, moment: float) -> float:
+    """In a thread: the loop's own clock waits for whatever the SDK is doing."""
+    time.sleep(max(0.0, moment - time.perf_counter()))
+    os.kill(pid, signal.SIGKILL)
+    return time.time()

@@ -1,0 +1,94 @@
+"""The POSTs that are broken off, each by the unmodified SDK with its own retries, and what the caller was told."""
+
+import time
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Self
+
+import anthropic
+
+from bench.support.clients import MODEL, Client
+from bench.support.cluster import Cluster
+from bench.support.retries.balancer import Balancer
+from footplate.domain import events
+
+Kind = Literal["send", "session", "agent"]
+KINDS: Final[tuple[Kind, ...]] = ("send", "session", "agent")
+SCRIPT: Final = "yes"
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """One call of the SDK, however many tries that took."""
+
+    kind: Kind
+    mark: str
+    """The message's text, the session's title or the agent's name. Others may have chosen the same."""
+    id: str | None
+    """Of what was made; None when the SDK gave up."""
+    retries: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where callers meet: they share an agent, an environment and a session."""
+
+    agent: str
+    environment: str
+    session: str
+
+
+class Caller:
+    """A program of its own: another caller has another client and other connections, and may have another key."""
+
+    def __init__(self, cluster: Cluster, balancer: Balancer, key: str | None = None) -> None:
+        self._client = Client(cluster, key=key)
+        self.sdk = self._client.sdk.with_options(base_url=balancer.url)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.sdk.close()
+
+    async def settle(self) -> Place:
+        agent = (await self.sdk.beta.agents.create(name="of all", model=MODEL)).id
+        environment = await self._client.environment()
+        session = await self.sdk.beta.sessions.create(agent=agent, environment_id=environment)
+        return Place(agent, environment, session.id)
+
+    async def arrive(self, place: Place) -> None:
+        """Have a connection that works, as a client in the middle of its day has."""
+        await self.sdk.beta.sessions.retrieve(place.session)
+
+    async def post(self, kind: Kind, place: Place, mark: str) -> Posted:
+        began = time.perf_counter()
+        try:
+            made, retries = await getattr(self, f"_{kind}")(place, mark)
+        except anthropic.APIConnectionError:
+            made, retries = None, self.sdk.max_retries
+        return Posted(kind, mark, made, retries, time.perf_counter() - began)
+
+    async def _send(self, place: Place, mark: str) -> tuple[str, int]:
+        answer = await self.sdk.beta.sessions.events.with_raw_response.send(place.session, events=_said(mark))
+        (event,) = (await answer.parse()).data or []
+        return event.id, answer.retries_taken
+
+    async def _session(self, place: Place, mark: str) -> tuple[str, int]:
+        answer = await self.sdk.beta.sessions.with_raw_response.create(
+            agent=place.agent, environment_id=place.environment, title=mark, initial_events=_said(mark)
+        )
+        return (await answer.parse()).id, answer.retries_taken
+
+    async def _agent(self, _: Place, mark: str) -> tuple[str, int]:
+        answer = await self.sdk.beta.agents.with_raw_response.create(name=mark, model=MODEL)
+        return (await answer.parse()).id, answer.retries_taken
+
+
+def _said(text: str) -> list[Any]:
+    return [{"type": events.USER_MESSAGE, "content": [{"type": "text", "text": text}]}]
+
+
+def text_of(label: str) -> str:
+    """A message that the scripted model answers."""
+    return f"{label} [[script:{SCRIPT}]]"

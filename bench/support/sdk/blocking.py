@@ -1,0 +1,38 @@
+"""What `checking` does for the asynchronous SDK, for the synchronous one: every byte is checked on its way in."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import orjson
+
+from bench.support.checking import Ledger, SseReader
+
+
+def checked(ledger: Ledger) -> dict[str, Any]:
+    """Arguments of an HTTP client. A transport of its own: no proxy of this machine comes in between."""
+
+    def hook(response: httpx2.Response) -> None:
+        kind = response.headers.get("content-type", "")
+        if kind.startswith("text/event-stream"):
+            assert isinstance(response.stream, httpx2.SyncByteStream)
+            response.stream = _Checked(response.stream, ledger)
+        elif kind.startswith("application/json"):
+            ledger.check_body(orjson.loads(response.read()))
+
+    return {"transport": httpx2.HTTPTransport(), "event_hooks": {"response": [hook]}, "timeout": 60}
+
+
+class _Checked(httpx2.SyncByteStream):
+    def __init__(self, stream: httpx2.SyncByteStream, ledger: Ledger) -> None:
+        self._stream = stream
+        self._reader = SseReader(ledger)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._stream:
+            for _ in self._reader.feed(chunk):
+                pass
+            yield chunk
+
+    def close(self) -> None:
+        self._stream.close()

@@ -1,0 +1,59 @@
+"""The operations whose times are compared, each as one request of a client that measures and nothing else."""
+
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from bench.support.lean import Lean, Received, events_path
+
+SCRIPT: Final = "size"
+_PAGE: Final = 20
+
+
+class Side:
+    """One database behind its own api and worker, and the times that were taken there."""
+
+    def __init__(self, client: Lean, seat: dict[str, str], pick: Callable[[], str]) -> None:
+        """`pick` names a session that has had a turn."""
+        self._client = client
+        self._seat = seat
+        self._pick = pick
+        self._deep = ""
+        self.times: dict[str, list[float]] = defaultdict(list)
+        self.received: list[Received] = []
+
+    async def go_deep(self, pages: int) -> None:
+        """Walk down the list, to measure a page far from its beginning."""
+        cursor = ""
+        for _ in range(pages):
+            answer = await self._client.get(f"/v1/sessions?limit=100{cursor}")
+            if answer["next_page"] is None:
+                break
+            cursor = f"&page={answer['next_page']}"
+        self._deep = f"/v1/sessions?limit={_PAGE}{cursor}"
+
+    async def operate(self) -> None:
+        """Each operation once."""
+        await self._timed("create", lambda: self._client.post("/v1/sessions", self._seat))
+        await self._timed("list", lambda: self._client.get(f"/v1/sessions?limit={_PAGE}"))
+        await self._timed("deep list", lambda: self._client.get(self._deep))
+        await self._timed("first frame", self._first_frame)
+        await self._turn(self._pick())
+
+    async def _first_frame(self) -> None:
+        """From opening the stream of a session that has a past to the first event of it."""
+        async with self._client.stream(events_path(self._pick(), after=0)) as frames:
+            self.received.append(await anext(frames))
+
+    async def _turn(self, session_id: str) -> None:
+        async with self._client.stream(events_path(session_id)) as frames:
+            begun = time.perf_counter()
+            await self._timed("send", lambda: self._client.send(session_id, f"Go on [[script:{SCRIPT}]]"))
+            self.received.extend(await frames.until_idle())
+            self.times["turn"].append(time.perf_counter() - begun)
+
+    async def _timed(self, name: str, call: Callable[[], Awaitable[object]]) -> None:
+        begun = time.perf_counter()
+        await call()
+        self.times[name].append(time.perf_counter() - begun)

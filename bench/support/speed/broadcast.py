@@ -1,0 +1,100 @@
+"""How many deltas a second reach a hundred clients of one session, against a plain broadcast with Starlette.
+
+Two figures, both against the same bare one. *One by one*: deltas go through our publisher, Redis and the api without
+being joined, so that each is a frame, as each is in the plain broadcast. *Whole*: a model writes as fast as it can and
+everything is in between, engine, worker and the joining of deltas that come within 20 ms; there the model's own
+deltas are counted. One of the hundred clients keeps what it receives, and all of that is validated.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+from bench.support.cluster import Cluster
+from bench.support.lean import Lean, Received, check, events_path
+from bench.support.speed import bare_starlette
+from bench.support.speed.frames import PIECE
+from bench.support.speed.hearing import Heard, hear
+from bench.support.speed.measured import ROOT, Measured, median
+from footplate.stack import Program
+from footplate.stack.ports import LOOPBACK, free_port
+from footplate.stack.program import http_ok
+from footplate.stream.publisher import Live
+from footplate.stream.turn_live import TurnLive
+from footplate.testing import replies, reply, text
+from footplate.wiring import DEFAULT_ORGANISATION
+
+CLIENTS: Final = 100
+_LEAST: Final = 0.5
+_SCRIPT: Final = "pieces"
+_BATCH: Final = 50
+
+
+async def measure(cluster: Cluster, *, clients: int, pieces: int, rounds: int, slack: float = 1.0) -> Measured:
+    await cluster.model.install(_SCRIPT, replies(reply(text(PIECE * pieces, chunks=pieces), repeat=True)))
+    found: dict[str, list[Heard]] = {"bare": [], "one by one": [], "whole": []}
+    received: list[Received] = []
+    async with _bare(cluster) as bare, Lean(cluster.base_urls[0], cluster.key) as api:
+        seat = await api.seat()
+
+        async def ours(go: Callable[[str], Awaitable[object]]) -> Heard:
+            session_id = (await api.post("/v1/sessions", seat))["id"]
+            heard = await hear(
+                api, events_path(session_id, deltas=True), partial(go, session_id), clients=clients, pieces=pieces
+            )
+            received.extend(heard.kept)
+            return heard
+
+        async def plain() -> object:
+            return await bare.post("/broadcast", {"frames": pieces})
+
+        for _ in range(rounds):
+            found["bare"].append(await hear(bare, "/stream", plain, clients=clients, pieces=pieces))
+            found["one by one"].append(await ours(partial(_publish, cluster, pieces)))
+            found["whole"].append(await ours(lambda session_id: api.send(session_id, f"Go [[script:{_SCRIPT}]]")))
+    rates = {name: median([heard.rate for heard in heards]) for name, heards in found.items()}
+    single, whole = rates["one by one"] / rates["bare"], rates["whole"] / rates["bare"]
+    return Measured(
+        text=f"{rates['one by one']:,.0f} deltas/s to {clients} clients one by one, {rates['whole']:,.0f} from a "
+        f"model, against {rates['bare']:,.0f} of a bare broadcast: {single:.2f} and {whole:.2f} (at least {_LEAST})",
+        holds=min(single, whole) * slack >= _LEAST,
+        details={
+            "rates": {name: [round(heard.rate) for heard in heards] for name, heards in found.items()},
+            "frames_per_client": {name: heards[-1].frames // clients for name, heards in found.items()},
+            "pieces_per_client": pieces,
+            "events_validated": check(received),
+        },
+    )
+
+
+async def _publish(cluster: Cluster, pieces: int, session_id: str) -> None:
+    """As a running turn does, but each piece for itself."""
+    async with Live(cluster.settings.redis_url) as live:
+        turn = TurnLive(live, DEFAULT_ORGANISATION, session_id)
+        preview = turn.preview("agent.message")
+        for number in range(pieces):
+            preview.write(PIECE)
+            turn.flush()
+            if number % _BATCH == 0:
+                await live.drained()
+
+
+@asynccontextmanager
+async def _bare(cluster: Cluster) -> AsyncIterator[Lean]:
+    port = free_port()
+    program = Program(
+        cluster.directory / "bare-starlette",
+        title="bare broadcast",
+        module=bare_starlette.__name__,
+        arguments=(str(port),),
+        environment={**cluster.environment(), "PYTHONPATH": str(ROOT)},
+        log_file=cluster.directory / "logs" / "bare-starlette.log",
+        answers=partial(http_ok, LOOPBACK, port, "/"),
+    )
+    await program.start()
+    try:
+        async with Lean(f"http://{LOOPBACK}:{port}") as client:
+            yield client
+    finally:
+        await program.stop()

@@ -1,0 +1,93 @@
+"""One session that is sent message after message, and when each part of its turns happened."""
+
+import datetime as dt
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from bench.prove.figure import require
+from bench.support.cluster import Cluster
+from bench.support.lean import Frames, Lean, Received, events_path
+from footplate.testing import replies, reply, text
+
+_SCRIPT: Final = "linear"
+_CLAIMED: Final = "session.status_running"
+_REQUEST_BEGAN: Final = "span.model_request_start"
+
+
+@dataclass(slots=True)
+class Turn:
+    """Seconds since the epoch; the last two are the model's."""
+
+    sent: float
+    claimed: float
+    request_began: float
+    idle: float
+    request_arrived: float = 0.0
+    answered: float = 0.0
+
+    @property
+    def outside(self) -> float:
+        """Seconds in which the model's request was not being built, sent or answered."""
+        return (self.request_began - self.sent) + (self.idle - self.answered)
+
+    @property
+    def until_request(self) -> float:
+        return self.request_arrived - self.sent
+
+
+class Conversation:
+    def __init__(self, client: Lean, session_id: str) -> None:
+        self.session_id = session_id
+        self.turns: list[Turn] = []
+        self.received: list[Received] = []
+        self._client = client
+
+    @classmethod
+    async def begin(cls, client: Lean) -> "Conversation":
+        session = await client.post("/v1/sessions", await client.seat())
+        return cls(client, session["id"])
+
+    async def run_turns(self, turns: int) -> None:
+        async with self._client.stream(events_path(self.session_id)) as frames:
+            for _ in range(turns):
+                self.turns.append(await self._turn(frames))
+
+    async def _turn(self, frames: Frames) -> Turn:
+        sent = time.time()
+        await self._client.send(self.session_id, f"And now? [[script:{_SCRIPT}]]")
+        received = await frames.until_idle()
+        self.received.extend(received)
+        claimed, began = (_time(received, event) for event in (_CLAIMED, _REQUEST_BEGAN))
+        return Turn(sent, claimed, began, received[-1].at)
+
+
+async def open_client(cluster: Cluster, exits: AsyncExitStack) -> Lean:
+    """For conversations with a model that says the same to everything."""
+    await cluster.model.install(_SCRIPT, replies(reply(text("Yes, {n}."), repeat=True)))
+    return await exits.enter_async_context(Lean(cluster.base_urls[0], cluster.key))
+
+
+async def add_request_times(cluster: Cluster, turns: Iterable[Turn]) -> None:
+    """What the model noted of each turn's request. One turn ran at a time, so their order tells which is whose."""
+    ordered = sorted(turns, key=lambda turn: turn.sent)
+    for turn, (arrived, answered) in zip(ordered, await request_times(cluster, len(ordered)), strict=True):
+        turn.request_arrived, turn.answered = arrived, answered
+
+
+async def request_times(cluster: Cluster, turns: int) -> list[tuple[float, float]]:
+    """When each request arrived at the model, and when it was answered; as many as there were turns."""
+    records = [record for record in await cluster.model.requests(bodies=False) if record["path"] == "/v1/messages"]
+    require(holds=len(records) == turns, otherwise=f"{len(records)} requests in {turns} turns")
+    return [(float(str(record["time"])), float(str(record["ended_at"]))) for record in records]
+
+
+def processed_at(frame: Received) -> float:
+    return dt.datetime.fromisoformat(frame.body["processed_at"]).timestamp()
+
+
+def _time(received: Sequence[Received], event: str) -> float:
+    (found,) = (frame for frame in received if frame.event == event)
+    return processed_at(found)

@@ -1,0 +1,103 @@
+"""How long a command takes in a turn's container, against an exec of the same program by the same engine.
+
+Both in a container that runs already, taken in turns; the engine's own exec is asked for through its API, without a
+client program. The first command of a turn makes the container: that is told beside, against a bare `run` of the same
+image, without a bound.
+"""
+
+import asyncio
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import aiodocker
+
+from bench.prove.figure import require
+from bench.support import backends
+from bench.support.escape.backends import DOCKER, LEASE, UID
+from bench.support.escape.ground import new_directory
+from bench.support.speed.measured import Measured, median
+from footplate.domain.environments import EnvironmentConfig
+from footplate.domain.running import OpenEnvironment
+from footplate.environments.docker.engine import connected
+from footplate.environments.docker.images import Recipe
+from footplate.environments.docker.opening import Ground
+from footplate.environments.docker.probe import Found, find
+from footplate.environments.guardian import clock
+
+MOST: Final = 1.3
+_PROGRAM: Final = ["/bin/true"]
+_BARE: Final[dict[str, Any]] = {"Image": backends.IMAGE, "HostConfig": {"NetworkMode": "none"}}
+
+
+async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
+    root = await asyncio.to_thread(new_directory, "footplate-exec-")
+    try:
+        async with backends.engine() as engine, connected(engine) as docker:
+            ground = Ground(root=root / "workspaces", backend=DOCKER, uid=UID)
+            found = await find(engine, ground, Path(root, "docker"), wanted=Recipe(image=backends.IMAGE))
+            ours, bare = await _commands(found, docker, rounds)
+            first, run = await _firsts(found, docker, max(3, rounds // 10))
+    finally:
+        await asyncio.to_thread(shutil.rmtree, root)
+    ratio, began = median(ours) / median(bare), median(first) / median(run)
+    return Measured(
+        text=f"a command in a turn's container {median(ours) * 1000:.1f} ms against {median(bare) * 1000:.1f} of the "
+        f"engine's bare exec: {ratio:.2f} (at most {MOST}); a turn's first, which makes the container, "
+        f"{median(first) * 1000:.0f} ms against {median(run) * 1000:.0f} of a bare run: {began:.2f}",
+        holds=ratio <= MOST * slack,
+        details={"docker_exec": round(ratio, 3), "docker_first": round(began, 3)},
+    )
+
+
+async def _commands(found: Found, docker: aiodocker.Docker, rounds: int) -> tuple[list[float], list[float]]:
+    ours, bare = [], []
+    environment = await _opened(found, "commands")
+    made = await docker.containers.create({**_BARE, "Cmd": ["sleep", "infinity"]})
+    try:
+        await made.start()
+        await environment.run(_PROGRAM, timeout=60)
+        for _ in range(rounds):
+            ours.append(await _ours(environment))
+            began = time.monotonic()
+            inside = await made.exec(_PROGRAM)
+            async with inside.start(detach=False) as printed:
+                while await printed.read_out() is not None:
+                    pass
+            bare.append(time.monotonic() - began)
+            require(holds=(await inside.inspect())["ExitCode"] == 0, otherwise="a bare exec failed")
+    finally:
+        await environment.aclose()
+        await made.delete(force=True)
+    return ours, bare
+
+
+async def _firsts(found: Found, docker: aiodocker.Docker, rounds: int) -> tuple[list[float], list[float]]:
+    ours, bare = [], []
+    for number in range(rounds):
+        environment = await _opened(found, f"first-{number}")
+        try:
+            ours.append(await _ours(environment))
+        finally:
+            await environment.aclose()
+        began = time.monotonic()
+        made = await docker.containers.create({**_BARE, "Cmd": _PROGRAM})
+        await made.start()
+        await made.wait()
+        bare.append(time.monotonic() - began)
+        await made.delete(force=True)
+    return ours, bare
+
+
+async def _opened(found: Found, session: str) -> OpenEnvironment:
+    return await found.environments.open(
+        "org", session, deadline=clock() + LEASE, variables={}, config=EnvironmentConfig(), models=None
+    )
+
+
+async def _ours(environment: OpenEnvironment) -> float:
+    began = time.monotonic()
+    result = await environment.run(_PROGRAM, timeout=60)
+    require(holds=result.exit_code == 0, otherwise="a command in a container failed")
+    return time.monotonic() - began

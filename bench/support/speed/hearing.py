@@ -1,0 +1,86 @@
+"""A hundred clients of one stream: all but one in a process of their own, one here that keeps what it gets."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+
+from bench.prove.figure import require
+from bench.support.lean import Frames, Lean, Received
+from bench.support.speed import listeners
+from bench.support.speed.frames import PIECE
+from bench.support.speed.measured import ROOT
+
+_PATIENCE: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """By all clients together."""
+
+    pieces: int
+    frames: int
+    seconds: float
+    """From the first piece that anybody got to the last."""
+    kept: list[Received] = field(repr=False)
+
+    @property
+    def rate(self) -> float:
+        return self.pieces / self.seconds
+
+
+async def hear(client: Lean, path: str, go: Callable[[], Awaitable[object]], *, clients: int, pieces: int) -> Heard:
+    """Connect all, `go`, and wait until each has every piece: one that is lost anywhere ends the measurement."""
+    async with asyncio.timeout(_PATIENCE), _others(client, path, clients - 1, pieces) as others:
+        async with client.stream(path) as frames:
+            started = asyncio.ensure_future(go())
+            kept = await _keep(frames, pieces)
+            await started
+        report = orjson.loads(await others.readline())
+    # The finished message may be there too and holds every piece once more: so the frames are compared as well.
+    complete = [count >= pieces and frames == len(kept) for count, frames, *_ in report]
+    require(holds=all(complete), otherwise=f"{complete.count(False)} of {clients} clients did not get every delta")
+    first = min(kept[0].at, *(first for *_, first, _ in report))
+    last = max(kept[-1].at, *(last for *_, last in report))
+    return Heard(
+        pieces=pieces * clients,
+        frames=len(kept) + sum(frames for _, frames, *_ in report),
+        seconds=last - first,
+        kept=kept,
+    )
+
+
+async def _keep(frames: Frames, pieces: int) -> list[Received]:
+    kept = []
+    heard = 0
+    async for frame in frames:
+        if frame.event == "event_delta":
+            kept.append(frame)
+            heard += frame.data.count(PIECE.encode())
+            if heard >= pieces:
+                break
+    return kept
+
+
+@asynccontextmanager
+async def _others(client: Lean, path: str, count: int, pieces: int) -> AsyncIterator[asyncio.StreamReader]:
+    host, port = client.address
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", listeners.__name__, host, str(port), path, str(count), str(pieces)),
+        stdout=asyncio.subprocess.PIPE,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "LISTENER_KEY": client.key},
+    )
+    assert process.stdout is not None
+    try:
+        line = await process.stdout.readline()
+        require(holds=line.decode().strip() == listeners.READY, otherwise=f"the listeners did not connect: {line!r}")
+        yield process.stdout
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()

@@ -1,0 +1,129 @@
+"""How many sessions of one turn a second, against bare Temporal with as many workers, on the same server.
+
+Both sides are asked as their users do: a session is created with its message and its stream read until it is idle; a
+workflow is signalled with its start and its result awaited. The sides take turns, round by round. A session's workflow
+lingers after its turn, waits on a timer and then completes: rounds are so much longer than the linger that as many end
+their linger in the measured time as begin it, and between rounds the last ones end.
+"""
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from bench.support.cluster import Cluster
+from bench.support.lean import Lean, Received, check, events_path, message
+from bench.support.speed import bare_temporal
+from bench.support.speed.bare_temporal import WAKE, BareWorkflow
+from bench.support.speed.measured import ROOT, Measured
+from footplate.stack import Program
+from footplate.stack.temporal_connection import connect_temporal
+from footplate.testing import replies, reply, text
+
+SLOTS: Final = 100
+"""What FOOTPLATE_MAX_TURNS is by default."""
+_AT_ONCE: Final = 16
+_SCRIPT: Final = "one-turn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    rounds: int
+    seconds: float
+    """Measured, of each round and side; as long as the linger is spent before that to get under way."""
+    linger: float
+    """What the cluster was given as FOOTPLATE_LINGER."""
+
+    @classmethod
+    def of(cls, *, quick: bool) -> "Plan":
+        return cls(rounds=1, seconds=3, linger=1) if quick else cls(rounds=3, seconds=10, linger=4)
+
+
+async def measure(cluster: Cluster, plan: Plan, *, least: float, slack: float = 1.0) -> Measured:
+    await cluster.model.install(_SCRIPT, replies(reply(text("One two three four."), repeat=True)))
+    client = await connect_temporal(cluster.settings.temporal_address)
+    queue = f"bare-{cluster.id}"
+    numbers = itertools.count()
+    received: list[Received] = []
+
+    async def workflow() -> None:
+        number = next(numbers)
+        handle = await client.start_workflow(
+            BareWorkflow.run, number, id=f"{queue}-{number}", task_queue=queue, start_signal=WAKE
+        )
+        await handle.result()
+
+    async with _workers(cluster, queue), Lean(cluster.base_urls[0], cluster.key) as api:
+        seat = await api.seat()
+        first = {**seat, "initial_events": [message(f"Hello [[script:{_SCRIPT}]]")]}
+
+        async def session() -> None:
+            session_id = (await api.post("/v1/sessions", first))["id"]
+            async with api.stream(events_path(session_id, after=0)) as frames:
+                received.extend(await frames.until_idle())
+
+        bare, ours = 0, 0
+        for _ in range(plan.rounds):
+            bare += await _count(workflow, plan)
+            ours += await _count(session, plan)
+            await asyncio.sleep(plan.linger + 1)
+    seconds = plan.rounds * plan.seconds
+    ratio = ours / bare
+    return Measured(
+        text=f"{ours / seconds:.1f} one-turn sessions/s against {bare / seconds:.1f} bare workflows/s: {ratio:.2f} "
+        f"(at least {least}), linger included",
+        holds=ratio * slack >= least,
+        details={
+            "sessions": ours,
+            "workflows": bare,
+            "seconds": seconds,
+            "at_once": _AT_ONCE,
+            "workers": len(cluster.workers),
+            "linger": plan.linger,
+            "events_validated": check(received),
+        },
+    )
+
+
+async def _count(work: Callable[[], Awaitable[None]], plan: Plan) -> int:
+    """How often it was done in the plan's seconds, once it is under way; begun again as soon as it is done."""
+    start = time.monotonic() + plan.linger
+    end = start + plan.seconds
+    done = 0
+
+    async def one_after_the_other() -> None:
+        nonlocal done
+        while time.monotonic() < end:
+            await work()
+            done += start <= time.monotonic() < end
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(_AT_ONCE):
+            group.create_task(one_after_the_other())
+    return done
+
+
+@asynccontextmanager
+async def _workers(cluster: Cluster, queue: str) -> AsyncIterator[None]:
+    programs = [
+        Program(
+            cluster.directory / f"bare-{number}",
+            title=f"bare worker {number}",
+            module=bare_temporal.__name__,
+            arguments=(cluster.settings.temporal_address, queue, str(SLOTS)),
+            environment={**cluster.environment(), "PYTHONPATH": str(ROOT)},
+            log_file=cluster.directory / "logs" / f"bare-{number}.log",
+            ready_mark=bare_temporal.READY,
+        )
+        for number in range(len(cluster.workers))
+    ]
+    try:
+        for program in programs:
+            await program.start()
+        yield
+    finally:
+        for program in programs:
+            await program.stop()

@@ -1,0 +1,126 @@
+"""How long a command takes in a turn's sandbox and in its open shell.
+
+Alternately, in one run: a command in a turn's sandbox against bubblewrap itself with the same arguments, which is what
+it would take to make one for each command; a command in the persistent shell against `sh -c`. The first command of a
+turn makes the sandbox: that is told beside, without a bound.
+"""
+
+import asyncio
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from bench.prove.figure import require
+from bench.support.escape.backends import LEASE, SANDBOX, UID
+from bench.support.escape.ground import new_directory
+from bench.support.speed.measured import Measured, median
+from footplate.domain.environments import EnvironmentConfig
+from footplate.environments.commands import content_of
+from footplate.environments.guardian import clock
+from footplate.environments.opening import Sandboxed
+from footplate.environments.sandbox import probe
+from footplate.environments.sandbox.environment import SandboxEnvironment
+from footplate.proxy.models import ModelProxy
+
+_START: Final = 1.6
+_SHELL: Final = 1.5
+
+
+async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
+    root = await asyncio.to_thread(new_directory, "footplate-start-")
+    try:
+        found = await probe.find(UID)
+        sandboxed = Sandboxed(root, SANDBOX, found.host, uid=UID)
+        async with ModelProxy({}) as proxy:
+            first, start, bare = await _starts(sandboxed, proxy, rounds)
+            shell, plain = await _shells(sandboxed, proxy, rounds)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, root)
+    started, ran = start / bare, shell / plain
+    return Measured(
+        text=f"a command in a sandbox {start * 1000:.1f} ms against {bare * 1000:.1f} of bare bubblewrap: "
+        f"{started:.2f} (at most {_START}); a turn's first, which makes the sandbox, {first * 1000:.1f} ms: "
+        f"{first / bare:.2f}; a command in the persistent shell {shell * 1000:.2f} ms against {plain * 1000:.2f} of "
+        f"sh -c: {ran:.2f} (at most {_SHELL})",
+        holds=started <= _START * slack and ran <= _SHELL * slack,
+        details={"start": round(started, 3), "first": round(first / bare, 3), "shell": round(ran, 3)},
+    )
+
+
+async def _starts(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple[float, float, float]:
+    """Of a command in a sandbox of its own, beside the guardian that a turn has anyway; and of bubblewrap alone."""
+    first, ours, bare = [], [], []
+    for number in range(rounds):
+        async with opened(sandboxed, proxy, f"start-{number}") as environment:
+            async with environment._starting:
+                environment._guardian = await environment._leased_guardian()
+            began = time.monotonic()
+            await environment.run(["true"], timeout=60)
+            first.append(time.monotonic() - began)
+            began = time.monotonic()
+            await environment.run(["true"], timeout=60)
+            ours.append(time.monotonic() - began)
+            bare.append((await asyncio.to_thread(spawn_bare, environment, ["true"])).seconds)
+    return median(first), median(ours), median(bare)
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    seconds: float
+    cpu_seconds: float
+
+
+def spawn_bare(environment: SandboxEnvironment, command: Sequence[str]) -> Spawned:
+    """The same bubblewrap, with a command in the place of our first process, as a program that starts it would."""
+    argv = list(environment._argv)
+    argv = [*argv[: argv.index("--") + 1], *command]
+    if environment._plan.staged:
+        for number, source in enumerate(environment._plan.sources):
+            argv = [source if part == f"/tmp/{number}" else part for part in argv]
+    opened = [(number, content_of(content)) for number, content in environment._plan.data.items()]
+    aside = [(number, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100)) for number, fd in opened]
+    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in aside]
+    began = time.monotonic()
+    child = os.posix_spawn(argv[0], argv, {"PATH": os.defpath}, file_actions=actions)
+    _, status, usage = os.wait4(child, 0)
+    took = time.monotonic() - began
+    for _, fd in (*opened, *aside):
+        os.close(fd)
+    code = os.waitstatus_to_exitcode(status)
+    require(holds=code == 0, otherwise=f"bare bubblewrap ended with {code}")
+    return Spawned(took, usage.ru_utime + usage.ru_stime)
+
+
+async def _shells(sandboxed: Sandboxed, proxy: ModelProxy, rounds: int) -> tuple[float, float]:
+    ours, plain = [], []
+    async with opened(sandboxed, proxy, "shell") as environment:
+        await environment.shell("true", timeout=60)
+        for _ in range(rounds):
+            began = time.monotonic()
+            await environment.shell("/bin/true", timeout=60)
+            ours.append(time.monotonic() - began)
+            began = time.monotonic()
+            process = await asyncio.create_subprocess_exec("sh", "-c", "/bin/true; exit 0")
+            await process.wait()
+            plain.append(time.monotonic() - began)
+    return median(ours), median(plain)
+
+
+@asynccontextmanager
+async def opened(sandboxed: Sandboxed, proxy: ModelProxy, session: str) -> AsyncIterator[SandboxEnvironment]:
+    deadline = clock() + LEASE
+    models = proxy.grant(deadline=deadline)
+    environment = await sandboxed.open(
+        "org", session, deadline=deadline, variables={}, config=EnvironmentConfig(), models=models
+    )
+    assert isinstance(environment, SandboxEnvironment)
+    try:
+        yield environment
+    finally:
+        await environment.aclose()
+        await models.aclose()

@@ -1,0 +1,132 @@
+"""How many bytes the product has written, store by store, between two moments."""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import asyncpg
+from redis.asyncio import Redis
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from bench.prove.figure import NotHeld
+from bench.support.cluster import Cluster
+from footplate.stack import binaries
+from footplate.stack.leftovers import wait_until
+from footplate.stack.temporal_connection import connect_temporal
+
+_CLEANING: Final = "select exists (select from pg_stat_activity where backend_type = 'autovacuum worker')"
+_CLEANED_WITHIN: Final = 60.0
+_TOTAL: Final = re.compile(r"^Total\s+\d+\s+(?P<records>\d+) \[.*?\]\s+(?P<images>\d+) ", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    log: int
+    """PostgreSQL's write-ahead log without the images of whole pages."""
+    page_images: int
+    """Those images: how many there are depends on when the last checkpoint was, not on what was written."""
+    objects: int
+    live: int
+    """All that was sent to Redis, questions included."""
+    history: int
+    """Temporal's, of the session's workflow, over all of its runs."""
+
+    @property
+    def total(self) -> int:
+        return self.log + self.objects + self.live + self.history
+
+
+class Stores:
+    """Of one cluster and one session's workflow in it. `begin`, let things happen, `end`."""
+
+    def __init__(self, cluster: Cluster, workflow_id: str, database: asyncpg.Connection, client: Client) -> None:
+        self._cluster = cluster
+        self._workflow_id = workflow_id
+        self._database = database
+        self._client = client
+        self._runs: dict[str | None, int] = {}
+        self._before = (0, 0, 0)
+        self._place = ""
+
+    @classmethod
+    async def open(cls, cluster: Cluster, workflow_id: str) -> "Stores":
+        settings = cluster.settings
+        return cls(
+            cluster,
+            workflow_id,
+            await asyncpg.connect(settings.database_url),
+            await connect_temporal(settings.temporal_address),
+        )
+
+    async def aclose(self) -> None:
+        await self._set_autovacuum("on")
+        await self._database.close()
+
+    async def begin(self) -> None:
+        """Turns autovacuum off until `end`: what it writes depends on when it runs, not on the product."""
+        await self._set_autovacuum("off")
+        await self._database.execute("checkpoint")
+        self._before = await self._sizes()
+        self._place = await self._log_place()
+
+    async def end(self) -> Written:
+        records, images = await self._log_bytes(self._place, await self._log_place())
+        objects, live, history = (now - then for now, then in zip(await self._sizes(), self._before, strict=True))
+        await self._set_autovacuum("on")
+        return Written(log=records, page_images=images, objects=objects, live=live, history=history)
+
+    async def note_run(self) -> None:
+        """To be called now and then: a run that came and went between two calls would be missed."""
+        for run_id in [*self._runs, None]:
+            try:
+                found = await self._client.get_workflow_handle(self._workflow_id, run_id=run_id).describe()
+            except RPCError as error:
+                if error.status is not RPCStatusCode.NOT_FOUND:
+                    raise
+                continue  # before the first turn there is none
+            self._runs[found.run_id] = found.raw_description.workflow_execution_info.history_size_bytes
+
+    async def _set_autovacuum(self, state: str) -> None:
+        await self._database.execute(f"alter system set autovacuum = {state}")
+        await self._database.execute("select pg_reload_conf()")
+
+        async def at_rest() -> bool:
+            return state == "on" or not await self._database.fetchval(_CLEANING)
+
+        if not await wait_until(at_rest, _CLEANED_WITHIN):
+            raise NotHeld("PostgreSQL's autovacuum does not come to an end")
+
+    async def _sizes(self) -> tuple[int, int, int]:
+        await self.note_run()
+        return self._objects(), await self._live(), sum(self._runs.values())
+
+    def _objects(self) -> int:
+        root = self._cluster.directory / "data" / "objects"
+        return sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+
+    async def _live(self) -> int:
+        async with Redis.from_url(self._cluster.settings.redis_url) as redis:
+            return int((await redis.info("stats"))["total_net_input_bytes"])
+
+    async def _log_place(self) -> str:
+        return str(await self._database.fetchval("select pg_current_wal_flush_lsn()::text"))
+
+    async def _log_bytes(self, start: str, end: str) -> tuple[int, int]:
+        assert self._cluster.stack.postgres is not None
+        process = await asyncio.create_subprocess_exec(
+            *(str(binaries.postgres("pg_waldump")), "--stats", "--path", str(self._wal()), "-s", start, "-e", end),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        output, errors = await process.communicate()
+        found = _TOTAL.search(output.decode())
+        if found is None:
+            raise NotHeld(f"pg_waldump did not tell: {errors.decode()}")
+        return int(found["records"]), int(found["images"])
+
+    def _wal(self) -> Path:
+        assert self._cluster.stack.postgres is not None
+        return self._cluster.stack.postgres.data / "pg_wal"

@@ -1,0 +1,133 @@
+"""A client whose connection is cut again and again, and which goes on at either replica from the last frame it has."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import asyncpg
+
+from bench.prove.figure import require
+from bench.support.clients import Client
+from bench.support.cluster import Cluster
+from footplate.domain import events
+from footplate.stream.sse import parse_cursor
+from footplate.testing import replies, text, thinking, tool
+
+_LONGEST: Final = 0.3
+_PATIENCE: Final = 60.0
+_SCRIPT: Final = replies(
+    [
+        thinking("Let me think about this for a moment."),
+        text("I say a few words first, so that there is something to cut. " * 4, chunks=40, delay=0.004),
+        tool("bash", {"command": "echo {n}"}),
+    ],
+    [text("And now a longer answer, word by word, as models do. " * 6, chunks=60, delay=0.004)],
+)
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the client holds, over all its connections."""
+
+    positions: list[int] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    """Previews, as far as they were shown."""
+    finished: dict[str, str] = field(default_factory=dict)
+    cursor: str = "0"
+    idle: int = 0
+    connections: list[int] = field(default_factory=list)
+    in_a_preview: int = 0
+
+    def take(self, frame_id: str, event: dict[str, Any]) -> None:
+        self.cursor = frame_id
+        place = parse_cursor(frame_id)
+        if event["type"] == "event_start":
+            preview = event["event"]["id"]
+            # What a reconnection repeats of a preview is what the cursor does not have.
+            self.texts[preview] = self.texts.get(preview, "")[: place.offset]
+            return
+        if event["type"] == "event_delta":
+            preview = event["event_id"]
+            self.texts[preview] += event["delta"]["content"]["text"]
+            require(
+                holds=len(self.texts[preview]) == place.offset,
+                otherwise=f"a preview has {len(self.texts[preview])} characters, its cursor says {place.offset}",
+            )
+            return
+        self.positions.append(place.seq)
+        self.ids.append(event["id"])
+        self.idle += event["type"] == events.STATUS_IDLE
+        if event["type"] == events.AGENT_MESSAGE:
+            self.finished[event["id"]] = "".join(block["text"] for block in event["content"])
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    cuts: int
+    positions: int
+    in_a_preview: int
+    by_replica: Sequence[int]
+    exact: bool
+    """Each position of the log once, in order."""
+
+
+async def cuts(cluster: Cluster, clients: Sequence[Client], database: asyncpg.Connection, count: int) -> Cuts:
+    await cluster.model.install("words", _SCRIPT)
+    session_id = await clients[0].session()
+    seen = Seen(connections=[0] * len(clients))
+    enough = asyncio.Event()
+    turns = asyncio.create_task(_turns(clients[0], session_id, enough))
+    try:
+        for _ in range(count):
+            await _connection(clients, session_id, seen, random.uniform(0, _LONGEST))
+            seen.in_a_preview += "." in seen.cursor
+    finally:
+        enough.set()
+    told = await turns
+    async with asyncio.timeout(_PATIENCE):
+        while seen.idle < told:
+            await _connection(clients, session_id, seen, _PATIENCE, idle=told)
+    logged = await database.fetch("select seq, event_id from events where session_id = $1 order by seq", session_id)
+    for preview, shown in seen.texts.items():
+        whole = seen.finished.get(preview, shown)
+        require(holds=whole.startswith(shown), otherwise=f"the preview {preview} shows another text than its message")
+    return Cuts(
+        cuts=count,
+        positions=len(seen.positions),
+        in_a_preview=seen.in_a_preview,
+        by_replica=seen.connections,
+        exact=[(row["seq"], row["event_id"]) for row in logged] == list(zip(seen.positions, seen.ids, strict=True))
+        and seen.positions == list(range(1, len(logged) + 1)),
+    )
+
+
+async def _connection(
+    clients: Sequence[Client], session_id: str, seen: Seen, seconds: float, *, idle: int | None = None
+) -> None:
+    """One connection, from the last frame to the cut; with `idle`, to so many ends of turns."""
+    replica = random.randrange(len(clients))
+    seen.connections[replica] += 1
+    try:
+        async with (
+            asyncio.timeout(seconds),
+            clients[replica].stream(
+                session_id, deltas=[events.AGENT_MESSAGE, events.AGENT_THINKING], last_event_id=seen.cursor
+            ) as stream,
+        ):
+            async for event in stream:
+                seen.take(stream.last_id, event)
+                if idle is not None and seen.idle >= idle:
+                    return
+    except TimeoutError:
+        return
+
+
+async def _turns(client: Client, session_id: str, enough: asyncio.Event) -> int:
+    count = 0
+    while not enough.is_set():
+        await client.run_turn(session_id, "[[script:words]]")
+        count += 1
+    return count

@@ -1,0 +1,59 @@
+"""Completion as a shell does it: bash's own function, and a finger on the Tab key."""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from bench.prove.figure import require
+from bench.support.terminal.person import PROGRAM, Person
+from bench.support.terminal.tmux import Tmux
+
+_ASKED: Final = r"""
+export PATH="$(dirname '{program}'):$PATH"
+source <(_FOOTPLATE_COMPLETE=source_bash footplate)
+COMP_WORDS=(footplate {words} "")
+COMP_CWORD={place}
+for _ in $(seq {times}); do
+  before=$EPOCHREALTIME
+  _footplate_completion footplate
+  after=$EPOCHREALTIME
+  echo "$before $after"
+done
+printf '%s\n' "${{COMPREPLY[@]}}"
+"""
+
+
+async def measured(person: Person, words: str, *, times: int) -> tuple[list[float], set[str]]:
+    """Seconds of each call by the shell's own clock, and what it offered. The first, with cold files, is left out."""
+    script = _ASKED.format(program=PROGRAM, words=words, place=len(words.split()) + 1, times=times + 1)
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "--norc", "-c", script),
+        env=dict(person.environment),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await process.communicate()
+    lines = out.decode().splitlines()
+    spent = [float(after) - float(before) for before, after in (line.split() for line in lines[: times + 1])]
+    return spent[1:], set(lines[times + 1 :])
+
+
+def p95(values: Sequence[float]) -> float:
+    return sorted(values)[math.ceil(len(values) * 0.95) - 1]
+
+
+async def pressed(tmux: Tmux, person: Person, session_id: str) -> None:
+    """An interactive shell: a few characters of an id, Tab, and the rest is there."""
+    rc = person.home / "completion.rc"
+    rc.write_text(
+        f"PATH=\"$(dirname '{PROGRAM}'):$PATH\"\nsource <(_FOOTPLATE_COMPLETE=source_bash footplate)\nPS1='ready> '\n"
+    )
+    pane = await tmux.open(["bash", "--rcfile", str(rc), "-i"], person.environment, width=120)
+    try:
+        await pane.shows("ready>")
+        await pane.type(f"footplate show {session_id[:-3]}", "Tab")
+        screen = await pane.shows(session_id, within=10)
+        require(holds=f"footplate show {session_id}" in screen.words, otherwise=screen.text)
+    finally:
+        await pane.close()

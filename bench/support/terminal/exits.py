@@ -1,0 +1,84 @@
+"""Every exit code that docs/cli.md lists, really produced, by `run` and then by `attach` on the same session."""
+
+import asyncio
+import json
+import re
+import signal
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from bench.prove.figure import NotHeld, require
+from bench.support.terminal.person import Person
+from footplate.stack.ports import LOOPBACK, free_port
+
+_PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
+_ASK: Final = {"type": "custom", "name": "ask", "description": "Ask.", "input_schema": {"type": "object"}}
+
+
+def documented() -> set[int]:
+    section = _PAGE.read_text().partition("## Exit codes")[2].partition("\n## ")[0]
+    return {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
+
+
+async def produced(person: Person, asker: str, wanted: Iterable[int]) -> set[int]:
+    """All at once. `asker` is the id of an agent with a custom tool."""
+    every: Mapping[int, Callable[[], Awaitable[int]]] = {
+        0: lambda: _run(person, "[[script:hello]]"),
+        1: lambda: _run(person, "[[script:bad]]"),
+        2: lambda: _plain(person, "run", "--max-turns", "none", "hello"),
+        3: lambda: _run(person, "--agent", asker, "[[script:ask]]"),
+        4: lambda: _run(person, "--timeout", "1", "[[script:slow]]"),
+        5: lambda: _ctrl_c(person, times=1),
+        6: lambda: _run(person, "--max-turns", "1", "[[script:hello]]"),
+        7: lambda: _nobody(person),
+        130: lambda: _ctrl_c(person, times=2),
+    }
+    ways = {code: every[code] for code in wanted}
+    codes = await asyncio.gather(*(way() for way in ways.values()))
+    for said, code in zip(ways, codes, strict=True):
+        require(holds=code == said, otherwise=f"exit code {code} where docs/cli.md has {said}")
+    return set(codes)
+
+
+def custom_tool() -> dict[str, Any]:
+    return dict(_ASK)
+
+
+async def _run(person: Person, *arguments: str) -> int:
+    """`attach` must end as `run` did; only who said `--timeout` calls an interrupted turn timed out."""
+    done = await person.run("run", "--json", *arguments)
+    result = json.loads(done.out)
+    require(holds=result["exit_code"] == done.code, otherwise=f"exit code {done.code}, but it says {result}")
+    again = await person.run("attach", "--json", result["session_id"])
+    wanted = 5 if done.code == 4 else done.code
+    require(holds=again.code == wanted, otherwise=f"`attach` ended with {again.code} and not {wanted}: {again}")
+    return done.code
+
+
+async def _plain(person: Person, *arguments: str, **extra: str) -> int:
+    return (await person.run(*arguments, **extra)).code
+
+
+async def _nobody(person: Person) -> int:
+    nobody = {"FOOTPLATE_BASE_URL": f"http://{LOOPBACK}:{free_port()}"}
+    unnamed = {"FOOTPLATE_BASE_URL": "", "FOOTPLATE_DATA_DIR": str(person.home / "no-server")}
+    codes: Sequence[int] = [await _plain(person, "ls", **extra) for extra in (nobody, unnamed)]
+    require(holds=len(set(codes)) == 1, otherwise=f"no server and a dead one end with {codes}")
+    return codes[0]
+
+
+async def _ctrl_c(person: Person, *, times: int) -> int:
+    process = await person.spawn("run", "[[script:slow]]")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        if b"This takes long" not in await process.stdout.readline():
+            raise NotHeld("the agent says nothing")
+        for _ in range(times):
+            process.send_signal(signal.SIGINT)
+            said = await process.stderr.readline()
+            while b"Ctrl-C again" not in said and b"Left" not in said:
+                said = await process.stderr.readline()
+        await process.communicate()
+    return process.returncode or 0

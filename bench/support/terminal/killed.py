@@ -1,0 +1,65 @@
+"""The command line is killed in the middle of a turn: the turn goes on, once, and `attach` shows all of it."""
+
+import asyncio
+import json
+import random
+import secrets
+from collections.abc import Sequence
+from typing import Final
+
+from bench.prove.figure import require
+from bench.support.clients import Client, Event
+from bench.support.terminal.person import Person
+from bench.support.terminal.stories import LONG
+from footplate.stack.leftovers import wait_until
+
+_TURN: Final = 3.0
+"""About as long as the story takes."""
+_AT_ONCE: Final = 4
+
+
+async def survived(person: Person, client: Client, *, times: int) -> str:
+    """Raises `NotHeld` unless each of them ended as if nobody had been watching."""
+    undisturbed = json.loads((await person.run("run", "--json", "[[script:long]]")).out)
+    wanted = _shape(await client.events(undisturbed["session_id"]))
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(number: int) -> bool:
+        async with room:
+            # Spread over the turn and a little beyond it: some are killed when all is said.
+            return await _one(person, client, _TURN * (number + random.random()) / times, wanted)
+
+    running = await asyncio.gather(*(one(number) for number in range(times)))
+    return f"{times} SIGKILLs of it, {sum(running)} in the middle of a turn: every turn went on, once"
+
+
+async def _one(person: Person, client: Client, wait: float, wanted: Sequence[str]) -> bool:
+    title = secrets.token_hex(8)
+    process = await person.spawn("run", "--title", title, "[[script:long]]")
+    found: list[str] = []
+
+    async def begun() -> bool:
+        page = await client.sdk.beta.sessions.list(limit=20)
+        found[:] = [session.id for session in page.data if session.title == title]
+        return bool(found)
+
+    require(holds=await wait_until(begun, 60), otherwise="the session did not begin")
+    await asyncio.sleep(wait)
+    was_running = process.returncode is None
+    if was_running:
+        process.kill()
+    await process.communicate()
+    attached = await person.run("attach", found[0])
+    result = json.loads((await person.run("attach", "--json", found[0])).out)
+    told = (attached.code, " ".join(attached.out.split()))
+    require(holds=told == (0, " ".join((LONG * 2).split())), otherwise=f"`attach` shows {attached}")
+    ended = (result["status"], result["attempts"])
+    require(holds=ended == ("completed", 1), otherwise=f"the turn ended as {result}")
+    events = await client.events(found[0])
+    require(holds=_shape(events) == wanted, otherwise=f"the log holds {_shape(events)} and not {wanted}")
+    return was_running
+
+
+def _shape(events: Sequence[Event]) -> list[str]:
+    """Types in order, and what the tool found: that its command ran once."""
+    return [f"{event['type']} {event.get('content') if 'tool_result' in event['type'] else ''}" for event in events]

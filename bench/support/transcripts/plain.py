@@ -1,0 +1,135 @@
+"""Claude Code as people have it on their own machine: the CLI itself, a home of its own, no Footplate around it."""
+
+import asyncio
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import claude_agent_sdk as sdk
+
+from bench.prove.figure import NotHeld
+from bench.support import remains
+from footplate.harness.claude import program
+from footplate.testing.process import ModelProcess
+
+MODEL: Final = "claude-sonnet-4-5"
+_ON: Final = (
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "DISABLE_AUTOUPDATER",
+    "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "IS_SANDBOX",
+)  # fmt: skip
+_PATIENCE: Final = 120.0
+
+
+class Desk:
+    """One person's machine, as far as the CLI sees it: a home, and a directory to work in."""
+
+    def __init__(self, directory: Path, model: ModelProcess) -> None:
+        self.home = directory / "home"
+        self.work = directory / "work"
+        self._model = model
+        for place in (self.home, self.work):
+            place.mkdir(parents=True)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """All of it; nothing is inherited."""
+        return {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": str(self.home),
+            "CLAUDE_CONFIG_DIR": str(self.home / "config"),
+            "ANTHROPIC_BASE_URL": self._model.url,
+            "ANTHROPIC_API_KEY": "scripted",
+            "CLAUDE_CODE_MAX_RETRIES": "0",
+            **dict.fromkeys(_ON, "1"),
+        }
+
+    async def begin(self, *prompts: str) -> str:
+        """A session with these prompts, one after the other, in one process; its id."""
+        session_id = str(uuid.uuid4())
+        await self._converse(prompts, sdk.ClaudeAgentOptions(session_id=session_id))
+        return session_id
+
+    async def go_on(self, session_id: str, *prompts: str, at: str | None = None) -> None:
+        """`at`: from this message on, whatever came after it."""
+        extra: dict[str, str | None] = {"resume-session-at": at} if at else {}
+        await self._converse(prompts, sdk.ClaudeAgentOptions(resume=session_id, extra_args=extra))
+
+    async def resume(self, session_id: str, prompt: str) -> None:
+        """As a person does it: `claude --resume`."""
+        process = await self._spawn("--resume", session_id, prompt)
+        async with asyncio.timeout(_PATIENCE):
+            out, err = await process.communicate()
+        if process.returncode != 0:
+            raise NotHeld(f"claude --resume ended with {process.returncode}: {(out + err)[-500:].decode()}")
+
+    async def kill_in(self, prompt: str, *, when: Callable[[], bool], resume: str | None = None) -> str:
+        """A session that is killed in the middle of something, with all that it started."""
+        session_id = resume or str(uuid.uuid4())
+        process = await self._spawn("--resume" if resume else "--session-id", session_id, prompt)
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                while not when():  # noqa: ASYNC110 - a command's trace on a disk tells nobody
+                    await asyncio.sleep(0.05)
+        finally:
+            process.kill()
+            await process.wait()
+            self._kill_rest()
+        return session_id
+
+    def transcript(self, session_id: str) -> Path:
+        (found,) = (self.home / "config" / "projects").rglob(f"{session_id}.jsonl")
+        return found
+
+    async def footplate(self, *arguments: str, url: str, key: str) -> str:
+        """The command line, as on this person's machine."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "footplate", *arguments),
+            env={**self.environment, "FOOTPLATE_BASE_URL": url, "FOOTPLATE_API_KEY": key},
+            cwd=self.work,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(_PATIENCE):
+            out, err = await process.communicate()
+        if process.returncode != 0:
+            raise NotHeld(f"footplate {arguments[0]} ended with {process.returncode}: {(out + err)[-500:].decode()}")
+        return out.decode()
+
+    async def _converse(self, prompts: tuple[str, ...], options: sdk.ClaudeAgentOptions) -> None:
+        options.cli_path = program.path()
+        options.cwd = self.work
+        options.model = MODEL
+        options.permission_mode = "bypassPermissions"
+        options.setting_sources = []
+        # The SDK adds these to what it inherits: an empty one is none.
+        inherited = dict.fromkeys((name for name in os.environ if name.startswith(("ANTHROPIC_", "CLAUDE"))), "")
+        options.env = {**inherited, **self.environment}
+        async with asyncio.timeout(_PATIENCE), sdk.ClaudeSDKClient(options) as client:
+            for prompt in prompts:
+                await client.query(prompt)
+                async for _ in client.receive_response():
+                    pass
+
+    def _kill_rest(self) -> None:
+        """The CLI's commands survive it."""
+        for entry in os.scandir("/proc"):
+            with suppress(OSError):
+                if entry.name.isdigit() and remains.works_below(Path(entry.path), self.work):
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+    async def _spawn(self, *arguments: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *(str(program.path()), "-p", "--model", MODEL, "--dangerously-skip-permissions", *arguments),
+            env=self.environment,
+            cwd=self.work,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )

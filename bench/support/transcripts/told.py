@@ -1,0 +1,51 @@
+"""What a request tells the model of a conversation: every word, call and result, without the CLI's own. Pure."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from bench.support.claude.history import FILLERS
+
+Told = tuple[str, str]
+"""A kind, and the words."""
+_OWN: Final = "<system-reminder>"
+
+
+def told(request: Any) -> list[Told]:
+    found = []
+    for message in request["body"]["messages"]:
+        if message["role"] != "system":
+            found += [item for item in _blocks(message["role"], message["content"]) if item[1]]
+    return found
+
+
+def _blocks(role: str, content: Any) -> Iterator[Told]:
+    blocks: Iterable[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    for block in blocks:
+        match block["type"]:
+            case "text":
+                text = _without_own(block["text"])
+                yield role, "" if text in FILLERS else text
+            case "tool_use":
+                yield "call", f"{block['id']} {block['name']} {sorted(block['input'].items())}"
+            case "tool_result":
+                inside = [text for _, text in _blocks("", block.get("content") or "")]
+                yield "result", f"{block['tool_use_id']} {' '.join(inside)}".strip()
+            case "image":
+                yield "image", str(block["source"].get("data"))[:64]
+
+
+def _without_own(text: str) -> str:
+    """Reminders stand before what somebody said, behind it, or alone."""
+    while _OWN in text:
+        before, _, rest = text.partition(_OWN)
+        text = before + rest.partition("</system-reminder>")[2]
+    return text.strip()
+
+
+def difference(found: list[Told], wanted: list[Told]) -> str | None:
+    if found == wanted:
+        return None
+    at = next((n for n, pair in enumerate(zip(found, wanted, strict=False)) if pair[0] != pair[1]), None)
+    at = min(len(found), len(wanted)) if at is None else at
+    shown, missed = ([*map(str, items[at : at + 1]), "nothing"][0][:160] for items in (found, wanted))
+    return f"of {len(wanted)} things said, number {at} is {shown} instead of {missed}"

@@ -1,0 +1,241 @@
+"""Turns of the real CLI in a sandbox with a tree of our choice, and the server that nobody should ask."""
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from bench.support import remains
+from bench.support.trust import hostile
+from footplate.config import Settings
+from footplate.domain import events as ev
+from footplate.domain import ids
+from footplate.domain.agents import ResolvedConfig
+from footplate.domain.brought import Brought
+from footplate.domain.environments import EnvironmentConfig
+from footplate.domain.events import Event, PreviewType, Usage
+from footplate.domain.ports import Endpoint, Entry, Printed, SteerMessage, TurnContext
+from footplate.domain.projects import Trust
+from footplate.domain.running import Environments, OpenEnvironment
+from footplate.domain.turns import Outcome
+from footplate.environments.guardian import clock
+from footplate.environments.opening import WORKSPACES
+from footplate.harness.claude.harness import ClaudeHarness
+from footplate.proxy.models import ModelProxy
+from footplate.testing import Replies
+from footplate.testing.gates import ScriptedGate
+from footplate.testing.process import ModelProcess
+from footplate.trees import bringing
+from footplate.trees.git import Git
+from footplate.wiring.environments import choose_environments
+
+MODEL: Final = "claude-sonnet-4-5"
+_TOOLS: Final = ("bash", "read", "write", "edit", "glob", "grep")
+_ORGANISATION: Final = "default"
+_LEASE: Final = 300.0
+
+
+@dataclass(slots=True)
+class Preview:
+    event_id: str = field(default_factory=lambda: ids.new_id(ids.EVENT))
+
+    def write(self, text: str) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class Log:
+    """A turn's log in memory: what is in question here is what the CLI does, not where it is written down."""
+
+    events: list[Event] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+
+    async def append(
+        self, events: Sequence[Event] = (), *, entries: Sequence[Entry] = (), usage: Usage | None = None
+    ) -> None:
+        del usage
+        self.events += events
+        self.entries += entries
+
+    async def upload_files_ahead(self) -> None:
+        pass
+
+    async def keep(self, printed: Printed) -> str:
+        return str(printed.size)
+
+    def check(self) -> None:
+        pass
+
+    def preview(self, event_type: PreviewType) -> Preview:
+        del event_type
+        return Preview()
+
+
+@dataclass(slots=True)
+class Repository:
+    """On the host: files and links, and the commit that they are."""
+
+    directory: Path
+    commit: str = ""
+
+    def make(self, files: Mapping[str, str], links: Mapping[str, str]) -> None:
+        self.directory.mkdir(parents=True)
+        for path, text in files.items():
+            (self.directory / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.directory / path).write_text(text)
+        for path, target in links.items():
+            (self.directory / path).symlink_to(target)
+        self._git("init", "-q", "-b", "main")
+        self._git("add", "-A", "-f")
+        self._git("commit", "-q", "-m", "One")
+        self.commit = self._git("rev-parse", "HEAD").strip()
+
+    async def bring(self, trust: Trust) -> Brought:
+        return await bringing.read(Git(git_dir=self.directory / ".git"), self.commit, trust)
+
+    def _git(self, *argv: str) -> str:
+        own = ("-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "core.hooksPath=/dev/null")
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        command = ["git", *own, *argv]
+        return subprocess.run(command, cwd=self.directory, env=clean, check=True, capture_output=True, text=True).stdout
+
+
+@dataclass(slots=True)
+class Session:
+    scene: "Scene"
+    tree: Path
+    brought: Brought
+    id: str
+    log: Log = field(default_factory=Log)
+    number: int = 0
+
+    async def turn(self, text: str) -> Outcome:
+        """In an environment of its own, with the conversation so far."""
+        self.number += 1
+        turn_id = f"turn_{self.number}"
+        grant = self.scene.models.grant(deadline=clock() + _LEASE)
+        environment: OpenEnvironment | None = None
+        try:
+            environment = await self.scene.environments.open(
+                _ORGANISATION,
+                self.id,
+                deadline=clock() + _LEASE,
+                variables={"FOOTPLATE_SESSION_ID": self.id, "FOOTPLATE_TURN_ID": turn_id},
+                config=EnvironmentConfig(),
+                models=grant,
+            )
+            return await ClaudeHarness().run(self._context(turn_id, text, environment, grant.endpoints))
+        finally:
+            if environment is not None:
+                await environment.aclose()
+            await grant.aclose()
+
+    def _context(
+        self, turn_id: str, text: str, environment: OpenEnvironment, endpoints: Mapping[str, Endpoint]
+    ) -> TurnContext:
+        async def nobody() -> Sequence[SteerMessage]:
+            return ()
+
+        return TurnContext(
+            organisation=_ORGANISATION,
+            session_id=self.id,
+            turn_id=turn_id,
+            attempt=1,
+            config=ResolvedConfig(harness="claude", model=MODEL, system="Be brief.", tools=_TOOLS),
+            content=[ev.text_block(f"{text} ({self.id})")],
+            history=list(self.log.entries),
+            turn_events=(),
+            log=self.log,
+            environment=environment,
+            gate=ScriptedGate(),
+            interrupt=asyncio.Event(),
+            take_steering=nobody,
+            endpoints=endpoints,
+            brought=self.brought,
+        )
+
+    async def told(self, word: str) -> bool:
+        """Whether a model was told it in this session, by whomever."""
+        bodies = [json.dumps(request["body"]) for request in await self.scene.model.requests()]
+        return any(word in body for body in bodies if self.id in body)
+
+    def marks(self) -> list[str]:
+        """Left in the tree or in the home, wherever in them."""
+        homes = self.tree.with_name(f"{self.tree.name}.state")
+        names = {path.name for place in (self.tree, homes) for path in remains.below(place)}
+        return sorted(name.removeprefix(hostile.MARK) for name in names if name.startswith(hostile.MARK))
+
+
+@dataclass(slots=True)
+class Scene:
+    directory: Path
+    environments: Environments
+    models: ModelProxy
+    model: ModelProcess
+    server: "Server"
+    data: Path
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, scripts: Callable[[str], Mapping[str, Replies]]) -> AsyncIterator["Scene"]:
+        directory = Path(tempfile.mkdtemp(prefix="footplate-trust-"))
+        await asyncio.to_thread(directory.chmod, 0o755)
+        data = directory / "data"
+        try:
+            async with contextlib.AsyncExitStack() as exits:
+                server = await exits.enter_async_context(Server.open())
+                model = await exits.enter_async_context(ModelProcess(scripts(server.url)))
+                # The network is open, so that whoever tries to ask the server does.
+                settings = Settings(data_dir=data, environment="sandbox", sandbox_network="open")
+                chosen = await choose_environments(settings, worker=ids.new_id(ids.WORKER), lapsed=_never, trees=None)
+                models = await exits.enter_async_context(ModelProxy({"anthropic": Endpoint("a-key", model.url)}))
+                yield cls(directory, chosen.environments, models, model, server, data)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, directory)
+
+    async def session(self, trust: Trust, files: Mapping[str, str], links: Mapping[str, str] | None = None) -> Session:
+        """In a tree with these files, of a repository with one commit."""
+        session_id = f"sesn_{secrets.token_hex(6)}"
+        repository = Repository(self.directory / f"{session_id}.origin")
+        await asyncio.to_thread(repository.make, files, links or {})
+        tree = self.data / WORKSPACES / _ORGANISATION / session_id
+        tree.parent.mkdir(parents=True, exist_ok=True)
+        await asyncio.to_thread(shutil.copytree, repository.directory, tree, symlinks=True)
+        return Session(self, tree, await repository.bring(trust), session_id)
+
+
+@dataclass(slots=True)
+class Server:
+    """Answers everything with 404, and remembers what it was asked."""
+
+    url: str = ""
+    asked: list[str] = field(default_factory=list)
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls) -> AsyncIterator["Server"]:
+        server = cls()
+        listening = await asyncio.start_server(server._answer, "127.0.0.1", 0)
+        server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        async with listening:
+            yield server
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            line = await reader.readline()
+            self.asked.append(line.decode(errors="replace").strip())
+            writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            await writer.drain()
+        writer.close()
+
+
+async def _never(_worker: str) -> bool:
+    return False
