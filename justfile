@@ -29,6 +29,7 @@ check:
     {{ python }} -m tests.compat.page --check
     {{ python }} -m bench.prove.page --check
     {{ python }} -m tests.requirements.page --check
+    {{ python }} -m tests.messages.snapshot --check
 
 # Write docs/compatibility.md anew from what tests/compat shows of the official SDK.
 compatibility:
@@ -49,6 +50,10 @@ bench:
 # Run claims by key (core-2), name (kill-any-process) or group (core). QUICK=1 takes a small sample.
 prove +claims:
     {{ python }} -m bench.prove {{ claims }}
+
+# Collect every message that reaches a person or a model into tests/messages/messages.txt.
+messages:
+    {{ python }} -m tests.messages.snapshot
 
 # Write docs/requirements.md from tests/requirements/requirements.toml and the marks on tests.
 requirements:

@@ -56,7 +56,9 @@ def find_problems(groups: Mapping[str, Any], tests: Tests) -> list[str]:
     known = {key: entry for group in groups.values() for key, entry in group.items() if key != "title"}
     untested = [key for key, entry in known.items() if entry["state"] == "done" and not tests.get(key)]
     return [f"{key} is marked done and has no test." for key in untested] + [
-        f"{key} is not in requirements.toml, but {names[0]} is marked with it." for key, names in tests.items() if key not in known
+        f"{key} is not in requirements.toml, but {names[0]} is marked with it."
+        for key, names in tests.items()
+        if key not in known
     ]
 
 
