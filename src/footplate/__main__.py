@@ -1,4 +1,4 @@
-"""`python -m footplate`: the command line."""
+"""Runs the command line with `python -m footplate`."""
 
 from footplate.cli.main import main
 

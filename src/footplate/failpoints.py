@@ -1,8 +1,8 @@
-"""Named places where a test may kill, stop or delay this process.
+"""Failpoints: named points in the code where a test can kill, suspend or delay this process.
 
-Off unless `FOOTPLATE_FAILPOINTS` names a directory when the process starts. A test arms a point by writing a file
-named after it with one word inside: `kill`, `stop` or a number of seconds. The process that gets there first
-takes the file away, so one arming has one victim, whichever of many workers it is.
+They are off unless `FOOTPLATE_FAILPOINTS` names a directory when the process starts. A test arms a failpoint by writing
+a file with its name, which contains `kill`, `stop` or a number of seconds. The first process that reaches the failpoint
+removes the file, so exactly one process is affected.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 from typing import Final
 
-# Of a turn, in a worker; and of a request, in the api.
+# Failpoints of a turn, in a worker.
 POINTS: Final = (
     "before_intent",
     "after_intent",
@@ -30,7 +30,7 @@ TREE_POINTS: Final = ("tree_written", "files_kept")
 API_POINTS: Final = ("before_answer",)
 LEAVING_POINTS: Final = ("before_ref", "after_ref")
 
-# Of retention and deletion.
+# Failpoints of retention and deletion.
 ARCHIVE_POINTS: Final = (
     "archive_writing",
     "archive_written",
@@ -57,7 +57,7 @@ async def hit(name: str) -> None:
 
 
 async def hit_later(name: str, seconds: float) -> None:
-    """Of what somebody else does, who begins about then."""
+    """Hit a failpoint after a delay, for an operation that another process starts at about that time."""
     await asyncio.sleep(seconds)
     await hit(name)
 

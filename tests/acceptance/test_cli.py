@@ -172,7 +172,7 @@ async def test_what_waits_for_a_person_is_approved_or_denied(cell: Cell, client:
     await _replayed(cell, session_id)
     again = await cell.run("approve", waiting["id"])
     assert again.code == 1
-    assert "was answered before: deny" in again.err
+    assert "was already decided: deny" in again.err
 
 
 async def _replayed(cell: Cell, session_id: str) -> None:
@@ -275,7 +275,7 @@ async def test_attach_without_anything_to_watch(cell: Cell, client: AsyncFootpla
     session = await client.sessions.create(agent=agent.id, environment_id=environment.id)
     done = await cell.run("attach", session.id)
     assert (done.code, done.out) == (1, "")
-    assert "Nothing was asked" in done.err
+    assert "has no messages yet" in done.err
     assert f"footplate run --session {session.id}" in done.err
     assert (await _json(cell, "run", "attach", session.id))["exit_code"] == 1
 
@@ -446,7 +446,7 @@ async def test_a_transcript_comes_and_goes(cell: Cell, tmp_path: Path) -> None:
     refused = await cell.run("pull", native["session_id"], **place)
     assert (refused.code, "'native' does not support transcript export" in refused.err) == (1, True)
     empty = await cell.run("import", str(cell.home))
-    assert (empty.code, "There is no transcript" in empty.err) == (1, True)
+    assert (empty.code, "No transcripts were found" in empty.err) == (1, True)
 
 
 async def test_what_a_session_changed(cell: Cell) -> None:

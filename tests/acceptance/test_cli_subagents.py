@@ -68,8 +68,8 @@ async def test_who_watches_is_asked_in_the_middle_of_the_turn(
         assert await wait_until(partial(terminal.shows, QUESTION), 60)
         assert (ask.agent_name, effects(tmp_path)) == ("scout", 0)
         terminal.type(typed)
-    assert "scout: bash echo looked >> looked.txt  waits for a person's word" in terminal.text
-    assert "The subagent scout asks: bash" in terminal.text
+    assert "scout: bash echo looked >> looked.txt  needs approval" in terminal.text
+    assert "Subagent scout asks: bash" in terminal.text
     assert "command: echo looked >> looked.txt" in terminal.text
     assert "It looked." in terminal.lines
     assert (await client.approvals.retrieve(ask.id)).status == status
@@ -84,10 +84,10 @@ async def test_the_call_that_asks_for_a_subagent_is_asked_about_as_its_calls_are
     agent = await lead(client, permissions={"ask": ["Agent"]})
     async with watching(cell, "run", "--directory", str(tmp_path), "--agent", agent, "[[script:delegate]]") as terminal:
         assert await wait_until(partial(terminal.shows, QUESTION), 60)
-        assert "The subagent" not in terminal.text
+        assert "Subagent" not in terminal.text
         terminal.type("y\n")
         assert await wait_until(partial(terminal.shows, QUESTION, 2), 60)
-        assert "The subagent scout asks: bash" in terminal.text
+        assert "Subagent scout asks: bash" in terminal.text
         terminal.type("y\n")
     assert effects(tmp_path) == 1
 
@@ -123,7 +123,7 @@ async def test_an_answer_from_elsewhere_ends_the_question(cell: Cell, client: As
         second = ({*asks} - {first}).pop()
         terminal.type("y")
         await client.approvals.deny(asks[first], "not today")
-        assert await wait_until(partial(terminal.shows, f"The subagent {second} asks"), 60)
+        assert await wait_until(partial(terminal.shows, f"Subagent {second} asks"), 60)
         assert await wait_until(partial(terminal.shows, QUESTION, 2), 10)
         terminal.type("\n")
         assert await wait_until(partial(terminal.shows, f"footplate approve {asks[second].id}"), 60)

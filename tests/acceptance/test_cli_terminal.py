@@ -81,7 +81,7 @@ async def test_who_sits_at_the_terminal_is_asked(cell: Cell, typed: str, code: i
     terminal.type(typed)
     assert await watched == code
     assert ending in terminal.text
-    assert "waits for a person's word" in terminal.text
+    assert "needs approval" in terminal.text
     assert "command: echo hello" in terminal.text
 
 

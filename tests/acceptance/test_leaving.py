@@ -123,7 +123,7 @@ async def test_work_leaves_by_the_command_line(
     assert await footplate("export", session, "--patch", "-") == (0, (tmp_path / "x.patch").read_text().strip(), "")
     assert not (user / "-").exists()
     code, out, err = await footplate("export", session, "--patch", "-", "--json")
-    assert (code, "name a file" in out + err) == (2, True)
+    assert (code, "Write the patch to a file" in out + err) == (2, True)
 
     (user / "file").write_text("three\n")
     await git(user, "commit", "-qam", "third")

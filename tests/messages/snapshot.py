@@ -1,8 +1,8 @@
-"""Collects every message that can reach a person or a model into messages.txt, which shows changes of wording in review.
+"""Collects every message that can reach a person or a model into messages.txt, to show changes of wording in review.
 
-A message is a text of at least three words in the source of `footplate`: an error, a help text, a log line, a tool result,
-a prompt. Docstrings count where they become help texts or descriptions in the OpenAPI document. `--check` fails if the
-file is out of date.
+A message is a text of at least three words in the source of `footplate`: an error, a help text, a log line, a tool
+result, a prompt. Docstrings count where they become help texts or descriptions in the OpenAPI document. `--check` fails
+if the file is out of date.
 """
 
 import ast

@@ -1,6 +1,6 @@
 """Writes docs/requirements.md: each requirement, its state, and the tests that are marked with it.
 
-`--check` fails if the page is out of date, if a requirement that is done has no test, or if a test names an unknown one.
+`--check` fails if the page is out of date, a requirement that is done has no test, or a test names an unknown one.
 """
 
 import ast
@@ -18,7 +18,7 @@ _HEAD: Final = """\
 # Requirements
 
 This page lists what Footplate is required to do, how far each requirement is met, and the tests that show it. **done**
-requirements have at least one test; CI fails otherwise. For **partial** and **missing** ones the page says what is not there yet.
+requirements have at least one test; CI fails otherwise. **partial** and **missing** ones say what is not there yet.
 
 `just requirements` writes this page.
 """

@@ -1,1 +1,1 @@
-"""Claims about sandboxes, containers and what runs inside them."""
+"""Claims about sandboxes, containers and the commands that run inside them."""

@@ -1,7 +1,7 @@
-"""An agent that tries everything gets nowhere: no attempt of the escape suite succeeds, and it slows nobody much.
+"""No attempt of the escape suite succeeds, and an attacking agent hardly slows down other turns.
 
-Each attempt is made for real in an environment of its own and judged from outside, by what the host sees. The same
-attempt must succeed where there is no boundary; one that could not succeed anywhere would prove nothing.
+Each attempt runs in an environment of its own and is judged from the host. The same attempt has to succeed without a
+sandbox: an attempt that cannot succeed anywhere would prove nothing.
 """
 
 import asyncio
@@ -41,22 +41,32 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     )
     loop = statistics.median(slowdown.loop for _, found in slow for slowdown in found)
     controls = tried[backends.CONTROL]
-    text = (
+    summary = (
         f"{', '.join(f'{number} attempts in {name}' for name, number in boundaries.items())}: "
-        f"{len(escaped)} succeeded; {controls - len(unproven)} of {controls} succeed unsandboxed; another turn takes, "
-        f"beside an attacker that has a core, {ratios} times as long as beside a plain loop that keeps one busy (and "
-        f"as alone; that loop itself: {loop:.2f}); at most {_MOST_SLOWER}"
-        f"{''.join(f'; not on this machine: {name}' for name in absent)}"
+        f"{len(escaped)} succeeded; {controls - len(unproven)} of {controls} succeed unsandboxed; duration of another "
+        f"turn while an attacker occupies a core, as a multiple of its duration beside a plain busy loop (in brackets: "
+        f"of its duration alone): {ratios}; the busy loop itself: {loop:.2f}; limit {_MOST_SLOWER}"
+        f"{''.join(f'; not available on this machine: {name}' for name in absent)}"
     )
     if escaped or unproven:
         wrong = [f"{outcome.backend}: {outcome.attempt}" for outcome in escaped] + [
-            f"proves nothing: {name}" for name in unproven
+            f"fails without a sandbox too: {name}" for name in unproven
         ]
-        text = f"{len(wrong)} attempts are not as they should be: {'; '.join(wrong)}. {text}"
+        summary = f"{len(wrong)} attempts with the wrong outcome: {'; '.join(wrong)}. {summary}"
     slowed = worst > (_SANE if quick else _MOST_SLOWER)
     enough = all(number >= _FEWEST for number in boundaries.values()) or quick
+    names = " and ".join(dict.fromkeys(name.split()[0] for name in boundaries))
+    headline = (
+        f"{sum(boundaries.values())} attempts in {names}: {len(escaped)} succeeded; "
+        f"{controls - len(unproven)} of {controls} succeed unsandboxed"
+    )
+    if missing or not enough:
+        headline = f"the escape suite is incomplete: {len(missing)} categories have no attempt"
+    elif slowed and not escaped and not unproven:
+        headline = f"another turn takes {worst:.2f} times as long beside an attacker (limit {_MOST_SLOWER})"
     return Figure(
-        text=text,
+        headline=headline,
+        summary=summary,
         holds=not escaped and not unproven and not missing and enough and not slowed,
         details={
             "attempts": dict(tried),
@@ -75,7 +85,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 
 
 async def _attempts(*, quick: bool) -> Sequence[Outcome]:
-    """In a process of its own: root gives it a network where the addresses of cloud metadata answer."""
+    """Runs the attempts in a separate process; as root, in a network where cloud metadata addresses respond."""
     apart = ("unshare", "--net", "--") if os.geteuid() == 0 and shutil.which("unshare") else ()
     options = [*(["quick"] if quick else []), *(["own-network"] if apart else [])]
     process = await asyncio.create_subprocess_exec(
@@ -90,7 +100,7 @@ async def _attempts(*, quick: bool) -> Sequence[Outcome]:
             if outcome.succeeded != (outcome.backend == backends.CONTROL):
                 print(f"  {outcome.backend}: {outcome.attempt}: {outcome.said!r}", flush=True)
     if await process.wait() != 0:
-        raise RuntimeError("the suite did not come to its end")
+        raise RuntimeError("the escape suite did not finish")
     return outcomes
 
 

@@ -1,8 +1,8 @@
-"""Every backend runs in CI, from Debian's packages and an image made from scratch; where one cannot, nobody pretends.
+"""CI tests every backend without skipping, and a worker whose machine cannot provide its backend refuses to start.
 
-The tests of the environments run with every backend, and none of them may be skipped. Then workers are started on
-machines that lack what their boundary needs: each says what is missing and ends, and the turn that waits meanwhile runs
-on the first worker that can.
+CI installs Debian's packages and builds the image from scratch. The environment tests run with every backend. Then
+workers are started on machines that lack a requirement of their backend: each reports what is missing and exits. A
+turn that waits meanwhile runs on the first suitable worker.
 """
 
 import asyncio
@@ -25,37 +25,43 @@ _CI_NEEDS: Final = ("bwrap:bubblewrap", "dockerd:docker.io", "FOOTPLATE_TESTS_NE
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     ci = await asyncio.to_thread((ROOT / ".ci" / "run").read_text)
-    missing = [words for words in _CI_NEEDS if words not in ci]
-    require(holds=not missing, otherwise=f".ci/run does not have {missing}")
+    missing = [setting for setting in _CI_NEEDS if setting not in ci]
+    require(holds=not missing, otherwise=f".ci/run does not contain {missing}")
     counts = Counter[str]() if quick else await _tests()
     refused = await _refusals()
     ran = ", ".join(f"{number} in {name}" for name, number in counts.items())
-    shown = f"tests of the environments: {ran}, all passed and none skipped" if ran else "the tests run in CI's lanes"
+    tested = f"environment tests: {ran}, all passed and none skipped" if ran else "the tests run in CI's lanes"
+    headline = f"{counts.total()} tests on {len(counts)} backends passed, none skipped"
+    if quick:
+        headline = f"workers refuse to start on {len(refused)} unsuitable machines"
+    elif set(counts) < set(backends.known()):
+        headline = f"tests ran on only {len(counts)} of {len(backends.known())} backends"
     return Figure(
-        text=f"{shown}; a worker without {', '.join(refused)} says so and takes no turn",
+        headline=headline,
+        summary=f"{tested}; a worker without {', '.join(refused)} reports it and claims no turn",
         holds=quick or set(counts) >= set(backends.known()),
         details={"tests": dict(counts), "refused": [*refused]},
     )
 
 
 async def _tests() -> Counter[str]:
-    """How many tests ran in which backend."""
+    """Runs the environment tests and counts them by backend."""
     names = await suite.ran(_TESTS, FOOTPLATE_TESTS_NEED_DOCKER="1")
     parameters = [set(re.findall(r"\w+", name.partition("[")[2])) for name in names]
     return Counter(name for name in backends.known() for found in parameters if name in found)
 
 
 async def _refusals() -> list[str]:
-    """The machines, by what they lack. A message waits while workers come and go that cannot take it."""
+    """Starts unsuitable workers while a message waits, then a suitable one; returns what each machine lacked."""
     async with open_cluster(workers=0) as cluster, Client(cluster) as client:
         await cluster.model.install("waiting", replies([tool("bash", {"command": "echo here"})], [text("Done.")]))
         session_id = await client.session()
         await client.send_text(session_id, "[[script:waiting]]")
         await refusals.try_all(cluster)
         asked = await cluster.model.requests()
-        require(holds=not asked, otherwise="a worker that cannot give its boundary ran a turn")
+        require(holds=not asked, otherwise="a worker that cannot provide its backend ran a turn")
         async with client.stream(session_id) as stream:
             await cluster.add_worker()
             said = texts(await stream.until_idle())
-        require(holds=said == ["Done."], otherwise=f"the turn that waited said {said}")
+        require(holds=said == ["Done."], otherwise=f"the waiting turn produced {said}")
     return [machine.lacks for machine in refusals.MACHINES]

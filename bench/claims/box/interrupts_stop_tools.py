@@ -1,7 +1,7 @@
-"""An interrupt ends all that a turn runs within a second; a tool that does not want to end is gone 6 s after its limit.
+"""An interrupt ends all processes of a turn within 1 s; a tool that ignores its timeout is killed within 6 s of it.
 
-Through the whole stack, in every backend: from the request that interrupts to the last process that is gone, seen from
-the host. What the deaf tool printed until then is in its result.
+Measured through the whole stack in every backend: from the interrupt request until the host sees the last process gone.
+The output that a stubborn tool printed before its end is in its result.
 """
 
 import time
@@ -49,14 +49,17 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                     [await _outlast(cluster, client) for _ in range(deaf)],
                 )
             )
-    told = "; ".join(
-        f"{times.backend}: {len(times.interrupted)} interrupts, tree dead after p95 {times.p95:.2f} s, "
-        f"{len(times.deaf)} deaf tools gone {max(times.deaf):.1f} s after their limit at most"
+    by_backend = "; ".join(
+        f"{times.backend}: {len(times.interrupted)} interrupts, all processes gone after p95 {times.p95:.2f} s, "
+        f"{len(times.deaf)} stubborn tools gone at most {max(times.deaf):.1f} s after their timeout"
         for times in found
     )
     within, after_limit = time_limit(_WITHIN, quick=quick), time_limit(_AFTER_LIMIT, quick=quick)
     return Figure(
-        text=f"{told} (at most {_WITHIN:g} and {_AFTER_LIMIT:g} s); what they printed is in their results",
+        headline=f"{sum(len(times.interrupted) for times in found)} interrupts: p95 "
+        f"{max(times.p95 for times in found):.2f} s at most; stubborn tools gone after "
+        f"{max(max(times.deaf) for times in found):.1f} s",
+        summary=f"{by_backend} (limits: {_WITHIN:g} and {_AFTER_LIMIT:g} s); their output is in their results",
         holds=all(times.p95 < within and max(times.deaf) <= after_limit for times in found),
         details={
             times.backend: {
@@ -83,7 +86,7 @@ async def _interrupt(cluster: Cluster, client: Client) -> float:
 
 
 async def _outlast(cluster: Cluster, client: Client) -> float:
-    """Seconds from its limit to its end."""
+    """Returns the seconds from the timeout of a stubborn tool to its end."""
     sleepers = Sleepers()
     call = tool("bash", {"command": sleepers.deaf, "timeout_ms": int(_LIMIT * 1000)})
     await cluster.model.install("deaf", replies([call], [text("Well.")]))
@@ -96,6 +99,6 @@ async def _outlast(cluster: Cluster, client: Client) -> float:
         seen = await stream.until_idle()
     (result,) = [event for event in seen if event["type"] == events.AGENT_TOOL_RESULT]
     said = "".join(block["text"] for block in result["content"])
-    require(holds="partial" in said, otherwise=f"what a tool printed before its end is lost: {said!r}")
-    require(holds="ended after 1 s" in said, otherwise=f"a result does not tell of the limit: {said!r}")
+    require(holds="partial" in said, otherwise=f"the output that a tool printed before its end is lost: {said!r}")
+    require(holds="timed out after 1 s" in said, otherwise=f"a result does not mention the timeout: {said!r}")
     return ended - began - _LIMIT

@@ -1,7 +1,8 @@
-"""Whatever a tool prints, its result is right and the worker stays small.
+"""Whatever a tool prints, its result is correct and the worker's memory stays small.
 
-10 MB of output, a line of 5 MB, bytes that are no text, a gigabyte of `yes`, and a `yes` that a time limit ends:
-through the whole stack, in every backend. The log has beginning and end of each stream, the object store has the rest.
+The cases are 10 MB of output, a line of 5 MB, binary data, a gigabyte of `yes`, and a `yes` that a timeout ends. They
+run through the whole stack, in every backend. The log has the beginning and the end of each stream; the object store
+has the rest.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ class Flood:
     name: str
     command: str
     right: Callable[[dict[str, Any], bytes], bool]
-    """Of the result's `command` and of what the object store has of its standard output."""
+    """Checks the result's `command` and the standard output in the object store."""
     seconds: float = 60
 
 
@@ -45,7 +46,7 @@ def _same(expected: bytes) -> Callable[[dict[str, Any], bytes], bool]:
 
 
 def _ends_are_there(command: dict[str, Any], stored: bytes) -> bool:
-    """More than is kept: both ends, and a line that says how much is missing."""
+    """Output above the storage limit: both ends are stored, with a line that gives the number of omitted bytes."""
     left_out = f"\n[... {command['stdout']['bytes'] - _SPOOLED} bytes omitted ...]\n".encode()
     return stored == _YES + left_out + _YES and command["stdout"]["bytes"] == 1 << 30 and command["exit_code"] == 0
 
@@ -82,20 +83,21 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 flood.name: max([await _flood(cluster, client, flood) for _ in range(rounds)]) for flood in FLOODS
             }
     worst = max(growth for floods in grown.values() for growth in floods.values())
-    told = "; ".join(
+    by_backend = "; ".join(
         f"{backend}: {', '.join(f'{name} {growth / _MIB:.0f}' for name, growth in floods.items())}"
         for backend, floods in grown.items()
     )
     return Figure(
-        text=f"all results right, and whole in the object store; MiB by which the worker grew: {told} "
-        f"(at most {_MOST / _MIB:.0f})",
+        headline=f"all results right; the worker grew by at most {worst / _MIB:.0f} MiB (limit {_MOST / _MIB:.0f})",
+        summary=f"all results are correct and complete in the object store; growth of the worker in MiB: {by_backend} "
+        f"(limit {_MOST / _MIB:.0f})",
         holds=worst <= _MOST,
         details={backend: dict(floods) for backend, floods in grown.items()},
     )
 
 
 async def _flood(cluster: Cluster, client: Client, flood: Flood) -> int:
-    """How much larger the worker was at most than before, in bytes."""
+    """Runs one command in a turn; returns the largest growth of the worker's memory, in bytes."""
     call = tool("bash", {"command": flood.command, "timeout_ms": int(flood.seconds * 1000)})
     await cluster.model.install("flood", replies([call], [text("Well.")]))
     session_id = await client.session()
@@ -114,13 +116,13 @@ async def _flood(cluster: Cluster, client: Client, flood: Flood) -> int:
     stored = (cluster.directory / "data" / "objects" / key).read_bytes() if key else b""
     require(
         holds=flood.right(command, stored),
-        otherwise=f"{flood.name}: {len(stored)} bytes stored, told {str(command)[:400]}",
+        otherwise=f"{flood.name}: {len(stored)} bytes stored, the result is {str(command)[:400]}",
     )
     return max(0, most - before)
 
 
 class _Peak:
-    """The largest that a process was since this was made."""
+    """Samples the memory of a process and records the peak."""
 
     def __init__(self, process: psutil.Process) -> None:
         self._process = process

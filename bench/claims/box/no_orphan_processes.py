@@ -1,4 +1,4 @@
-"""However a command hides and ends, no process, cgroup, container, namespace, socket or directory of it is left."""
+"""However a command hides or ends, no process, cgroup, container, namespace, socket or directory of it remains."""
 
 import math
 from typing import Final
@@ -15,24 +15,30 @@ from footplate.domain.json import JsonObject
 _SETTINGS: Final = {"FOOTPLATE_HEARTBEAT_TIMEOUT": "4", "FOOTPLATE_LEASE": "2", "FOOTPLATE_RETRY_WAIT": "0.2"}
 _AT_ONCE: Final = 10
 _COMMANDS: Final = 500
-"""In all backends together, at least."""
+"""At least this many in all backends together."""
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    texts, holds = [], True
+    summaries: list[str] = []
+    leftovers: list[str] = []
+    commands_run = 0
     details: JsonObject = {}
     present = backends.present()[: 1 if quick else None]
     rounds = 1 if quick else math.ceil(_COMMANDS / (len(present) * len(WAYS) * _AT_ONCE))
     for backend in present:
         tallies, kinds = await _in(backend, rounds=rounds, at_once=2 if quick else _AT_ONCE)
-        left = [thing for tally in tallies.values() for thing in tally.left]
-        holds = holds and not left
-        texts.append(_text(backend, tallies, kinds, left))
+        found = [thing for tally in tallies.values() for thing in tally.left]
+        leftovers += found
+        commands_run = sum(tally.commands for tally in tallies.values())
+        summaries.append(_summary(backend, tallies, kinds, found))
         details[backend] = {way: {"slowest": tally.slowest, "left": list(tally.left)} for way, tally in tallies.items()}
     absent = sorted(set(backends.known()) - set(backends.present()))
     if absent:
-        texts.append(f"not on this machine: {', '.join(absent)}")
-    return Figure(text="; ".join(texts), holds=holds, details=details)
+        summaries.append(f"not available on this machine: {', '.join(absent)}")
+    headline = f"{commands_run} commands per backend: nothing remained after {LIMIT:.0f} s"
+    if leftovers:
+        headline = f"{len(leftovers)} processes or resources remained after {LIMIT:.0f} s"
+    return Figure(headline=headline, summary="; ".join(summaries), holds=not leftovers, details=details)
 
 
 async def _in(backend: str, *, rounds: int, at_once: int) -> tuple[dict[str, Tally], list[str]]:
@@ -55,12 +61,12 @@ async def _in(backend: str, *, rounds: int, at_once: int) -> tuple[dict[str, Tal
     return site.tallies, kinds
 
 
-def _text(backend: str, tallies: dict[str, Tally], kinds: list[str], left: list[str]) -> str:
-    if left:
-        return f"{backend}: {len(left)} finds, the first: {left[0]}"
+def _summary(backend: str, tallies: dict[str, Tally], kinds: list[str], leftovers: list[str]) -> str:
+    if leftovers:
+        return f"{backend}: {len(leftovers)} leftovers, the first: {leftovers[0]}"
     count, seen = sum(tally.commands for tally in tallies.values()), sum(tally.seen for tally in tallies.values())
     slowest = ", ".join(f"{way} {tally.slowest:.1f} s" for way, tally in tallies.items())
     return (
-        f"{backend}: of {count} commands ({seen} processes) nothing was left after {LIMIT:.0f} s; nothing was found "
-        f"any more by a search that began after: {slowest}; planted {', '.join(kinds)} were found"
+        f"{backend}: {count} commands ({seen} processes), nothing remained after {LIMIT:.0f} s; the first search that "
+        f"found nothing began after: {slowest}; the search found the planted {', '.join(kinds)}"
     )

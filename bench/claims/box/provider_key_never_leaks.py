@@ -1,8 +1,9 @@
-"""No secret gets out: a canary key serves every model request, and no place that anybody can read has it in any form.
+"""The provider's API key never leaks: it serves every model request and is readable nowhere, in any encoding.
 
-The acceptance stories run with it, on all wire formats, with crashes, exceptions and a provider that repeats the key in
-its errors; an agent copies all that its sandbox shows it. Then everything is searched. And because a search that finds
-nothing may just not be able to, other canaries are planted in each place and in each form, and all of them are found.
+The key is a canary. The acceptance scenarios run with it on all wire formats, with crashes, exceptions and a provider
+that repeats the key in its errors; an agent copies everything that it can read in its sandbox. Then logs, stores,
+telemetry, processes and that copy are searched. To show that the search works, other canaries are planted in each
+location and in each form, and the search has to find all of them.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ _SETTINGS: Final = {
     "FOOTPLATE_LEASE": "4",
     "OTEL_BSP_SCHEDULE_DELAY": "200",
 }
-# Not the files of the operating system and of the interpreter, which were there before; all else that can be read.
+# Copies every readable file except those of the operating system and the interpreter, which existed before.
 _SPY: Final = f"""
 cd /; {{ env -0; export -p; set; mount; ls -laR /run /home /mnt /etc /tmp /dev 2>&1
 timeout 20 find /proc -maxdepth 3 -type f ! -name kmsg ! -name 'kpage*' ! -name mem ! -name pagemap \
@@ -54,7 +55,7 @@ sleep 1; wc -c < /workspace/{places.SEEN}
 """
 
 
-async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     key = Canary.new()
     # `/proc/PID/environ` of a forked worker would not show the worker's own environment.
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory, real_starts():
@@ -75,15 +76,21 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
                 finds, searched = await _search(cluster, sink, [key])
                 planted, missed = await _planted(cluster, client, sink, endpoint, told)
     megabytes = sum(searched.values()) / 1e6
-    text_of = (
-        f"a canary key that served {told.requests} model requests of {told.turns} turns "
-        f"is in none of {len(searched)} places ({megabytes:.0f} MB) in none of {len(key.looks())} forms: 0 finds; "
-        f"{planted - len(missed)} of {planted} planted canaries found"
+    headline = (
+        f"{len(finds)} copies of the key in {megabytes:.0f} MB; {planted - len(missed)} of {planted} planted keys found"
+    )
+    summary = (
+        f"a canary key served {told.requests} model requests of {told.turns} turns; a search of {len(searched)} "
+        f"locations ({megabytes:.0f} MB) for {len(key.looks())} forms of it found 0 copies, and "
+        f"{planted - len(missed)} of {planted} planted canaries"
     )
     if finds or missed:
-        text_of = f"found: {sorted(finds)[:5]}; planted and not found: {missed[:5]}"
+        summary = f"found: {sorted(finds)[:5]}; planted and not found: {missed[:5]}"
+    elif set(searched) != set(places.PLACES):
+        headline = f"only {len(searched)} of {len(places.PLACES)} locations were searched"
     return Figure(
-        text=text_of,
+        headline=headline,
+        summary=summary,
         holds=not finds and not missed and set(searched) == set(places.PLACES),
         details={"finds": [*map(str, sorted(finds))], "missed": [*missed], "bytes": dict(searched)},
     )
@@ -94,7 +101,7 @@ class _Told:
         self.turns = 0
         self.requests = 0
         self.spied = ""
-        """The session whose agent has copied what it saw."""
+        """The session whose agent copied everything that it could read."""
 
 
 async def _stories(cluster: Cluster, client: Client, sink: Sink, site: Site, key: Canary, *, quick: bool) -> _Told:
@@ -119,7 +126,7 @@ async def _stories(cluster: Cluster, client: Client, sink: Sink, site: Site, key
     told.spied = await client.session()
     await spy(cluster, client, told.spied)
     stop.set()
-    require(holds=await watching > 0, otherwise="no process was looked at")
+    require(holds=await watching > 0, otherwise="no process was inspected")
     found = [form for data in seen for form in key.found_in(data)]
     require(holds=not found, otherwise=f"a process of a turn has the key: {found[:3]}")
     told.requests = len(await cluster.model.requests(bodies=False))
@@ -138,7 +145,7 @@ async def _tell(client: Client, story: Story, agent: str, model: str) -> None:
 
 
 def _on(agent: str, model: str) -> Any:
-    """The same agent; only its model is another."""
+    """Returns the same agent with another model."""
     return {"type": "agent_with_overrides", "id": agent, "model": model}
 
 
@@ -151,7 +158,7 @@ async def _turns(cluster: Cluster) -> int:
 
 
 async def _told_by_the_provider(cluster: Cluster, client: Client, key: Canary, agent: str) -> None:
-    """One that refuses the key and says which one it was, in a body and in a header; one that fails with it."""
+    """Runs turns against providers that repeat the key: with a 401 in body and header, and with a 500."""
     wrong = f"Incorrect API key provided: {key.value}"
     await cluster.model.install("repeats", replies(reply(http_error(401, message=wrong, headers={"x-key": key.value}))))
     await cluster.model.install("fails", replies(reply(http_error(500, message=wrong), repeat=True)))
@@ -160,9 +167,10 @@ async def _told_by_the_provider(cluster: Cluster, client: Client, key: Canary, a
             session_id = await client.session(_on(agent, model))
             seen = await client.run_turn(session_id, f"Please. [[script:{script}]]")
             errors = [event["error"]["message"] for event in seen if event["type"] == ev.SESSION_ERROR]
-            require(holds=bool(errors), otherwise=f"{model}: no error was told")
+            require(holds=bool(errors), otherwise=f"{model}: no error was reported")
             require(
-                holds=all("[removed]" in error for error in errors), otherwise=f"{model}: told {len(errors)} errors"
+                holds=all("[removed]" in error for error in errors),
+                otherwise=f"{model}: not all of {len(errors)} errors have the key removed",
             )
 
 
@@ -170,13 +178,13 @@ async def spy(cluster: Cluster, client: Client, session_id: str) -> None:
     await cluster.model.install("spy", replies([tool("bash", {"command": _SPY})], [text("Seen.")]))
     seen = await client.run_turn(session_id, "Look around. [[script:spy]]", patience=180)
     results = [event for event in seen if event["type"] == ev.AGENT_TOOL_RESULT]
-    require(holds=not results[0]["is_error"], otherwise=f"the agent could not look around: {results}")
+    require(holds=not results[0]["is_error"], otherwise=f"the agent could not copy what it can read: {results}")
     copied = cluster.directory / "data" / "workspaces" / "default" / session_id / places.SEEN
-    require(holds=copied.stat().st_size > 100_000, otherwise="the agent saw next to nothing")
+    require(holds=copied.stat().st_size > 100_000, otherwise="the agent copied less than 100 kB")
 
 
 async def _was_used(cluster: Cluster, key: Canary) -> None:
-    """It did serve: every request at the provider has it, and nothing else where a credential goes."""
+    """Checks that every request at the provider has the key, and no other credential."""
     given = Counter(str(record["headers"].get("authorization")) for record in await cluster.model.requests())  # type: ignore[union-attr]
     require(holds=set(given) == {f"Bearer {key.value}"}, otherwise=f"{len(given)} credentials were used")
 
@@ -184,7 +192,7 @@ async def _was_used(cluster: Cluster, key: Canary) -> None:
 async def _search(
     cluster: Cluster, sink: Sink, canaries: list[Canary]
 ) -> tuple[set[tuple[str, str, str]], Counter[str]]:
-    """Which canary, by its core, in which place in which form; and how much was searched."""
+    """Returns each find as (core of the canary, location, form), and the bytes searched by location."""
     looks = [(canary.core, form, look) for canary in canaries for form, look in canary.looks().items()]
     finds: set[tuple[str, str, str]] = set()
     searched: Counter[str] = Counter()

@@ -1,8 +1,8 @@
-"""A sandbox reaches what its network says and nothing else: by name, address, IPv6, redirect, tunnel or DNS.
+"""A sandbox reaches only what its network setting allows: by name, address, IPv6, redirect, tunnel or DNS.
 
-Each attempt is made from inside a sandbox, against real servers of this machine that keep what they were asked for.
-Names lead where a table of this proof says; the servers are on loopback, so the names that pass are ones that the
-operator allows although they are internal, and all else that leads there is refused.
+Each attempt is made from inside a sandbox, against real servers on this machine that record their requests. A table of
+this claim resolves the names. The servers are on loopback, so the names that pass are internal ones which the operator
+allows; every other name that resolves to loopback is refused.
 """
 
 import logging
@@ -38,7 +38,7 @@ _PROGRAM: Final = Path(inside.__file__).read_bytes()
 
 
 class _Names:
-    """The only name service of this proof. It counts, because a name must be looked up once for each connection."""
+    """The name service of this claim. It records lookups, because a name must be resolved once per connection."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -52,7 +52,7 @@ class _Names:
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
-    # Each refusal is logged, as it should be; here they are counted.
+    # Each refusal is logged, as it should be. Here they are counted, and the log would be too long.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     rounds = 1 if quick else 20
     faults: list[str] = []
@@ -64,10 +64,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
                 count[0] += passed
                 count[1] += refused
                 faults += found
-    told = "; ".join(f"{mode}: {passed} passed, {refused} refused" for mode, (passed, refused) in counts.items())
-    told = f"{rounds} sandboxes of each network, every attempt as it should: {told}; nothing else reached a server"
+    total = sum(map(sum, counts.values()))
+    by_mode = "; ".join(f"{mode}: {passed} passed, {refused} refused" for mode, (passed, refused) in counts.items())
+    headline = f"{total:,} attempts on {len(counts)} kinds of network: every one passed or refused as configured"
+    summary = f"{rounds} sandboxes per network, every attempt as configured: {by_mode}; no other request arrived"
+    if faults:
+        headline = f"{len(faults)} of {total:,} attempts on {len(counts)} kinds of network went wrong"
+        summary = f"{len(faults)} faults, the first: {faults[0]}"
     return Figure(
-        text=f"{len(faults)} faults, the first: {faults[0]}" if faults else told,
+        headline=headline,
+        summary=summary,
         holds=not faults,
         details={"faults": list(faults), "counts": {mode: list(pair) for mode, pair in counts.items()}},
     )
@@ -78,7 +84,7 @@ async def _round(servers: Servers, mode: str) -> tuple[int, int, list[str]]:
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         heard, tried = await _attempts(Path(directory), servers, mode, names)
     faults = [fault for case in tried if (fault := _judge(case, heard[case.name], mode))]
-    faults += [f"{mode}: a server was asked for {path!r}" for path in servers.asked if not _may_be_asked(path)]
+    faults += [f"{mode}: a server received a request for {path!r}" for path in servers.asked if not _may_be_asked(path)]
     faults += [f"{mode}: a datagram arrived" for _ in servers.heard if mode != "open"]
     faults += [f"{mode}: {name} was looked up" for name in names.asked if not _is_listed(name)]
     servers.asked.clear()
@@ -115,7 +121,7 @@ async def _attempts(
             await environment.aclose()
             await grant.aclose()
     if result.exit_code != 0:
-        raise NotHeld(f"the attempts were not made: {result.stderr.decode(errors='replace')[-500:]} {result.error}")
+        raise NotHeld(f"the attempts did not run: {result.stderr.decode(errors='replace')[-500:]} {result.error}")
     heard: dict[str, dict[str, str]] = orjson.loads(result.stdout)
     return heard, tried
 
@@ -132,7 +138,7 @@ def _judge(case: Case, answer: dict[str, str], mode: str) -> str | None:
 
 
 def _may_be_asked(path: str) -> bool:
-    """Of those that pass, and the redirects themselves, which a listed server gives; not where they lead."""
+    """Whether a server may receive this request: allowed attempts and the redirects, but not their targets."""
     return path.startswith(("ok-", "to/")) or path == "first"
 
 

@@ -1,7 +1,7 @@
-"""A boundary costs little: a command in a sandbox, in a container and in an open shell, a request through the proxy.
+"""Isolation is cheap: sandboxed commands, commands in containers and proxied model requests cost little extra.
 
-Medians, each against the bare thing in the same run; what exactly is measured stands at the top of each module of
-`bench.support.speed`.
+The figures are medians, each compared with the same work without Footplate in the same run. Each module of
+`bench.support.speed` describes its measurement.
 """
 
 from typing import Final
@@ -20,8 +20,15 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     if not absent:
         found.append(await docker.measure(rounds, slack=slack))
     found.append(await proxy.measure(100 if quick else 2000, slack=time_limit(1.0, quick=quick)))
+    ratio, limit = found[0].figures["ratio"], found[0].figures["limit"]
+    headline = f"a sandboxed command takes {ratio:.2f} times bare bubblewrap (limit {limit:g})"
+    failed = sum(not measured.holds for measured in found)
+    if failed and found[0].holds:
+        headline = f"{failed} of {len(found)} measurements exceed their limits"
     return Figure(
-        text="; ".join(measured.text for measured in found) + ("; not on this machine: docker" if absent else ""),
+        headline=headline,
+        summary="; ".join(measured.text for measured in found)
+        + ("; not available on this machine: docker" if absent else ""),
         holds=all(measured.holds for measured in found),
         details={name: value for measured in found for name, value in measured.details.items()},
     )

@@ -1,6 +1,7 @@
-"""The page on security is true: threat model, boundaries, what is not protected, each sentence tied to an attempt.
+"""Every sentence about boundaries in docs/security.md is tied to a tested attempt, and every attempt is listed there.
 
-The attempts are those of box-1, which makes them. The page names every one of them once, and no other.
+The attempts are those that box-1 makes. The page names each of them exactly once, and no others. It also has a threat
+model and a list of what is not protected.
 """
 
 import asyncio
@@ -20,15 +21,17 @@ async def prove(quick: bool) -> Figure:  # noqa: ARG001, FBT001 - every claim's 
     known = attempt.names(suite.ATTEMPTS)
     untied = read.untied(known)
     wrong = sorted((Counter(known) - Counter(read.named(known))) + (Counter(read.named(known)) - Counter(known)))
-    text = (
-        f"{len(read.sentences)} sentences about boundaries, {len(untied)} of them tied to no attempt; "
-        f"{len(known) - len(set(known) & set(wrong))} of {len(known)} attempts named exactly once; "
-        f"{len(read.unprotected)} things said not to be protected"
+    sentences, named = len(read.sentences), len(known) - len(set(known) & set(wrong))
+    summary = (
+        f"{sentences} sentences about boundaries, {len(untied)} of them tied to no attempt; "
+        f"{named} of {len(known)} attempts named exactly once; {len(read.unprotected)} items listed as not protected"
     )
     if wrong:
-        text = f"not as in the suite: {', '.join(wrong)}. {text}"
+        summary = f"different from the suite: {', '.join(wrong)}. {summary}"
     return Figure(
-        text=text,
+        headline=f"{sentences - len(untied)} of {sentences} sentences are tied to attempts, {named} of {len(known)} "
+        "attempts named",
+        summary=summary,
         holds=not untied and not wrong and len(known) >= _FEWEST and bool(read.threats and read.unprotected),
         details={"sentences": len(read.sentences), "attempts": len(known), "unprotected": len(read.unprotected)},
     )

@@ -1,4 +1,4 @@
-"""Tests that touch processes or clocks pass twenty times in a row beside two busy loops.
+"""Tests that depend on processes or clocks pass twenty times in a row beside two busy loops.
 
 Each round runs every test with the marker `timing`, in the lanes of CI. A sample runs one round of the lane `unit`.
 """
@@ -20,7 +20,7 @@ _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (tests/\S+)", re.MULTILINE)
 
 
 def _is_marked(lane: Lane) -> bool:
-    """Whether one of its tests carries the marker: pytest fails when it has nothing to run."""
+    """Whether one of the lane's tests has the marker: pytest fails when it has no test to run."""
     places = [ROOT / path for path in lane.test_paths]
     files = [file for place in places for file in (place.rglob("test_*.py") if place.is_dir() else [place])]
     return any("pytest.mark.timing" in file.read_text() for file in files)
@@ -41,7 +41,8 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             failures.update(failed)
             print(f"  round {number}: {ended.seconds:.0f} s, failed: {failed or 'none'}", flush=True)
     return Figure(
-        text=f"{rounds} rounds beside two busy loops: {passed} tests passed, {failures.total()} failed"
+        headline=f"{rounds} rounds beside two busy loops: {passed:,} tests passed, {failures.total()} failed",
+        summary=f"{rounds} rounds beside two busy loops: {passed} tests passed, {failures.total()} failed"
         + "".join(f"; {name} {count} times" for name, count in failures.most_common()),
         holds=passed > 0 and not failures,
         details={"rounds": rounds, "passed": passed, "failures": dict(failures)},

@@ -1,9 +1,10 @@
 """The unit tests take less than 60 seconds, and none of them starts a process or a server.
 
-They run in a fresh clone. Beside them, two tests that do start one are put there: both have to fail, for that reason.
+They run in a fresh clone. Then two tests that do start one are added: both have to fail for that reason.
 """
 
 import os
+import re
 import sys
 from typing import Final
 
@@ -34,11 +35,13 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         planted = clone / "tests" / "unit" / "test_planted.py"
         planted.write_text(_PLANTED)
         forbidden = await run(*pytest, str(planted), directory=clone, environment=environment)
-    said = ("starts a process (subprocess.Popen)", "starts a server at", "2 failed")
-    missing = [words for words in said if words not in forbidden.output]
-    require(holds=not missing, otherwise=f"a unit test may start a process or a server:\n{forbidden.tail}")
+    expected = ("starts a process (subprocess.Popen)", "starts a server at", "2 failed")
+    missing = [message for message in expected if message not in forbidden.output]
+    require(holds=not missing, otherwise=f"a unit test can start a process or a server:\n{forbidden.tail}")
+    passed = int(counted[1]) if (counted := re.search(r"(\d+) passed", ended.output)) else 0
     return Figure(
-        text=f"{ended.output.strip().splitlines()[-1]}, {ended.seconds:.0f} s with start and collection (under "
+        headline=f"{passed:,} tests in {ended.seconds:.0f} s; starting a process or server fails",
+        summary=f"{ended.output.strip().splitlines()[-1]}, {ended.seconds:.0f} s with start and collection (limit "
         f"{_LIMIT:.0f}); a test that starts a process and one that starts a server fail",
         holds=ended.seconds < time_limit(_LIMIT, quick=quick),
         details={"seconds": round(ended.seconds, 1)},

@@ -1,1 +1,1 @@
-"""Claims about the durable core: crashes, streams, cost per turn, isolation."""
+"""Claims about the durable core: crashes, streams, cost per turn, isolation of organisations."""

@@ -1,9 +1,9 @@
-"""A full database is as quick as an empty one: create, send, list and the first frame of a stream.
+"""A full database is as fast as an empty one: create, send, list and the first frame of a stream.
 
-One PostgreSQL, two databases in it: one empty but for what the measurement itself makes, one with a million sessions
-and ten million events, loaded by this command. Each has its own api and worker; the operations are done on both in
-turns, so that whatever else the machine does hits both alike. The measured organisation owns a tenth of the sessions,
-and those that are touched are drawn at random from all of its own.
+One PostgreSQL server has two databases: one has only the data of the measurement itself, the other a million sessions
+and ten million events, which this command loads. Each has its own API and worker. The operations alternate between
+both, so that other load on the machine affects both alike. The measured organisation owns a tenth of the sessions; each
+operation uses a random one of them.
 """
 
 import random
@@ -32,12 +32,12 @@ _QUESTION: Final = "Please look at what there is and tell me what you make of it
 _ANSWER: Final = "There are a hundred and twenty lines, and none of them is longer than three characters. " * 3
 _DEEP_PAGES: Final = 100
 _SETTINGS: Final = {"FOOTPLATE_LINGER": "0.1"}
-"""So that each message wakes a session whose workflow is gone: the full side is asked for another one each time."""
+"""Short, so that each message wakes a session whose workflow has ended, on the full side another session each time."""
 _OF_EMPTY: Final = 25
-"""Sessions that even the empty database has: one page, so that both sides list as many."""
+"""The sessions in the empty database: one page, so that both sides list the same number."""
 
 
-async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     sessions, samples, warm_up, made_here = (5_000, 12, 2, 5) if quick else (_SESSIONS, _SAMPLES, 40, _OF_EMPTY)
     async with AsyncExitStack() as exits:
         if not clusters._shared:
@@ -67,7 +67,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
 
 
 async def _begin(side: Cluster, client: Lean, sessions: int) -> tuple[dict[str, str], list[str]]:
-    """Some sessions with a past: one turn and three changes of their title, which are ten positions."""
+    """Creates sessions with one turn and three changes of the title: ten log positions each."""
     await side.model.install(_TEMPLATE, replies(reply(text(_ANSWER), repeat=True)))
     await side.model.install(SCRIPT, replies(reply(text("Well then."), repeat=True)))
     seat = await client.seat()
@@ -94,7 +94,7 @@ async def _load(full: Cluster, template: str, sessions: int) -> float:
 def _judge(
     sides: list[Side], *, quick: bool, sessions: int, events: int, size: int, load_seconds: float, seen: int
 ) -> Figure:
-    # Of a dozen samples the p95 is the worst: that would judge the machine's worst moment.
+    # In a dozen samples the p95 is the maximum, which depends on other load: a sample compares medians.
     most, at = (_SANITY, 0.5) if quick else (_MOST, 0.95)
     table: JsonObject = {}
     ratios = {}
@@ -105,10 +105,12 @@ def _judge(
             "p95_ms": [milliseconds(quantile(side.times[name], 0.95)) for side in sides],
             "p50_ms": [milliseconds(quantile(side.times[name], 0.5)) for side in sides],
         }
-    named = ", ".join(f"{name} {ratios[name]:.2f}" for name in _CLAIMED)
+    by_operation = ", ".join(f"{name} {ratios[name]:.2f}" for name in _CLAIMED)
+    worst = max(ratios[name] for name in _CLAIMED)
     return Figure(
-        text=f"with {sessions:,} sessions and {events:,} events, p{at * 100:.0f} against an empty database: {named} "
-        f"times (at most {most}); a whole turn {ratios['turn']:.2f}",
+        headline=f"{sessions:,} sessions: p{at * 100:.0f} at most {worst:.2f} times that of an empty database",
+        summary=f"with {sessions:,} sessions and {events:,} events, p{at * 100:.0f} as a multiple of that of an empty "
+        f"database: {by_operation} (limit {most}); a whole turn {ratios['turn']:.2f}",
         holds=all(ratios[name] <= most for name in _CLAIMED),
         details={
             "empty_and_full": table,

@@ -1,4 +1,4 @@
-"""Kill any process at any moment: no turn is lost, no tool runs twice, no event is missing."""
+"""Kill any process at any time: no turn is lost, no tool runs twice, no event is missing."""
 
 import random
 import secrets
@@ -23,11 +23,11 @@ SETTINGS: Final = {
     "FOOTPLATE_LEASE": "1.5",
     "FOOTPLATE_RETRY_WAIT": "0.2",
     "FOOTPLATE_SWEEP_INTERVAL": "2",
-    # A turn may happen to be hit by many kills in a row here; that is not its fault.
+    # Here a turn may be hit by many kills in a row, which must not count as its own failures.
     "FOOTPLATE_MAX_ATTEMPTS": "1000",
 }
 _PATIENT: Final = 40
-"""The SDK's own retries: enough for an api that takes seconds to come back."""
+"""The SDK's own retries: enough for an API process that needs seconds to restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ async def _break_everything(cell: Cell, size: Size, chance: random.Random) -> No
     killing = kill_workers(cell, anywhere=size.anywhere, at_points=size.at_points, chance=chance)
     await _timed("SIGKILL of the busy worker", killing)
     if size.apis:
-        await _timed("SIGKILL of the api", kill_api(cell, kills=size.apis, chance=chance))
+        await _timed("SIGKILL of the API", kill_api(cell, kills=size.apis, chance=chance))
     await _timed("restart of Temporal", restart_temporal(cell, times=size.temporal, chance=chance))
     await _timed("restart of PostgreSQL", restart_postgres(cell, times=size.postgres, chance=chance))
     await _timed("FLUSHALL and restart of Redis", wipe_redis(cell, times=size.redis, chance=chance))
@@ -90,18 +90,25 @@ async def _timed(title: str, part: Awaitable[None]) -> None:
 
 def _figure(cell: Cell, backend: str) -> Figure:
     found, tally = cell.findings, cell.findings.tallies
-    text = (
+    breaks = sum(
+        tally[name] for name in ("worker_kills", "api_kills", "temporal_restarts", "postgres_restarts", "redis_wipes")
+    )
+    headline = f"{breaks} kills and restarts: all {found.turns:,} turns ended, none of {found.calls:,} calls ran twice"
+    summary = (
         f"in `{backend}`: "
-        f"{tally['worker_kills']} SIGKILLs of the busy worker ({tally['worker_kills_anywhere']} uniform over a turn of "
-        f"{cell.turn_time:.1f} s, {tally['worker_kills_at_failpoints']} at {len(POINTS)} failpoints), "
-        f"{tally['api_kills']} of the api ({tally['messages']} messages, {tally['posts_retried']} retries), "
+        f"{tally['worker_kills']} SIGKILLs of the busy worker ({tally['worker_kills_anywhere']} at random times of a "
+        f"turn of {cell.turn_time:.1f} s, {tally['worker_kills_at_failpoints']} at {len(POINTS)} failpoints), "
+        f"{tally['api_kills']} of the API ({tally['messages']} messages, {tally['posts_retried']} retries), "
         f"{tally['temporal_restarts']} restarts of Temporal, {tally['postgres_restarts']} of PostgreSQL, "
         f"{tally['redis_wipes']} FLUSHALLs and restarts of Redis: "
-        f"all {found.turns} turns ended, in {found.attempts} attempts, "
-        f"{found.calls} calls none of which ran twice, {tally['calls_in_flight']} in flight all said to be unknown, "
-        f"{found.positions} positions without gap, duplicate or loss, last process gone after "
+        f"all {found.turns} turns ended, in {found.attempts} attempts; none of {found.calls} calls ran twice, and the "
+        f"{tally['calls_in_flight']} that were running have an unknown outcome; "
+        f"{found.positions} positions without gap, duplicate or loss; last process gone after "
         f"{tally['last_process_gone_after_ms'] / 1000:.2f} s"
     )
     if found.faults:
-        text = f"{len(found.faults)} faults, the first: {found.faults[0]}"
-    return Figure(text=text, holds=not found.faults, details={"faults": list(found.faults), **tally})
+        headline = f"{breaks} kills and restarts: {len(found.faults)} faults"
+        summary = f"{len(found.faults)} faults, the first: {found.faults[0]}"
+    return Figure(
+        headline=headline, summary=summary, holds=not found.faults, details={"faults": list(found.faults), **tally}
+    )

@@ -1,15 +1,14 @@
-"""A conversation costs per turn what the turn adds: turn 1,000 writes as much and takes as long as turn 1.
+"""The cost of a turn does not grow with the conversation: turn 1,000 writes as much and takes as long as turn 1.
 
-One session, turn after turn, on a warm worker. Bytes are those of all stores: PostgreSQL's write-ahead log (after a
-checkpoint, images of whole pages apart), the object store, everything sent to Redis, Temporal's history. Time is from
-sending the message to `session.status_idle`, less the part in which the model's request is built and sent (which holds
-the whole conversation, and so must grow) and answered: from the log's `span.model_request_start` until the model has
-sent its last byte.
+One session runs turn after turn on a warm worker. Bytes are those of all stores: PostgreSQL's write-ahead log (without
+the full-page images after a checkpoint), the object store, everything sent to Redis, Temporal's history. Time is from
+sending the message to `session.status_idle`, minus the time from the log's `span.model_request_start` until the model
+has sent its last byte: the request contains the whole conversation, so that part has to grow.
 
-A shared machine's own pace changes by half from one minute to the next, and turn 1,000 comes two minutes after turn
-1. So the time that decides is that of the fifty turns after the thousandth, taken in turn, ten by ten, with the first
-fifty of a conversation that begins beside them; how the conversation compares with its own beginning is told too.
-Afterwards the worker is started anew, and its first turn has to load the conversation.
+The speed of a shared machine changes by half from one minute to the next, and turn 1,000 comes two minutes after turn
+1. So the fifty turns after the thousandth are compared with the first fifty of a new conversation, alternating every
+ten turns. The comparison with the conversation's own beginning is in the summary. Finally the worker is restarted, and
+its first turn has to load the conversation.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -35,7 +34,7 @@ _BLOCK: Final = 10
 _NOTED_EVERY: Final = 50
 
 
-async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     turns, window = (60, 20) if quick else (1000, 50)
     async with AsyncExitStack() as ending:
         cluster = await ending.enter_async_context(open_cluster())
@@ -94,12 +93,14 @@ def _judge(first: Written, last: Written, times: _Times, validated: int, *, quic
     window, end = times.window, len(times.long)
     begin = end - window
     return Figure(
-        text=f"turns {begin - window + 1}-{begin} write {bytes_ratio:.2f} times the bytes of turns 1-{window} "
-        f"({last.total / window:,.0f} a turn; at most {most_bytes}); turns {begin + 1}-{end} take {times.ratio:.2f} "
-        f"times as long as turns 1-{window} of a conversation beside it ({times.late * 1000:.0f} ms; at most "
-        f"{most_time}), and turns {begin - window + 1}-{begin} {times.ratio_to_own_beginning:.2f} times as long as its "
-        f"own first; cold, the model's request leaves after {times.cold.until_request * 1000:.0f} ms, warm after "
-        f"{_until_request(times.long[-window:]) * 1000:.0f}",
+        headline=f"turn {begin:,} writes {bytes_ratio:.2f} times the bytes of turn 1, takes {times.ratio:.2f} times as "
+        "long",
+        summary=f"turns {begin - window + 1}-{begin} write {bytes_ratio:.2f} times the bytes of turns 1-{window} "
+        f"({last.total / window:,.0f} per turn; limit {most_bytes}); turns {begin + 1}-{end} take {times.ratio:.2f} "
+        f"times as long as turns 1-{window} of a new conversation ({times.late * 1000:.0f} ms; limit {most_time}), and "
+        f"turns {begin - window + 1}-{begin} {times.ratio_to_own_beginning:.2f} times as long as its own first "
+        f"{window}; the model's request is sent after {times.cold.until_request * 1000:.0f} ms on a cold worker, after "
+        f"{_until_request(times.long[-window:]) * 1000:.0f} ms on a warm one",
         holds=bytes_ratio <= most_bytes and times.ratio <= most_time,
         details={
             "bytes_first": {**asdict(first)},
@@ -114,7 +115,7 @@ def _judge(first: Written, last: Written, times: _Times, validated: int, *, quic
 
 
 class _Stored:
-    """A conversation, and what was written for it."""
+    """A conversation, and the bytes that the stores write for it."""
 
     def __init__(self, conversation: Conversation, stores: Stores) -> None:
         self._conversation = conversation

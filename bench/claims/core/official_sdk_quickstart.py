@@ -1,7 +1,8 @@
-"""The official SDK works unmodified: agent, environment, session, stream, turns, custom tools, interrupts.
+"""The official Python SDK works unmodified: agents, environments, sessions, streams, custom tools and interrupts.
 
-The stories are in `quickstart`; at full size many sessions live them at the same time. Whatever the server says to the
-SDK, in streams and answers alike, is held strictly against the SDK's own models; one mismatch and the claim fails.
+The scenarios are in `bench.support.quickstart`. At full size many sessions run them at the same time. Everything that
+the server sends, in streams and responses, is strictly validated with the SDK's own models; one mismatch fails the
+claim.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ _AT_ONCE: Final = 4
 _SDK: Final = "2.8.0"
 
 
-async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     rounds = 1 if quick else _ROUNDS
     ledger = Ledger()
     async with open_cluster(workers=1 if quick else 2) as cluster:
@@ -33,11 +34,15 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
         async with asyncio.TaskGroup() as group:
             for story in [*quickstart.STORIES] * rounds:
                 group.create_task(tell(story))
-    told = rounds * len(quickstart.STORIES)
+    passed = rounds * len(quickstart.STORIES)
     sdk = version("anthropic")
+    figures = (
+        f"{passed} of {passed} scenarios passed, {ledger.validated:,} events validated, "
+        f"{len(ledger.mismatches)} mismatches"
+    )
     return Figure(
-        text=f"anthropic {sdk}: {told} of {told} stories told, {ledger.validated} events validated strictly, "
-        f"{len(ledger.mismatches)} mismatches",
+        headline=figures if sdk == _SDK else f"the SDK is version {sdk}, not {_SDK}",
+        summary=f"anthropic {sdk}: {figures}",
         holds=sdk == _SDK and ledger.validated > 0 and not ledger.mismatches,
         details={"events": {**ledger.events}, "resources": {**ledger.resources}, "rounds": rounds},
     )

@@ -1,7 +1,7 @@
-"""What belongs to another organisation does not exist for you: not by id, not in lists, not by the time it takes.
+"""You cannot find out that another organisation's data exists: not by id, not in lists, not by response times.
 
-Every route of the OpenAPI document is asked with another organisation's key and ids, in each combination with one's
-own; a route that is added later is covered by itself, or fails the proof when that has no id for what it names.
+Every route of the OpenAPI document is called with foreign ids, in each combination with the caller's own ids. A route
+that is added later is covered automatically, or fails the claim when the claim has no id for one of its parameters.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ from footplate.testing import hang, replies
 _SAMPLES: Final = 400
 _SAMPLES_QUICK: Final = 12
 _TRANSCRIPTS: Final = ("/import", "/transcript")
-"""Routes for sessions of Claude Code alone."""
+"""Routes that only sessions of Claude Code have."""
 _LEAVING: Final = ("/merge", "/push", "/bundle")
-"""Routes for sessions with a project alone."""
+"""Routes that only sessions with a project have."""
 _TELLS: Final = 4.5
-"""Standard errors from chance: seen once in some 150,000 comparisons that have nothing to tell."""
+"""In standard errors from chance: exceeded once in about 150,000 comparisons of equal distributions."""
 
 
-async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     samples = _SAMPLES_QUICK if quick else _SAMPLES
     async with open_cluster() as cluster, AsyncExitStack() as exits:
         await cluster.model.install("stuck", replies([hang()]))
@@ -50,18 +50,22 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
     best = max(guess.best_guess for guess in guesses.values())
     telling = [name for name, guess in guesses.items() if abs(guess.z) > _TELLS]
     by_median = max(abs(guess.seconds) for guess in guesses.values())
+    headline = f"{asked} requests with foreign ids: all 404; response times reveal nothing ({best:.0%} guessed right)"
+    if telling:
+        headline = f"response times of {len(telling)} routes reveal foreign ids ({best:.0%} guessed right)"
     return Figure(
-        text=f"{len(operations)} routes, {asked} questions with foreign ids: all 404 and as for ids that nothing has; "
-        f"by the time of an answer one guesses right at most {best:.0%} of the time ({samples} of each kind and "
-        f"route; chance is 50%; medians differ by {by_median * 1000:.2f} ms at most)"
-        + (f"; TIME TELLS: {', '.join(telling)}" if telling else ""),
+        headline=headline,
+        summary=f"{len(operations)} routes, {asked} requests with foreign ids: all 404, the same as for ids that do "
+        f"not exist; from the response time, a guess is right at most {best:.0%} of the time ({samples} samples of "
+        f"each kind and route; chance is 50%; medians differ by at most {by_median * 1000:.2f} ms)"
+        + (f"; response times differ: {', '.join(telling)}" if telling else ""),
         holds=not telling,
         details={name: {"right": round(g.right, 3), "z": round(g.z, 1)} for name, g in guesses.items()},
     )
 
 
 async def _targets(owner: Organisation) -> Sequence[Ids]:
-    """One of each state that an answer could give away: at rest, archived, in the middle of a turn."""
+    """Creates one session in each state that a response could reveal: idle, archived, running a turn."""
     resting, archived, busy = await owner.settle(turns=2), await owner.settle(turns=1), await owner.settle(turns=1)
     sdk = owner.client.sdk
     await sdk.beta.sessions.archive(archived["session_id"])
@@ -100,7 +104,7 @@ async def _ask_all(
 
 
 async def _owner_may(document: Document, operation: Operation, owner: Organisation) -> None:
-    """The same question, asked by the owner of what is fresh: whatever was refused above was refused to strangers."""
+    """Checks that the owner's own request for new data succeeds: the refusals above were due to the organisation."""
     harness = "claude" if operation.path.endswith(_TRANSCRIPTS) else "native"
     mine = await owner.settle(turns=1 if "turn_id" in operation.path_parameters else 0, harness=harness)
     if operation.path.endswith("/import"):
@@ -109,10 +113,10 @@ async def _owner_may(document: Document, operation: Operation, owner: Organisati
         return
     for question, _ in strangers.questions(operation, document, mine):
         reply = await question.ask(owner.http)
-        # The owner is told what these lack: a session without a project has no branch to write.
-        lacks = operation.path.endswith(_LEAVING) and "works on no project" in reply.body
+        # For these the owner gets an error that names the reason: a session without a project has no branch.
+        lacks = operation.path.endswith(_LEAVING) and "has no project" in reply.body
         allowed = reply.status == httpx2.codes.OK or lacks
-        require(holds=allowed, otherwise=f"{operation} cannot be asked by its owner: {reply}")
+        require(holds=allowed, otherwise=f"{operation} fails for its owner: {reply}")
         return
 
 
@@ -125,10 +129,10 @@ async def _lists(
     owner, theirs = owners
     stranger, own = strangers_own
     for operation in operations:
-        if not operation.is_list or operation.path.endswith("/threads"):  # of these there is never more than a page
+        if not operation.is_list or operation.path.endswith("/threads"):  # threads never fill more than a page
             continue
         first = (await owner.http.get(operation.url(theirs), params={"limit": 1})).json()
-        require(holds=first["next_page"] is not None, otherwise=f"{operation}: the owner has no second page to ask for")
+        require(holds=first["next_page"] is not None, otherwise=f"{operation}: the owner has no second page")
         seen = await _all_ids(owner, operation.url(theirs))
         for query in ({}, {"page": first["next_page"]}, {"limit": 1, "page": first["next_page"]}):
             page = (await stranger.http.get(operation.url(own), params=query)).json()
@@ -136,7 +140,7 @@ async def _lists(
             require(holds=not leaked, otherwise=f"{operation} with {query} shows a stranger {leaked}")
             if not operation.path_parameters:
                 nothing = (await nobody.http.get(operation.url({}), params=query)).json()
-                require(holds=not any(nothing.values()), otherwise=f"{operation} tells nobody something: {nothing}")
+                require(holds=not any(nothing.values()), otherwise=f"{operation} of an empty organisation: {nothing}")
         await _filters(operation, theirs, stranger, own)
 
 
@@ -144,7 +148,7 @@ async def _filters(operation: Operation, theirs: Ids, stranger: Organisation, ow
     for name, schema in operation.query_parameters.items():
         if not strangers.is_reference(name) or not is_supported(schema):
             continue
-        require(holds=name in theirs, otherwise=f"{operation}: the proof has no ids for the filter {name!r}")
+        require(holds=name in theirs, otherwise=f"{operation}: the claim has no ids for the filter {name!r}")
         ids_ = {key: own[key] for key in operation.path_parameters}
         foreign = await Question(operation, ids_, query=((name, theirs[name]),)).ask(stranger.http)
         nothing = await Question(operation, ids_, query=((name, missing(name)),)).ask(stranger.http)
@@ -167,7 +171,7 @@ def _ids_of(page: Any) -> set[str]:
 
 
 async def _answers_stay(owner: Organisation, stranger: Organisation, own: Ids) -> None:
-    """A remembered answer is given to nobody else, a name taken by one is free for the other, a call is one's own."""
+    """Checks that stored responses, names and tool calls of one organisation do not affect another."""
     name = ids.new_id("name")
     body = {"name": name, "config": {"type": "cloud"}}
     for header in ({"idempotency-key": "the same"}, {"x-stainless-retry-count": "1"}):
@@ -176,7 +180,7 @@ async def _answers_stay(owner: Organisation, stranger: Organisation, own: Ids) -
         statuses = [answer.status_code for answer in answers]
         require(holds=statuses == [200, 200], otherwise=f"with {header}: {[answer.text for answer in answers]}")
         first, second = (answer.json()["id"] for answer in answers)
-        require(holds=first != second, otherwise=f"with {header} one organisation's answer was given to another")
+        require(holds=first != second, otherwise=f"with {header} one organisation got another's response")
         body = {**body, "name": f"{name}-again"}
     theirs = await strangers.foreign_answer(stranger, own, await _waiting_call(owner))
     nothing = await strangers.foreign_answer(stranger, own, ids.new_id(ids.EVENT))
@@ -184,7 +188,7 @@ async def _answers_stay(owner: Organisation, stranger: Organisation, own: Ids) -
 
 
 async def _waiting_call(owner: Organisation) -> str:
-    """The id of an event in a session of the owner."""
+    """Returns the id of an event in a session of the owner."""
     session_id = await owner.client.session()
     received = await owner.client.run_turn(session_id, "Hello")
     return str(received[-1]["id"])
@@ -200,7 +204,7 @@ async def _times(
     *,
     samples: int,
 ) -> dict[str, timing.Difference]:
-    """Every route that names something, asked for foreign ids and for ids that nothing has, in random order."""
+    """Times every route with an id, for foreign ids and for ids that do not exist, in random order."""
     found: dict[str, timing.Difference] = {}
     async with httpx2.AsyncClient(
         base_url=cluster.base_urls[0], headers=stranger.http.headers, transport=httpx2.AsyncHTTPTransport()
@@ -218,12 +222,12 @@ async def _times(
 
 
 async def _can_tell(http: httpx2.AsyncClient, operations: Sequence[Operation], own: Ids, samples: int) -> None:
-    """A clock that sees no difference proves nothing: it must see the one between what is there and what is not."""
+    """Checks that the timing distinguishes an existing session from a missing one; otherwise it would prove nothing."""
     (operation,) = [item for item in operations if str(item) == "GET /v1/sessions/{session_id}/events"]
     mine = Question(operation, {"session_id": own["session_id"]})
     nothing = mine.with_ids({"session_id": missing("session_id")})
     seen = timing.difference(*await _sample(http, [mine], [nothing], samples, answers=frozenset({200, 404})))
-    require(holds=seen.z > _TELLS, otherwise=f"the clock sees no difference where there is one: {seen}")
+    require(holds=seen.z > _TELLS, otherwise=f"the timing misses a difference that exists: {seen}")
 
 
 def _renamed(chosen: Sequence[str], target: Ids) -> Ids:

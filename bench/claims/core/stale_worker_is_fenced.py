@@ -1,4 +1,4 @@
-"""A worker that was cut off and comes back changes nothing, and its tools were dead before another took over."""
+"""A worker that lost its lease and wakes up changes nothing, and its tools are dead before another worker continues."""
 
 import random
 from collections import Counter
@@ -14,7 +14,7 @@ from bench.support.crash.findings import histogram
 from footplate.failpoints import POINTS
 
 SETTINGS: Final = {"FOOTPLATE_HEARTBEAT_TIMEOUT": "3", "FOOTPLATE_LEASE": "1.5", "FOOTPLATE_RETRY_WAIT": "0.2"}
-# A stopped worker goes on to be offered work, and each offer costs a heartbeat: with more of the others it is fewer.
+# Temporal still offers work to a stopped worker, and each offer costs a heartbeat timeout: more workers, fewer offers.
 _WORKERS: Final = 4
 _TRIALS: Final = 40
 _QUICK_POINTS: Final = ("in_tool",)
@@ -51,13 +51,21 @@ def _figure(backend: str, late: list[Trial], early: list[Trial]) -> Figure:
     histogram("workers stopped at", Counter({point: sum(t.point == point for t in trials) for point in POINTS}))
     good = sum(not trial.faults for trial in late)
     faults = [fault for trial in trials for fault in trial.faults]
-    text = (
+    clean = sum(not trial.faults for trial in trials)
+    summary = (
         f"in `{backend}`: "
-        f"{good} of {len(late)} workers that were stopped past their heartbeat and woken later appended and executed "
-        f"nothing; their tools were dead at least {min(trial.dead_before for trial in trials):.2f} s before the next "
-        f"attempt began"
+        f"{good} of {len(late)} workers that were stopped past their heartbeat timeout and woke after the next attempt "
+        f"appended and executed nothing; their tools were dead at least "
+        f"{min(trial.dead_before for trial in trials):.2f} s before the next attempt began"
     )
     if early:
-        text += f"; {sum(not trial.faults for trial in early)} of {len(early)} more that woke in the middle of it"
+        summary += f"; so did {sum(not trial.faults for trial in early)} of {len(early)} that woke during it"
+    if faults:
+        summary += f"; {len(faults)} faults, the first: {faults[0]}"
     stale = sum(trial.stale_requests for trial in trials)
-    return Figure(text=text, holds=not faults, details={"faults": [*faults], "stale_model_requests": stale})
+    return Figure(
+        headline=f"{clean} of {len(trials)} stopped workers appended and executed nothing after they woke",
+        summary=summary,
+        holds=not faults,
+        details={"faults": [*faults], "stale_model_requests": stale},
+    )

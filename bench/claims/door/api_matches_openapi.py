@@ -1,8 +1,8 @@
-"""Whatever is sent to the API, it answers as its document says, and nothing that a client does leaves anything behind.
+"""Whatever a client sends, the API responds as its OpenAPI document says and leaks no tasks or connections.
 
-Two processes let schemathesis make requests from the OpenAPI document: one operation by operation, the other in
-scenarios of many steps. Then come bytes that no client should send: cursors, heads of requests, WebSocket frames. In
-the end the api must have the tasks and connections that it had before.
+In two processes, schemathesis generates requests from the OpenAPI document: one calls operations one by one, the other
+runs scenarios of many steps. Then come malformed cursors, request headers and WebSocket frames. At the end, the API
+must have the same tasks and connections as before.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ _SEED: Final = 6
 _PATIENCE: Final = 1500.0
 
 
-async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     async with open_cluster(apis=0) as cluster, open_target(cluster) as target:
         seats = await target.seats(_SEATS)
-        await throw(target.url, target.key, seats, count=50, seed=_SEED)  # so that what is opened once and kept is open
+        await throw(target.url, target.key, seats, count=50, seed=_SEED)  # opens the connections that stay open
         before = await target.tasks()
         orders = await _orders(cluster, target, quick=quick)
         started = time.monotonic()
@@ -41,12 +41,12 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
         seconds = time.monotonic() - started
         thrown = await throw(target.url, target.key, seats, count=200 if quick else _THROWN, seed=_SEED + 1)
         left = await target.settled(before)
-        await target.seats(1)  # it still does what it is there for
+        await target.seats(1)  # it still works
     return _figure(reports, thrown, left, seconds=seconds, quick=quick)
 
 
 async def _orders(cluster: Cluster, target: Target, *, quick: bool) -> Sequence[Order]:
-    """Each in an organisation of its own, so that none deletes what the other works on."""
+    """Returns the runs of schemathesis, each in its own organisation, so that none deletes the data of another."""
     one_by_one: Sequence[Phase] = ["fuzzing"] if quick else ["coverage", "fuzzing"]
     in_steps: Sequence[Phase] = ["stateful"]
     orders = []
@@ -67,7 +67,7 @@ async def _orders(cluster: Cluster, target: Target, *, quick: bool) -> Sequence[
 
 
 async def _generate(cluster: Cluster, order: Order) -> Report:
-    """In a process of its own: it is busy with thinking, and takes a core."""
+    """Runs schemathesis in a separate process, because it keeps a core busy."""
     directory = cluster.directory / f"generated-{'-'.join(order.phases)}"
     directory.mkdir()
     with (directory / "log").open("wb") as log:
@@ -103,14 +103,18 @@ def _figure(reports: Sequence[Report], thrown: Thrown, left: Left, *, seconds: f
     for sample in samples:
         print(sample, flush=True)
     kinds = ", ".join(f"{count:,} {kind}s" for kind, count in sorted(thrown.cases.items()))
+    problems = others + len(made.errors) + left.tasks.total() + left.connections + len(left.logged)
     return Figure(
-        text=f"{made.cases.total():,} requests that schemathesis made of {len(answers)} operations "
+        headline=f"{made.cases.total() + thrown.cases.total():,} generated requests: "
+        f"{server_errors + thrown.server_errors} server errors, {conformance + thrown.wrong.total()} undocumented "
+        "responses" + (f", {problems} other problems" if problems else ""),
+        summary=f"{made.cases.total():,} requests by schemathesis to {len(answers)} operations "
         f"({made.cases['stateful']:,} of them in scenarios of several steps; {succeeded} operations "
-        f"succeeded) in {seconds:.0f} s: {server_errors} server errors, {conformance} answers other than the document "
-        f"says, {others} other complaints, {len(made.given_up)} requests that it could not make up; "
+        f"succeeded) in {seconds:.0f} s: {server_errors} server errors, {conformance} undocumented responses, "
+        f"{others} other complaints, {len(made.given_up)} requests that it could not generate; "
         f"{thrown.cases.total():,} malformed cases ({kinds}): "
-        f"{thrown.server_errors} server errors, {thrown.wrong.total()} wrong answers, {left.tasks.total()} tasks and "
-        f"{left.connections} connections left, {len(left.logged)} unexpected errors in the log",
+        f"{thrown.server_errors} server errors, {thrown.wrong.total()} wrong responses, {left.tasks.total()} tasks and "
+        f"{left.connections} connections remained, {len(left.logged)} unexpected errors in the log",
         holds=made.cases.total() >= wanted[0]
         and thrown.cases.total() >= wanted[1]
         and not (server_errors or made.failures or made.errors or thrown.wrong)

@@ -1,6 +1,6 @@
-"""The api costs at most twice what a bare app costs with the same SQL; 2,000 idle streams take it less than 300 MB.
+"""A request takes at most twice as long as in a bare app with the same SQL; 2,000 idle streams take under 300 MB.
 
-`bench/support/overhead/answers.py` says what is compared with what, `idle.py` how memory is counted.
+The modules of `bench/support/overhead` describe the bare app and how memory is counted.
 """
 
 from typing import Final
@@ -31,7 +31,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
             speed = await answers.measure(cluster, samples=500)
             streams = await idle.measure(cluster, streams=2_000, keepalive=keepalive, rounds=2)
     return Figure(
-        text=f"{speed.text}; {streams.text}",
+        headline=f"at most {speed.figures['ratio']:.2f} times a bare app; {streams.figures['streams']:,.0f} idle "
+        f"streams take {streams.figures['mb']:.0f} MB",
+        summary=f"{speed.text}; {streams.text}",
         holds=speed.holds and streams.holds,
         details={"answers": speed.details, "streams": streams.details},
     )

@@ -1,8 +1,9 @@
-"""Kill the api at any moment of a POST: the SDK's own retries lose nothing acknowledged and make nothing twice.
+"""Kill the API at any time of a POST: with the SDK's own retries nothing acknowledged is lost or created twice.
 
-Sends, sessions with a first message, and agents, by the official SDK with its default retries; also the same said twice
-on purpose. Each acknowledged POST made one thing, which only its caller was told of; one that the SDK gave up on made
-one at most; each message in the log was taken up once, by one turn, and the model heard it once.
+The requests are messages, sessions with a first message, and agents, sent by the official SDK with its default retries;
+some are sent twice on purpose. Each acknowledged POST created one resource, and only its caller received the id. A POST
+that the SDK gave up on created at most one. Each message in the log was processed once, by one turn, and reached the
+model once.
 """
 
 import random
@@ -19,7 +20,7 @@ from bench.support.retries.killing import TENTHS, Killing
 from bench.support.retries.posts import KINDS, SCRIPT, Caller
 from footplate.testing import replies, reply, text
 
-# What a killed api committed and could not wake is found soon.
+# The sweep soon finds messages for which a killed API could not wake the session.
 _SETTINGS: Final = {"FOOTPLATE_SWEEP_INTERVAL": "2"}
 
 
@@ -45,10 +46,10 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
         faults, messages = await judge(cluster, killing.posted)
         found = await states(cluster, killing.kills)
     histogram(
-        "moments drawn, in tenths of the POST's time",
+        "times of the kills, in tenths of the POST's duration",
         Counter({label: killing.tenths[label] for label in (f"{n}/{TENTHS}" for n in range(TENTHS))}),
     )
-    histogram("what the kill found", found)
+    histogram("state of the POST at the kill", found)
     return _figure(killing, faults, messages, found)
 
 
@@ -57,16 +58,21 @@ def _figure(killing: Killing, faults: list[str], messages: int, found: Counter[s
     usual = ", ".join(f"{kind} {killing.usual(kind) * 1000:.0f} ms" for kind in KINDS)
     drawn = sum(killing.tenths.values())
     acknowledged = sum(post.id is not None for post in posts)
-    text = (
-        f"{len(killing.kills)} SIGKILLs of the api in mid-POST ({drawn} uniform over {usual}; "
-        f"{len(killing.kills) - drawn} between commit and answer) met {len(posts)} POSTs: "
+    headline = (
+        f"{len(killing.kills)} kills during {len(posts)} POSTs: {acknowledged} acknowledged, none lost, none made twice"
+    )
+    summary = (
+        f"{len(killing.kills)} SIGKILLs of the API during a POST ({drawn} at random times of {usual}; "
+        f"{len(killing.kills) - drawn} between commit and response) affected {len(posts)} POSTs: "
         f"{', '.join(f'{count} {state}' for state, count in found.items())}; {acknowledged} acknowledged, none of them "
-        f"lost, none of all made twice; {messages} messages processed once each"
+        f"lost, nothing created twice; {messages} messages processed once each"
     )
     if faults:
-        text = f"{len(faults)} faults, the first: {faults[0]}"
+        headline = f"{len(killing.kills)} kills during {len(posts)} POSTs: {len(faults)} faults"
+        summary = f"{len(faults)} faults, the first: {faults[0]}"
     return Figure(
-        text=text,
+        headline=headline,
+        summary=summary,
         holds=not faults,
         details={"faults": list(faults), "states": dict(found), "tenths": dict(sorted(killing.tenths.items()))},
     )

@@ -1,8 +1,8 @@
 """The whole API works with the unmodified Python SDK, sync and async: every method, every error, every page.
 
-The calls are those of the probes in `tests/compat`, from which docs/compatibility.md is made: each probe runs with both
-clients. Then sessions with many tool calls are streamed by both, and what came by the stream must be what the list has.
-Whatever the server says is held strictly against the SDK's own models; one mismatch and the claim fails.
+The calls are those of the probes in `tests/compat`, from which docs/compatibility.md is generated. Each probe runs with
+both clients. Then both stream sessions with many tool calls, and the streamed events must equal the listed ones.
+Everything that the server sends is strictly validated with the SDK's own models; one mismatch fails the claim.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _REFUSALS: Final = (
 _SETTINGS: Final = {"FOOTPLATE_MCP_ALLOW": "127.0.0.1", "FOOTPLATE_WEB_ALLOW": "127.0.0.1"}
 
 
-async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     tally = Tally()
     async with open_cluster(workers=1 if quick else 2, environment=_SETTINGS) as cluster:
         await probes.install(cluster)
@@ -60,7 +60,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
 
 
 async def _probe(cluster: Cluster, tally: Tally, *, quick: bool) -> None:
-    """All probes with both clients; at small size each with one of them, in turns."""
+    """Runs all probes with both clients; in a sample each with one of them, alternating."""
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def run(name: str, kind: Kind) -> None:
@@ -78,7 +78,7 @@ async def _probe(cluster: Cluster, tally: Tally, *, quick: bool) -> None:
 
 
 async def _stream(cluster: Cluster, tally: Tally, *, wanted: int) -> int:
-    """Turns on streams of both clients until so many events came; how many turns that took."""
+    """Runs turns on streams of both clients until `wanted` events arrived; returns the number of turns."""
     turns, start = 0, tally.ledger.frames
     while tally.ledger.frames - start < wanted:
         await asyncio.gather(*(_busy_turn(cluster, tally, kind) for kind in KINDS))
@@ -92,7 +92,7 @@ async def _busy_turn(cluster: Cluster, tally: Tally, kind: Kind) -> None:
         received = await door.turn(session.id, _BUSY, event_deltas=["agent.message"])
         listed = await door.every("sessions.events.list", session.id, limit=50)
         streamed = [event.id for event in received if not event.type.startswith("event_")]
-        # The message came twice, queued and taken up.
+        # The message is streamed twice: when it is queued and when it is processed.
         require(
             holds=list(dict.fromkeys(streamed)) == [event.id for event in listed] and len(streamed) == len(listed) + 1,
             otherwise=f"the stream had {len(streamed)} events where the list has {len(listed)}",
@@ -100,7 +100,7 @@ async def _busy_turn(cluster: Cluster, tally: Tally, kind: Kind) -> None:
 
 
 async def _unavailable(cluster: Cluster, tally: Tally) -> None:
-    """Without its database the server says so, in the words the SDK knows; with it, it goes on."""
+    """Checks that the SDK gets a typed error while the database is down, and works again afterwards."""
     database = cluster.stack.postgres
     assert database is not None
     for kind in KINDS:
@@ -125,12 +125,15 @@ def _figure(tally: Tally, turns: int, streamed: int, *, quick: bool) -> Figure:
     by_kind = {kind: _count(tally, kind) for kind in KINDS}
     methods = {call.split(" ")[1] for call in tally.calls}
     sdk = version("anthropic")
+    mismatches = len(tally.ledger.mismatches)
     return Figure(
-        text=f"anthropic {sdk}: {calls} calls over {len(methods)} methods ({by_kind['sync']} sync, "
+        headline=f"{calls} calls over {len(methods)} methods, {tally.ledger.validated:,} events validated, "
+        f"{mismatches} mismatches",
+        summary=f"anthropic {sdk}: {calls} calls over {len(methods)} methods ({by_kind['sync']} sync, "
         f"{by_kind['async']} async), {tally.refusals.total()} of them refused as "
         f"{len(tally.refusals)} typed exceptions; {tally.ledger.frames} events streamed, "
-        f"{streamed} of them in {turns} busy turns whose lists have the same; "
-        f"{tally.ledger.validated} events validated strictly, {len(tally.ledger.mismatches)} mismatches",
+        f"{streamed} of them in {turns} busy turns, the same as in the lists; "
+        f"{tally.ledger.validated} events strictly validated, {mismatches} mismatches",
         holds=sdk == _SDK and calls >= _CALLS and (quick or streamed >= _STREAMED) and not tally.ledger.mismatches,
         details={
             "calls": _sorted(tally.calls),

@@ -1,7 +1,7 @@
-"""Two minutes after the download, somebody new sees an agent's words stream by: the README's commands, nothing else.
+"""A new user who runs only the README's commands sees an agent's text two minutes after the download.
 
-At full size in a bare folder with the system's Python and the built wheel; the download is measured apart. A quick run
-uses the environment that is there, with a fresh data directory, and leaves the story after its first word.
+At full size the commands run in an empty folder with the system's Python and the built wheel; the download is measured
+separately. A sample uses the existing environment with a fresh data directory, and stops after the first word.
 """
 
 import json
@@ -24,7 +24,7 @@ _SECOND: Final = 10.0
 _STORY: Final = ROOT / "src" / "footplate" / "cli" / "story_scripts" / "demo.json"
 
 
-async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     page = first_screen()
     with tempfile.TemporaryDirectory(prefix="footplate-") as directory:
         scratch = Path(directory)
@@ -47,11 +47,17 @@ async def _prove(page: FirstScreen, desk: Desk, installed: Installed | None) -> 
     second, _ = await _start_and_run(page, desk, leave=True)
     models = await providers.used(page, desk, quick=installed is None)
     total = first + (installed.install_seconds if installed else 0.0)
+    headline = f"first streamed word {first:.1f} s after the start; installation not measured"
+    if installed:
+        headline = f"first streamed word {total:.0f} s after the download, installation included (limit {_FIRST:.0f})"
+    if second >= time_limit(_SECOND, quick=installed is None):
+        headline = f"first streamed word {second:.1f} s after the second start (limit {_SECOND:.0f})"
     return Figure(
-        text=f"{_described(installed)}; from `footplate dev` to the first streamed word {first:.1f} s, "
-        f"{total:.0f} s with the installation (under {_FIRST:.0f}); on the second start {second:.1f} s (under "
-        f"{_SECOND:.0f}); {'the story was killed and went on; ' if installed else ''}"
-        f"with a provider's key the same commands asked {' and '.join(models)}",
+        headline=headline,
+        summary=f"{_described(installed)}; from `footplate dev` to the first streamed word {first:.1f} s, "
+        f"{total:.0f} s with the installation (limit {_FIRST:.0f}); on the second start {second:.1f} s (limit "
+        f"{_SECOND:.0f}); {'the demo killed its worker and continued; ' if installed else ''}"
+        f"with a provider's key the same commands used {' and '.join(models)}",
         holds=total < time_limit(_FIRST, quick=installed is None)
         and second < time_limit(_SECOND, quick=installed is None),
         details={
@@ -73,7 +79,7 @@ def _measured(installed: Installed) -> JsonObject:
 
 def _described(installed: Installed | None) -> str:
     if installed is None:
-        return "in the environment that was there (a full run installs the wheel), with a fresh data directory"
+        return "in the existing environment (a full run installs the wheel), with a fresh data directory"
     return (
         f"download of {installed.packages} packages, {installed.download_mb:.0f} MB, took "
         f"{installed.download_seconds:.0f} s; without it: venv and installation {installed.install_seconds:.1f} s"
@@ -81,7 +87,7 @@ def _described(installed: Installed | None) -> str:
 
 
 async def _start_and_run(page: FirstScreen, desk: Desk, *, leave: bool = False) -> tuple[float, Watched]:
-    """Seconds from the start of the server to the first word of the agent on the terminal of `footplate run`."""
+    """Returns the seconds from the start of the server to the agent's first word in the output of `footplate run`."""
     started = time.monotonic()
     dev = await desk.start(page.serve, page.ready)
     try:
@@ -97,16 +103,18 @@ def _first_word() -> str:
 
 
 def _told(story: Watched) -> None:
-    """Reads, edits, runs a test, is killed and goes on."""
+    """Checks the demo's output: it reads, edits, runs a test, loses its worker and continues."""
     words = " ".join(story.text.split())
     for wanted in ("  read ", "  edit ", "  bash "):
-        require(holds=wanted in story.text, otherwise=f"the story has no{wanted}: {story.text}")
+        require(holds=wanted in story.text, otherwise=f"the demo's output has no{wanted}: {story.text}")
     for wanted in ("kills my worker", "The tests pass.", "completed", "2 attempts"):
-        require(holds=wanted in words, otherwise=f"the story lacks {wanted!r}: {story.text}")
-    require(holds=story.code == 0, otherwise=f"`footplate run` ended with {story.code}: {story.text}")
+        require(holds=wanted in words, otherwise=f"the demo's output lacks {wanted!r}: {story.text}")
+    require(holds=story.code == 0, otherwise=f"`footplate run` exited with {story.code}: {story.text}")
 
 
 def _mended(folder: Path) -> None:
-    """It worked where it was called: the newcomer finds the mended file in that directory."""
+    """Checks that the fixed file is in the directory in which the command ran."""
     found = [file.read_text() for file in folder.glob("*/middle.py")]
-    require(holds=len(found) == 1 and "~half" in found[0], otherwise=f"what the story mended is not there: {found}")
+    require(
+        holds=len(found) == 1 and "~half" in found[0], otherwise=f"the file that the demo fixes is not there: {found}"
+    )

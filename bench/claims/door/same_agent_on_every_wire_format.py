@@ -1,7 +1,7 @@
-"""The same agent on Anthropic's and on OpenAI's wire formats is the same: what it says, does, and how its faults end.
+"""An agent behaves the same on Anthropic's and on OpenAI's wire formats: messages, tool calls and errors.
 
-Every story is told on each format, through HTTP, worker, harness and a model process that speaks the real format. What
-the client sees is held against what the story says must happen, and then against what it saw on the other formats.
+Every scenario runs on each format, through HTTP, worker, harness and a model process that uses the real format. The
+client's events are compared with those that the scenario expects, and then with those on the other formats.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _TOOLS: Final = [{**TOOLSET, "configs": [{"name": name, "enabled": True} for nam
 _SETTINGS: Final = {"FOOTPLATE_RETRY_WAIT": "0.2", "FOOTPLATE_MAX_FAILURES": str(MAX_FAILURES)}
 
 
-async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     async with Site() as site, open_cluster(environment={**_SETTINGS, **site.settings()}) as cluster:
         chosen = [story for story in stories(site) if not quick or story.name in _QUICK]
         for story in chosen:
@@ -40,12 +40,16 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
                 for story in chosen:
                     await tellings.compare(story)
     faults = tellings.faults
-    told = len(chosen) * len(FORMATS) * (1 if quick else _REPEATS)
+    turns = len(chosen) * len(FORMATS) * (1 if quick else _REPEATS)
+    mismatches = len(client.ledger.mismatches)
+    headline = f"{turns} turns on {len(FORMATS)} wire formats: all as documented and the same"
+    if faults or mismatches:
+        headline = f"{turns} turns on {len(FORMATS)} wire formats: {len(faults)} differ, {mismatches} mismatches"
     return Figure(
-        text=f"{len(chosen)} stories on {len(FORMATS)} wire formats, {told} turns: "
-        + (f"{len(faults)} differ, the first: {faults[0]}" if faults else f"all {told} as documented and the same")
-        + f"; {tellings.events} events, {client.ledger.validated} validated strictly, "
-        f"{len(client.ledger.mismatches)} mismatches",
+        headline=headline,
+        summary=f"{len(chosen)} scenarios on {len(FORMATS)} wire formats, {turns} turns: "
+        + (f"{len(faults)} differ, the first: {faults[0]}" if faults else f"all {turns} as documented and the same")
+        + f"; {tellings.events} events, {client.ledger.validated} strictly validated, {mismatches} mismatches",
         holds=not faults and not client.ledger.mismatches,
         details={"stories": [story.name for story in chosen], "formats": list(FORMATS), "faults": list(faults)},
     )
@@ -61,7 +65,7 @@ class _Tellings:
         self.events = 0
 
     async def compare(self, story: Story) -> None:
-        """Tell it on all formats at once."""
+        """Runs the scenario on all formats at once and compares the events."""
         heard = await asyncio.gather(*(self._tell(story, model) for model in FORMATS))
         for model, (session_id, received) in zip(FORMATS, heard, strict=True):
             self.events += len(received)
@@ -78,7 +82,7 @@ class _Tellings:
                 session_id = await self._session(model, agent_id)
                 await self._client.run_turn(session_id, "Hello")
                 (record,) = await self._requests(session_id)
-                require(holds=record["path"] == path, otherwise=f"{model} was asked at {record['path']}")
+                require(holds=record["path"] == path, otherwise=f"{model} got a request at {record['path']}")
                 offered = _offered(record["body"])
                 for name in _WEB_TOOLS:
                     require(holds=(name in offered) is expected, otherwise=f"{model} was offered {sorted(offered)}")
@@ -119,14 +123,14 @@ class _Tellings:
             self._hold(story, model, "result", says in text and bool(result["is_error"]) is is_error, text)
 
     def _previews(self, story: Story, model: str, received: Sequence[Event]) -> None:
-        """A preview may be lost, and is never wrong."""
+        """Checks the previews: one may be lost, but is never wrong."""
         finished = {event["id"]: texts([event])[0] for event in received if event["type"] == ev.AGENT_MESSAGE}
         for event_id, shown in telling.previewed(received).items():
             if event_id in finished:
                 self._hold(story, model, "preview", finished[event_id].startswith(shown), shown)
 
     async def _asked(self, story: Story, model: str, session_id: str) -> None:
-        """What the provider and the web site were asked: the model in its own format, and nothing twice."""
+        """Checks the requests to the provider and the web site: each in the right format, and none twice."""
         records = await self._requests(session_id)
         paths = {record["path"] for record in records}
         self._hold(story, model, "path", paths == {FORMATS[model]}, paths)
@@ -148,7 +152,7 @@ class _Tellings:
 
 
 def _overridden(agent_id: str, model: str) -> Any:
-    """The same agent; only its model is another."""
+    """Returns the same agent with another model."""
     return {"type": "agent_with_overrides", "id": agent_id, "model": model}
 
 

@@ -1,7 +1,7 @@
-"""I can see what my agents do: one trace from request to tool, and totals in `/metrics` that are the log's.
+"""One trace shows a turn from request to tool, and the totals in `/metrics` equal those of the log.
 
-The trace goes through a real collector, a process of its own, and is looked at behind it. Then turns of every kind run
-on several sessions at once, and what the processes counted is compared with what the log holds, line by line.
+The trace goes through a real collector process, and its output is checked. Then turns of every kind run on several
+sessions at once, and each total that the processes counted is compared with the log.
 """
 
 import tempfile
@@ -27,8 +27,8 @@ _BROKEN: Final = "broken"
 _COUNTED_WITHIN: Final = 10.0
 _SETTINGS: Final = {
     "FOOTPLATE_METRICS_ADDRESS": "127.0.0.1:0",
-    # Short, for the sake of the crash, but longer than a busy machine holds a worker up: who loses a turn in the middle
-    # of a commit does not know whether to count it.
+    # Short because of the crash, but longer than a busy machine delays a worker: a worker that loses its turn during a
+    # commit does not know whether to count it.
     "FOOTPLATE_HEARTBEAT_TIMEOUT": "6",
     "FOOTPLATE_LEASE": "4",
     "FOOTPLATE_MAX_FAILURES": "1",
@@ -37,7 +37,7 @@ _SETTINGS: Final = {
 }
 
 
-async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     turns = _TURNS_QUICK if quick else _TURNS
     async with open_sink() as sink, _collected(sink) as endpoint:
         environment = {**_SETTINGS, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "SENTRY_DSN": sink.dsn}
@@ -49,13 +49,18 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
             await _labels_are_clean(cluster)
         tracing.silent(sink, cluster.key)
     wrong = counting.differences(log, metrics)
+    counted = _sum(log, "turns")
+    headline = f"{spans} spans per turn; {len(log)} totals of /metrics equal the log's over {counted} turns"
+    if wrong or counted != turns:
+        headline = f"{len(wrong)} totals of /metrics differ from the log's; {counted} of {turns} turns counted"
     return Figure(
-        text=f"one turn is {spans} spans in a collector of its own, parents and GenAI attributes right, a second "
-        f"attempt after SIGKILL in the same trace, an exception at OTLP and Sentry; over {_sum(log, 'turns')} turns "
-        f"({_by_status(log)}) on {_SESSIONS} sessions {len(log)} totals of /metrics and {lines} lines of /v1/usage "
-        f"equal the log's: {_sum(log, 'tokens')} tokens, ${_sum(log, 'cost') / 1e6:.2f}, {_sum(log, 'tools')} calls"
-        + (f"; DIFFERENT: {wrong[0]}" if wrong else ""),
-        holds=not wrong and _sum(log, "turns") == turns,
+        headline=headline,
+        summary=f"one turn is {spans} spans in a separate collector, with correct parents and GenAI attributes; a "
+        f"second attempt after SIGKILL is in the same trace; an exception arrives at OTLP and Sentry; over {counted} "
+        f"turns ({_by_status(log)}) on {_SESSIONS} sessions {len(log)} totals of /metrics and {lines} lines of "
+        f"/v1/usage equal the log's: {_sum(log, 'tokens')} tokens, ${_sum(log, 'cost') / 1e6:.2f}, "
+        f"{_sum(log, 'tools')} calls" + (f"; the first difference: {wrong[0]}" if wrong else ""),
+        holds=not wrong and counted == turns,
         details={"different": [*wrong], **{" ".join(name): value for name, value in sorted(log.items())}},
     )
 
@@ -76,14 +81,14 @@ async def _traces(cluster: Cluster, client: Client, sink: Sink) -> int:
 
 
 async def _count(cluster: Cluster, client: Client, turns: int) -> tuple[Totals, Totals]:
-    """What the turns added to the log, and to the counters of processes that lived all the while."""
+    """Runs turns; returns what they added to the log and to the metrics of the processes, which live throughout."""
     log_before, metrics_before = await counting.of_log(cluster), await counting.of_metrics(cluster)
     await workload.run(client, turns=turns, sessions=_SESSIONS)
     log = _difference(await counting.of_log(cluster), log_before)
     metrics: Totals = Counter()
 
     async def same() -> bool:
-        # A client may hear of a commit a moment before the worker has counted it.
+        # A client may receive an event just before the worker has counted it.
         nonlocal metrics
         metrics = _difference(await counting.of_metrics(cluster), metrics_before)
         return not counting.differences(log, metrics)
@@ -93,7 +98,7 @@ async def _count(cluster: Cluster, client: Client, turns: int) -> tuple[Totals, 
 
 
 async def _usage(cluster: Cluster, log: Totals) -> int:
-    """`/v1/usage` by model adds up to the log, which has all that it counts: the broken turns used nothing."""
+    """Checks that `/v1/usage` by model equals the log; the failed turns used nothing. Returns its number of lines."""
     async with raw_client(cluster) as http:
         answer = await http.get("/v1/usage", params={"group_by": "model"})
     lines = answer.raise_for_status().json()["data"]

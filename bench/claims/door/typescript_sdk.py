@@ -1,7 +1,7 @@
-"""The official TypeScript SDK works unmodified: the quickstart, a custom tool, an interrupt, lists to their end.
+"""The official TypeScript SDK works unmodified: the quickstart, custom tools, interrupts, pagination and errors.
 
-The stories are in `sdk/typescript/stories.mts`; node runs them as they stand. What its streams and answers held comes
-back as JSON and is held strictly against the Python SDK's models, which are the same.
+The scenarios are in `sdk/typescript/stories.mts`; node runs the file as it is. The events and responses that it
+received come back as JSON and are strictly validated with the Python SDK's models, which are the same.
 """
 
 import json
@@ -18,7 +18,7 @@ _STORIES: Final = ("quickstart", "customTool", "toolRunner", "interrupt", "pagin
 _SECONDS: Final = 120
 
 
-async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this shape
+async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
     directory = await npm.installed()
     sdk = json.loads((npm.SOURCE / "package.json").read_text())["dependencies"]["@anthropic-ai/sdk"]
     found = json.loads((directory / "node_modules/@anthropic-ai/sdk/package.json").read_text())["version"]
@@ -28,7 +28,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
     told = 0
     async with open_cluster() as cluster:
         await quickstart.install(cluster)
-        # Beside node_modules, where node looks for what a module imports.
+        # Next to node_modules, where node resolves imports.
         story = directory / f"stories-{cluster.id}.mts"
         story.write_bytes((npm.SOURCE / "stories.mts").read_bytes())
         try:
@@ -46,17 +46,19 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every proof has this s
         finally:
             story.unlink()
     wanted = rounds * len(_STORIES)
+    mismatches = len(ledger.mismatches)
     return Figure(
-        text=f"@anthropic-ai/sdk {found}: {told} of {wanted} stories told ({', '.join(_STORIES)}), "
-        f"{ledger.validated} events and {ledger.resources.total()} answers validated strictly, "
-        f"{len(ledger.mismatches)} mismatches",
+        headline=f"{told} of {wanted} scenarios passed, {ledger.validated:,} events validated, {mismatches} mismatches",
+        summary=f"@anthropic-ai/sdk {found}: {told} of {wanted} scenarios passed ({', '.join(_STORIES)}), "
+        f"{ledger.validated} events and {ledger.resources.total()} responses strictly validated, "
+        f"{mismatches} mismatches",
         holds=told == wanted and ledger.validated > 0 and not ledger.mismatches,
         details={"events": {**ledger.events}, "resources": {**ledger.resources}, "rounds": rounds},
     )
 
 
 def _checked(output: str, ledger: Ledger) -> int:
-    """Hold what node received against the models; how many stories it told."""
+    """Validates the events and responses that node received; returns the number of finished scenarios."""
     told = 0
     for line in output.splitlines():
         kind, value = json.loads(line)
@@ -66,6 +68,6 @@ def _checked(output: str, ledger: Ledger) -> int:
         elif kind == "resource":
             ledger.check_body(value)
         else:
-            require(holds=value in _STORIES, otherwise=f"nobody knows the story {value!r}")
+            require(holds=value in _STORIES, otherwise=f"there is no scenario {value!r}")
             told += 1
     return told

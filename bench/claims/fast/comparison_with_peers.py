@@ -14,7 +14,7 @@ from bench.compare.page import render_table, write_page
 from bench.prove.figure import Figure
 
 _SESSIONS_OF: Final = "opencode"
-"""The peer whose sessions per second have to be reached."""
+"""The peer whose session rate Footplate has to reach."""
 
 
 async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signature
@@ -35,8 +35,17 @@ def judge(results: Sequence[SystemResult], *, quick: bool) -> Figure:
         for peer in peers:
             behind[peer.name] += _behind_in_time(ours, peer)
     missed = [f"{name} in {', '.join(rows)}" for name, rows in behind.items() if rows]
+    tokens = [peer.first_token_ms[0] for peer in peers]
+    rate = next((f" against {peer.sessions_per_second:.2f}" for peer in peers if peer.name == _SESSIONS_OF), "")
+    headline = (
+        f"first token {ours.first_token_ms[0]:.0f} ms against {min(tokens):.0f} to {max(tokens):.0f}; "
+        f"{ours.sessions_per_second:.2f} sessions/s{rate}"
+    )
+    if missed:
+        headline = f"Footplate is not ahead of {len(missed)} of {len(peers)} peers in every row"
     return Figure(
-        text="; ".join([*map(_describe, results), f"not ahead of: {'; '.join(missed) or 'none'}"]),
+        headline=headline,
+        summary="; ".join([*map(_describe, results), f"not ahead of: {'; '.join(missed) or 'none'}"]),
         holds=not missed,
         details={result.name: result.to_json() for result in results},
     )

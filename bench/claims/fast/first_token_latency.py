@@ -19,4 +19,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     for side, found in segments.items():
         assert isinstance(found, dict)
         print(f"{side:5}", ", ".join(f"{name} +{ms} ms" for name, ms in found.items()))
-    return Figure(text=measured.text, holds=measured.holds, details=measured.details)
+    added_open, added_new = measured.figures["added_open_ms"], measured.figures["added_new_ms"]
+    return Figure(
+        headline=f"first token {added_open:.0f} ms later in an open session (limit {_LIMITS.open_ms:g}), "
+        f"{added_new:.0f} new ({_LIMITS.new_ms:g})",
+        summary=measured.text,
+        holds=measured.holds,
+        details=measured.details,
+    )

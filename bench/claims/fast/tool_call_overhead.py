@@ -6,7 +6,7 @@ the calls that write make a new file, half change one.
 Time is from `agent.tool_use` to `agent.tool_result` in a client's stream. It is compared with the same command in the
 persistent shell of a sandbox with the same settings and an empty directory, without a server.
 
-CPU time is that of the worker and of all that it started, minus that of the same turns with every call refused. This
+CPU time is that of the worker and all its child processes, minus that of the same turns with every call refused. This
 removes the model requests, the log rows, and the scans of every file at the start and the end of a turn. It is compared
 with bubblewrap itself, started for the same command with the same arguments.
 
@@ -104,7 +104,9 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     cpu = max(row["cpu_ratio"] for row in rows.values())
     worst_claude = max(claude.values(), key=lambda row: row["added_ms"])
     return Figure(
-        text=f"in the row closest to its limit, the median call adds {worst['added_ms']:.0f} ms to the bare command "
+        headline=f"a call adds {worst['added_ms']:.0f} ms (limit {worst['limit_ms']}), CPU {cpu:.2f} times bubblewrap, "
+        f"Claude Code's calls {worst_claude['added_ms']:.0f} ms",
+        summary=f"in the row closest to its limit, the median call adds {worst['added_ms']:.0f} ms to the bare command "
         f"(limit {worst['limit_ms']}); the first call of a session that runs alone adds {first:.0f} ms (limit "
         f"{_FIRST_LIMIT_MS}); CPU {cpu:.2f} times that of bare bubblewrap (limit {_CPU_RATIO_LIMIT:g}); "
         f"Claude Code's own calls add up to {worst_claude['added_ms']:.0f} ms (limit {claude_calls.LIMIT_MS}), "
@@ -123,7 +125,7 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
 async def _measure_calls(
     cluster: Cluster, project: str, kind: str, sessions: int, turns: int, tools: JsonObject = _TOOLS
 ) -> tuple[_Cost, float]:
-    """The median call and its share of the worker's CPU time; and the median first call of a session."""
+    """Returns the median call, its share of the worker's CPU time, and the median first call of a session."""
     firsts, calls, used = [], [], 0.0
     worker = cluster.workers[0].pid
     assert worker is not None
@@ -160,7 +162,7 @@ def _call_seconds(frames: Sequence[Received]) -> list[float]:
 
 
 async def _measure_bare(root: Path, commands: Sequence[str], sessions: int, turns: int) -> _Cost:
-    """The time of a command in the persistent shell, and the CPU time of bubblewrap started for it."""
+    """Returns the time of a command in the persistent shell, and the CPU time of bubblewrap started for it."""
     await asyncio.to_thread(root.mkdir, exist_ok=True)
     await asyncio.to_thread(root.chmod, 0o755)
     found = await probe.find(UID)

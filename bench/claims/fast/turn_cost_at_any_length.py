@@ -1,4 +1,4 @@
-"""Turn 1,000 costs what turn 10 costs: the worker's CPU time, the time outside of the request, the pages read.
+"""Turn 1,000 costs as much as turn 10: in the worker's CPU time, in time outside the model request, in pages read.
 
 A session runs 1,000 turns. Then it alternates with a session of 10 turns, ten turns each: first without table
 statistics, then after `ANALYZE`. Finally, the pages that PostgreSQL reads of each table are compared between the long
@@ -67,10 +67,11 @@ async def prove(quick: bool) -> Figure:  # noqa: FBT001 - every claim's signatur
     time = max(phase.time_ratio for phase in phases.values())
     limits = (_SANITY,) * 3 if quick else (_CPU_LIMIT, _TIME_LIMIT, _PAGES_LIMIT)
     return Figure(
-        text=f"after {turns:,} turns, a turn takes {cpu:.2f} times the worker's CPU time of one after {_EARLY} (at "
-        f"most {_CPU_LIMIT}), {time:.2f} times the time outside of the request (at most {_TIME_LIMIT}), the worse of "
-        f"with and without table statistics; of {len(growth)} tables, {worst} has {growth[worst]:.2f} times the pages "
-        f"read, the others less (at most {_PAGES_LIMIT})",
+        headline=f"turn {turns:,} against turn {_EARLY}: CPU {cpu:.2f}, time {time:.2f}, pages {growth[worst]:.2f}",
+        summary=f"after {turns:,} turns, a turn takes {cpu:.2f} times the worker's CPU time of one after {_EARLY} "
+        f"(limit {_CPU_LIMIT}) and {time:.2f} times the time outside the model request (limit {_TIME_LIMIT}), each the "
+        f"worse of with and without table statistics; of {len(growth)} tables, {worst} has {growth[worst]:.2f} times "
+        f"the pages read, the others less (limit {_PAGES_LIMIT})",
         holds=cpu <= limits[0] and time <= limits[1] and growth[worst] <= limits[2],
         details={
             **{name: phase.details for name, phase in phases.items()},

@@ -44,7 +44,7 @@ MACHINES: Final = (
         lacks="control groups that are required",
         environment={"FOOTPLATE_ENVIRONMENT": "sandbox", "FOOTPLATE_SANDBOX_CGROUPS": "required"},
         around=_NO_GROUPS,
-        says=("cannot make control groups", "Delegate=yes"),
+        says=("cannot create cgroups", "Delegate=yes"),
     ),
     Machine(
         lacks="a docker engine",

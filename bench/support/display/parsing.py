@@ -11,12 +11,12 @@ Fields = Mapping[str, tuple[Any, int]]
 """Values by name, each with the number of characters that are missing."""
 
 STYLE: Final = re.compile(r"\x1b\[[0-9;]{1,8}m|\r\x1b\[2K")
-_MORE: Final = re.compile(r"^[0-9,]+ lines more\. Enter shows them, q leaves it for later: \n", re.MULTILINE)
+_MORE: Final = re.compile(r"^[0-9,]+ more lines\. Press Enter to show them, q to skip: \n", re.MULTILINE)
 _LISTED: Final = re.compile(r"^id +(sevt_\w+)\b", re.MULTILINE)
-_WAITING: Final = re.compile(r"^waits for a person's word\s+(sevt_\w+)\b", re.MULTILINE)
+_WAITING: Final = re.compile(r"^needs approval\s+(sevt_\w+)\b", re.MULTILINE)
 _ASKED: Final = re.compile(r"^Allow it\? \[.*\] x$", re.MULTILINE)
 _TOOL: Final = re.compile(r"^(?:bash|write)$", re.MULTILINE)
-_LOGGED: Final = re.compile(r"^  bash (.*)  waits for a person's word$", re.MULTILINE)
+_LOGGED: Final = re.compile(r"^  bash (.*)  needs approval$", re.MULTILINE)
 
 
 def find_raw(text: str) -> str | None:

@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 import footplate.cli
 
 _QUESTION: Final = re.compile(rb"\nAllow it\? \[[^\]\n]*\] \Z")
-_MORE: Final = re.compile(rb"\n[0-9,]+ lines more\. Enter shows them, q leaves it for later: \Z")
+_MORE: Final = re.compile(rb"\n[0-9,]+ more lines\. Press Enter to show them, q to skip: \Z")
 _STYLE: Final = re.compile(rb"\x1b\[[0-9;]*m|\r\x1b\[2K")
 
 

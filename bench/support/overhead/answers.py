@@ -61,6 +61,7 @@ async def measure(cluster: Cluster, *, samples: int, most: float = _MOST) -> Mea
             "ratios": {**ratios},
             "ratios_back_to_back": {**without_pause},
         },
+        figures={"ratio": max(ratios.values())},
     )
 
 

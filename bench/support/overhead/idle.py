@@ -51,6 +51,7 @@ async def measure(cluster: Cluster, *, streams: int, keepalive: float, rounds: i
         f"{least} to {max(gained)} keep-alives in {rounds} times {keepalive:g} s, {broken} broke",
         holds=most <= _MOST_MB and least >= rounds and broken == 0,
         details={"streams": streams, "before_mb": {**before}, "opened_mb": {**opened}, "after_mb": {**after}},
+        figures={"streams": streams, "mb": most},
     )
 
 

@@ -98,7 +98,7 @@ def _whole(site: Site) -> list[Story]:
                 *_END,
             ),
             says=["Looking.", "There are scones."],
-            results=[("scones", False), ("scones", False), ("There is no file missing", True)],
+            results=[("scones", False), ("scones", False), ("The file missing", True)],
             requests=3,
         ),
         Story(
@@ -125,9 +125,9 @@ def _whole(site: Site) -> list[Story]:
             results=[
                 ("1. Tea room\nhttps://tea.example/\nScones and cakes.", False),
                 (f"# Menu\n\nWe have **scones** and [cakes]({site.url}/cakes).", False),
-                ("answered 404 Not Found.", True),
-                ("not an address of the public internet", True),
-                ("is no http or https address", True),
+                ("responded with 404 Not Found.", True),
+                ("not a public internet address", True),
+                ("is not an http or https URL", True),
             ],
             requests=4,
             asked=["/search?q=tea+{session}&format=json", "/menu?{session}", "/nothing?{session}"],

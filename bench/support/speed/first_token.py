@@ -105,6 +105,7 @@ def _judge(turns: Sequence[_Turn], limits: Limits, slack: float, details: JsonOb
         f"{limits.open_ms:g}), {added_new:.0f} ms in a new one (at most {limits.new_ms:g})",
         holds=added_open <= limits.open_ms * slack and added_new <= limits.new_ms * slack,
         details={**details, "p50_ms": {**medians}, "segments_p50_ms": {**segments}},
+        figures={"added_open_ms": added_open, "added_new_ms": added_new},
     )
 
 

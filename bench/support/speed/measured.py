@@ -1,6 +1,6 @@
 """What one measurement found, and the little statistics that they share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,8 @@ class Measured:
     text: str
     holds: bool
     details: JsonObject = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """The numbers that a claim shows in its headline."""
 
 
 def quantile(values: Sequence[float], q: float) -> float:

@@ -85,6 +85,7 @@ async def measure(cluster: Cluster, plan: Plan, *, least: float, slack: float = 
             "linger": plan.linger,
             "events_validated": check(received),
         },
+        figures={"ratio": ratio},
     )
 
 

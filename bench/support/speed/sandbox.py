@@ -49,6 +49,7 @@ async def measure(rounds: int, *, slack: float = 1.0) -> Measured:
         f"sh -c: {ran:.2f} (at most {_SHELL})",
         holds=started <= _START * slack and ran <= _SHELL * slack,
         details={"start": round(started, 3), "first": round(first / bare, 3), "shell": round(ran, 3)},
+        figures={"ratio": started, "limit": _START},
     )
 
 

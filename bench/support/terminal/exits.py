@@ -78,7 +78,7 @@ async def _ctrl_c(person: Person, *, times: int) -> int:
         for _ in range(times):
             process.send_signal(signal.SIGINT)
             said = await process.stderr.readline()
-            while b"Ctrl-C again" not in said and b"Left" not in said:
+            while b"Ctrl-C again" not in said and b"Detached" not in said:
                 said = await process.stderr.readline()
         await process.communicate()
     return process.returncode or 0

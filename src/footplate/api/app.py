@@ -49,9 +49,9 @@ def create_app(services: ApiServices) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # the middleware records it
     )
     app.state.services = services
-    app.add_middleware(ForeignRequests, guard=services.guard)
+    app.add_middleware(ForeignRequests, guard=services.request_guard)
     app.add_middleware(Edge)
-    for part in (
+    for module in (
         *(
             events,
             transcripts,
@@ -76,8 +76,8 @@ def create_app(services: ApiServices) -> FastAPI:
         absent,
     ):
         # `include_router` would match each request twice. Matching is a linear search, so busy routes come first.
-        app.router.routes.extend(part.router.routes)
+        app.router.routes.extend(module.router.routes)
     app.router.routes.extend(sockets.routes)
-    app.router.routes.append(openapi.document_route(app))
-    app.openapi = openapi.document(app)  # type: ignore[method-assign]
+    app.router.routes.append(openapi.create_document_route(app))
+    app.openapi = openapi.make_document_function(app)  # type: ignore[method-assign]
     return app

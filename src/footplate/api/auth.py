@@ -7,18 +7,18 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.domain.errors import Unauthenticated
 from footplate.domain.principals import Principal
 
 
 async def authenticate(request: Request) -> Principal:
-    principal = await services_of(request).keys.authenticate(secret_of(request))
+    principal = await get_services(request).keys.authenticate(extract_api_key(request))
     request.state.principal = principal
     return principal
 
 
-def secret_of(request: HTTPConnection) -> str:
+def extract_api_key(request: HTTPConnection) -> str:
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():
         secret = request.headers.get("x-api-key", "")
@@ -30,4 +30,4 @@ def secret_of(request: HTTPConnection) -> str:
     return secret.strip()
 
 
-Asking = Annotated[Principal, Depends(authenticate)]
+Caller = Annotated[Principal, Depends(authenticate)]

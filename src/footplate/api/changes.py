@@ -17,9 +17,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from footplate import failpoints
-from footplate.api.replies import reply
+from footplate.api.replies import json_response
 from footplate.api.requests import attempt_of, read_query
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.wire.lists import NoParameters
 from footplate.domain import audit
 from footplate.domain.json import JsonObject
@@ -50,9 +50,9 @@ async def change(
     """
     read_query(request, NoParameters)
     attempt = attempt_of(request, raw)
-    async with services_of(request).units.unit(principal, attempt) as unit:
+    async with get_services(request).units.unit(principal, attempt) as unit:
         if unit.replay is not None:
-            return _Delivery(reply(unit.replay.body, status=unit.replay.status), request, unit.answer_id)
+            return _Delivery(json_response(unit.replay.body, status=unit.replay.status), request, unit.answer_id)
         body, accepted = await work(unit)
         if audited is not None:
             details = {name: body[name] for name in _AUDITED if body.get(name)}
@@ -60,7 +60,7 @@ async def change(
         if attempt is not None:
             await unit.remember(Answer(200, body))
     await failpoints.hit("before_answer")
-    return _Delivery(reply(body), request, unit.answer_id, accepted)
+    return _Delivery(json_response(body), request, unit.answer_id, accepted)
 
 
 class _Delivery(Response):
@@ -78,7 +78,7 @@ class _Delivery(Response):
         self._accepted = accepted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        services = services_of(self._request)
+        services = get_services(self._request)
         delivered = self._answer_id is not None and not await self._request.is_disconnected()
         try:
             await self._answer(scope, receive, send)

@@ -46,10 +46,10 @@ class Edge:
         with watch.running():
             try:
                 if "\x00" in scope["path"]:
-                    refused = errors.Unknown(
+                    refused = errors.UnknownRoute(
                         404, "This path does not exist.", "Remove the NUL character from the path."
                     )
-                    await errors.answer(refused, request_id)(scope, receive, send_with_id)
+                    await errors.error_response(refused, request_id)(scope, receive, send_with_id)
                 else:
                     await self._app(scope, receive, send_with_id)
             except ClientDisconnect:
@@ -66,4 +66,4 @@ class Edge:
                 )
                 if started:
                     raise
-                await errors.internal(request_id)(scope, receive, send_with_id)
+                await errors.internal_error_response(request_id)(scope, receive, send_with_id)

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from footplate.api import errors
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.domain import audit
 from footplate.domain.errors import FootplateError, Forbidden
 from footplate.domain.principals import Principal
@@ -19,12 +19,12 @@ log = structlog.get_logger(__name__)
 async def on_footplate_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, FootplateError)
     request_id: str = request.scope["request_id"]
-    if errors.status_of(error) == HTTPStatus.INTERNAL_SERVER_ERROR:
+    if errors.http_status(error) == HTTPStatus.INTERNAL_SERVER_ERROR:
         # The caller sees only refusals and temporary failures.
         raise error
     if isinstance(error, Forbidden):
         await _record_refusal(request, error)
-    return errors.answer(error, request_id)
+    return errors.error_response(error, request_id)
 
 
 async def _record_refusal(request: Request, error: Forbidden) -> None:
@@ -34,7 +34,7 @@ async def _record_refusal(request: Request, error: Forbidden) -> None:
         return
     entry = audit.refusal(request.method, request.url.path, error.message)
     try:
-        async with services_of(request).units.unit(principal, None) as unit:
+        async with get_services(request).units.unit(principal, None) as unit:
             await unit.record(principal, entry)
     except FootplateError as failure:  # the request is refused all the same, and the log line remains
         log.warning(
@@ -47,11 +47,11 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     where = f"{request.method} {request.url.path}"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        refused = errors.Unknown(
+        refused = errors.UnknownRoute(
             405, f"{where} is not supported.", "The path supports other methods, which /openapi.json lists."
         )
     else:
-        refused = errors.Unknown(404, f"There is no route for {where}.", "/openapi.json lists all routes.")
-    response = errors.answer(refused, request.scope["request_id"])
+        refused = errors.UnknownRoute(404, f"There is no route for {where}.", "/openapi.json lists all routes.")
+    response = errors.error_response(refused, request.scope["request_id"])
     response.headers.update(error.headers or {})
     return response

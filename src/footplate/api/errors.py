@@ -11,7 +11,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from footplate.api.replies import reply
+from footplate.api.replies import json_response
 from footplate.domain.errors import DOCS, FootplateError, Overloaded, RateLimited, Refused, Temporary
 from footplate.domain.json import Json, JsonObject
 from footplate.domain.limits import setting_of
@@ -46,8 +46,8 @@ TITLES: Final = {
     503: "Service unavailable",
     529: "Overloaded",
 }
-_MAY_CHANGE: Final = frozenset({408, 429, 503, 529})
-_RETRY_AFTER: Final = 1.0
+_RETRYABLE_STATUSES: Final = frozenset({408, 429, 503, 529})
+_DEFAULT_RETRY_SECONDS: Final = 1.0
 
 
 class TooLarge(Refused):
@@ -72,7 +72,7 @@ class LimitExceeded(Refused):
         """`limit` is the name of a field of `RequestLimits`."""
         help_text = f"The operator can change this limit with {setting_of(limit)}."
         super().__init__(message, help_text=help_text, field=field)
-        self.answer_status = status
+        self.response_status = status
 
 
 class EncodedBody(Refused):
@@ -97,17 +97,17 @@ class MalformedRequest(Refused):
         )
 
 
-class Unknown(Refused):
+class UnknownRoute(Refused):
     """The path does not exist, or does not support the method."""
 
     code = "unknown_route"
 
     def __init__(self, status: int, message: str, help_text: str) -> None:
         super().__init__(message, help_text=help_text)
-        self.answer_status = status
+        self.response_status = status
 
 
-def envelope(error: FootplateError, status: int, request_id: str) -> JsonObject:
+def error_envelope(error: FootplateError, status: int, request_id: str) -> JsonObject:
     details: JsonObject = {"type": ERROR_TYPES[status], "message": error.message, "title": TITLES[status]}
     extra: dict[str, Json] = {"help": error.help_text, "field": error.fields.get("field")}
     details.update({key: value for key, value in extra.items() if value})
@@ -119,22 +119,22 @@ def envelope(error: FootplateError, status: int, request_id: str) -> JsonObject:
     return {"type": "error", "error": details, "request_id": request_id}
 
 
-def answer(error: FootplateError, request_id: str) -> Response:
-    status = status_of(error)
+def error_response(error: FootplateError, request_id: str) -> Response:
+    status = http_status(error)
     headers: dict[str, str] = {}
-    if status in _MAY_CHANGE:
-        wait = error.retry_after if isinstance(error, Temporary) and error.retry_after else _RETRY_AFTER
+    if status in _RETRYABLE_STATUSES:
+        wait = error.retry_after if isinstance(error, Temporary) and error.retry_after else _DEFAULT_RETRY_SECONDS
         headers = {"retry-after": str(max(1, math.ceil(wait))), "x-should-retry": "true"}
     elif status < HTTPStatus.INTERNAL_SERVER_ERROR:
         headers = {"x-should-retry": "false"}
     if status == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = "Bearer"
-    return reply(envelope(error, status, request_id), status=status, headers=headers)
+    return json_response(error_envelope(error, status, request_id), status=status, headers=headers)
 
 
-def status_of(error: FootplateError) -> int:
-    if isinstance(error, Unknown | LimitExceeded):
-        return error.answer_status
+def http_status(error: FootplateError) -> int:
+    if isinstance(error, UnknownRoute | LimitExceeded):
+        return error.response_status
     if isinstance(error, Refused):
         return error.status
     if isinstance(error, RateLimited):
@@ -144,7 +144,7 @@ def status_of(error: FootplateError) -> int:
     return 503 if isinstance(error, Temporary) else 500
 
 
-def internal(request_id: str) -> Response:
+def internal_error_response(request_id: str) -> Response:
     """Builds the response to an unexpected error. It hides the cause, which is in the server log under the same request
     id.
     """
@@ -152,4 +152,4 @@ def internal(request_id: str) -> Response:
         "The server could not process this request because of an internal error.",
         help_text="Try again. If the error persists, give the request id to the operator of this server.",
     )
-    return answer(error, request_id)
+    return error_response(error, request_id)

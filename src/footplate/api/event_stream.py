@@ -116,5 +116,5 @@ def broken(scope: Scope, error: Exception) -> bytes:
 
 
 def error_frame(error: FootplateError, request_id: str) -> bytes:
-    body = errors.envelope(error, errors.status_of(error), request_id)
+    body = errors.error_envelope(error, errors.http_status(error), request_id)
     return b"event: error\ndata: " + dumps(body) + b"\n\n"

@@ -25,7 +25,7 @@ class KeyQuotas:
     def buffered_bytes(self) -> int:
         return self._bytes.total()
 
-    def take_stream(self, key_id: str) -> "StreamSlot":
+    def acquire_stream(self, key_id: str) -> "StreamSlot":
         """Registers an open stream. Raises `LimitExceeded` if the key or the process has too many."""
         self.check_streams(key_id)
         self._streams[key_id] += 1
@@ -83,24 +83,24 @@ class BodyReservation:
         much memory.
         """
         self._size += size
-        wanted = max(0, self._size - UNCOUNTED_BYTES) - self._reserved
-        if wanted <= 0:
+        additional = max(0, self._size - UNCOUNTED_BYTES) - self._reserved
+        if additional <= 0:
             return
         limits = self._limits
-        if self._counted[self._key_id] + wanted > limits.buffered_bytes_per_key:
+        if self._counted[self._key_id] + additional > limits.buffered_bytes_per_key:
             raise LimitExceeded(
                 429,
                 "buffered_bytes_per_key",
                 f"Request bodies of this API key take more than {limits.buffered_bytes_per_key // MIB} MiB at once.",
             )
-        if self._counted.total() + wanted > limits.buffered_bytes:
+        if self._counted.total() + additional > limits.buffered_bytes:
             raise LimitExceeded(
                 429,
                 "buffered_bytes",
                 f"All request bodies in progress take more than {limits.buffered_bytes // MIB} MiB.",
             )
-        self._reserved += wanted
-        self._counted[self._key_id] += wanted
+        self._reserved += additional
+        self._counted[self._key_id] += additional
 
     def release(self) -> None:
         """Safe to call twice."""

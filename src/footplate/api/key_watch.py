@@ -6,8 +6,8 @@ from typing import Final
 import structlog
 from starlette.requests import HTTPConnection
 
-from footplate.api.auth import secret_of
-from footplate.api.services import services_of
+from footplate.api.auth import extract_api_key
+from footplate.api.services import get_services
 from footplate.domain.errors import FootplateError, Unauthenticated
 from footplate.domain.principals import Principal
 
@@ -22,7 +22,7 @@ async def wait_for_revocation(connection: HTTPConnection, principal: Principal, 
 
     If the database is unreachable, the stream stays open and the key is checked again at the next interval.
     """
-    secret, keys = secret or secret_of(connection), services_of(connection).keys
+    secret, keys = secret or extract_api_key(connection), get_services(connection).keys
     while True:
         await asyncio.sleep(CHECK_SECONDS)
         try:

@@ -275,7 +275,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         message = f"More than {most} pipelined requests are waiting on this connection."
         error = errors.LimitExceeded(429, "pipelined_requests", message)
         request_id = ids.new_id(ids.REQUEST)
-        response = errors.answer(error, request_id)
+        response = errors.error_response(error, request_id)
         response.headers.update({"request-id": request_id, "connection": "close"})
         await response(scope, receive, send)
 
@@ -325,7 +325,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 def response_bytes(error: FootplateError) -> bytes:
     """Encodes a complete response to a request that never reaches the application."""
     request_id = ids.new_id(ids.REQUEST)
-    response = errors.answer(error, request_id)
+    response = errors.error_response(error, request_id)
     headers = [*response.raw_headers, (b"request-id", request_id.encode()), (b"connection", b"close")]
     lines = [STATUS_LINE[response.status_code], *(name + b": " + value + b"\r\n" for name, value in headers)]
     return b"".join([*lines, b"\r\n", bytes(response.body)])

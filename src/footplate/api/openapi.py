@@ -21,45 +21,45 @@ from starlette.routing import Route
 from footplate.api.wire.answers import Error
 from footplate.api.wire.base import Body, Parameters
 
-REF: Final = "#/components/schemas/{model}"
-ERRORS: Final[dict[int | str, dict[str, Any]]] = {
+SCHEMA_REF: Final = "#/components/schemas/{model}"
+ERROR_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {"model": Error, "description": "The request was refused. Only 408 and 429 may succeed on retry."},
     "5XX": {"model": Error, "description": "The server failed. The request may be retried."},
 }
-OPEN: Final[dict[str, Any]] = {"security": []}
+NO_AUTHENTICATION: Final[dict[str, Any]] = {"security": []}
 """For the few routes that need no API key."""
 
 
-class Takes(dict[str, Any]):
+class RequestDescription(dict[str, Any]):
     """The request part of an operation in the document, and the model of its body."""
 
-    def __init__(self, body: type[Body] | None, described: dict[str, Any]) -> None:
-        super().__init__(described)
+    def __init__(self, body: type[Body] | None, description: dict[str, Any]) -> None:
+        super().__init__(description)
         self.body = body
 
 
-def takes(
+def describe_request(
     *,
     body: type[Body] | None = None,
     media_type: str = "application/json",
     description: str | None = None,
     query: type[Parameters] | None = None,
-) -> Takes:
-    described: dict[str, Any] = {}
+) -> RequestDescription:
+    operation: dict[str, Any] = {}
     if body is not None:
-        schema = {"$ref": REF.format(model=body.__name__)}
-        described["requestBody"] = {"required": True, "content": {media_type: {"schema": schema}}}
+        schema = {"$ref": SCHEMA_REF.format(model=body.__name__)}
+        operation["requestBody"] = {"required": True, "content": {media_type: {"schema": schema}}}
         if description is not None:
-            described["requestBody"]["description"] = description
+            operation["requestBody"]["description"] = description
     if query is not None:
         properties = query.model_json_schema()["properties"]
-        described["parameters"] = [
+        operation["parameters"] = [
             {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in properties.items()
         ]
-    return Takes(body, described)
+    return RequestDescription(body, operation)
 
 
-def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
+def make_document_function(app: FastAPI) -> Callable[[], dict[str, Any]]:
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = _build(app)
@@ -68,14 +68,14 @@ def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
     return openapi
 
 
-def document_route(app: FastAPI) -> Route:
+def create_document_route(app: FastAPI) -> Route:
     """Serves the document without authentication. It is built once, outside of the event loop, and encoded once."""
-    building = asyncio.Lock()
+    build_lock = asyncio.Lock()
     encoded = b""
 
     async def read_document(_request: Request) -> Response:
         nonlocal encoded
-        async with building:
+        async with build_lock:
             encoded = encoded or await asyncio.to_thread(lambda: orjson.dumps(app.openapi()))
         return Response(encoded, media_type="application/json")
 
@@ -84,10 +84,10 @@ def document_route(app: FastAPI) -> Route:
 
 def _build(app: FastAPI) -> dict[str, Any]:
     routes = [route for route in app.routes if isinstance(route, APIRoute)]
-    bodies = list(dict.fromkeys(_bodies(routes)))
-    _refuse_namesakes([*bodies, *_answers(routes)])
+    bodies = list(dict.fromkeys(_request_models(routes)))
+    _check_unique_names([*bodies, *_response_models(routes)])
     schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    _, definitions = models_json_schema([(body, "validation") for body in bodies], ref_template=REF)
+    _, definitions = models_json_schema([(body, "validation") for body in bodies], ref_template=SCHEMA_REF)
     components: dict[str, Any] = schema.setdefault("components", {})
     components.setdefault("schemas", {}).update(definitions.get("$defs", {}))
     components["securitySchemes"] = {
@@ -98,19 +98,19 @@ def _build(app: FastAPI) -> dict[str, Any]:
     return schema
 
 
-def _bodies(routes: Iterable[APIRoute]) -> Iterator[type[Body]]:
+def _request_models(routes: Iterable[APIRoute]) -> Iterator[type[Body]]:
     for route in routes:
-        if isinstance(route.openapi_extra, Takes) and route.openapi_extra.body is not None:
+        if isinstance(route.openapi_extra, RequestDescription) and route.openapi_extra.body is not None:
             yield route.openapi_extra.body
 
 
-def _answers(routes: Iterable[APIRoute]) -> Iterator[object]:
+def _response_models(routes: Iterable[APIRoute]) -> Iterator[object]:
     for route in routes:
         yield route.response_model
         yield from (response.get("model") for response in route.responses.values())
 
 
-def _refuse_namesakes(kinds: Iterable[object]) -> None:
+def _check_unique_names(kinds: Iterable[object]) -> None:
     """Raises `TypeError` if two models have the same name: the document would contain one schema for both."""
     found: set[type[BaseModel]] = set()
     for kind in kinds:

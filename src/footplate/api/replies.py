@@ -8,9 +8,9 @@ from starlette.responses import Response
 from footplate.domain.json import Json, JsonObject
 
 
-def reply(body: JsonObject, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(body: JsonObject, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(orjson.dumps(body), status_code=status, headers=headers, media_type="application/json")
 
 
-def listing(data: Sequence[Json], *, next_page: str | None) -> Response:
-    return reply({"data": list(data), "next_page": next_page})
+def list_response(data: Sequence[Json], *, next_page: str | None) -> Response:
+    return json_response({"data": list(data), "next_page": next_page})

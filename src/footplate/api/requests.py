@@ -20,7 +20,7 @@ from starlette.requests import HTTPConnection
 from footplate.api.errors import EncodedBody, TooLarge
 from footplate.api.json_limits import check_json, check_line
 from footplate.api.key_quotas import BodyReservation
-from footplate.api.services import ApiServices, services_of
+from footplate.api.services import ApiServices, get_services
 from footplate.api.validation import validated
 from footplate.api.wire.base import Body, Parameters
 from footplate.domain.errors import InvalidRequest
@@ -50,13 +50,13 @@ P = TypeVar("P", bound=Parameters)
 
 async def read_body(request: Request, model: type[B]) -> tuple[B, bytes]:
     """Returns the validated body and its raw bytes."""
-    limits = services_of(request).limits
+    limits = get_services(request).limits
     return await _read_json(request, model, limits.json_bytes, "json_bytes")
 
 
 async def read_messages(request: Request, model: type[B]) -> tuple[B, bytes]:
     """Reads a body that carries messages. Its size limit is higher, because it may contain images and documents."""
-    limits = services_of(request).limits
+    limits = get_services(request).limits
     return await _read_json(request, model, limits.message_bytes, "message_bytes")
 
 
@@ -69,12 +69,12 @@ async def validate_json(request: Request, model: type[B], raw: bytes) -> B:
     if len(raw) <= _LARGE:
         return _parse_valid(request, model, raw)
     # In a thread, so that the event loop stays free. One at a time: several threads would compete with the loop.
-    async with services_of(request).large_bodies:
+    async with get_services(request).large_body_semaphore:
         return await asyncio.to_thread(_parse_valid, request, model, raw)
 
 
 def _parse_valid(request: Request, model: type[B], raw: bytes) -> B:
-    services = services_of(request)
+    services = get_services(request)
     reservation_of(request).add(check_json(raw, services.limits) * _BYTES_PER_VALUE)
     return _validated(model, _parse_checked(raw), services)
 
@@ -162,7 +162,7 @@ def _refuse_constant(name: str) -> None:
 
 async def read_nothing(request: Request) -> bytes:
     """Reads the body of a request that takes none. It may be empty or an empty object."""
-    services = services_of(request)
+    services = get_services(request)
     raw = await read_bytes(request, services.limits.json_bytes, setting_of("json_bytes"))
     if raw:
         _parse_valid(request, Body, raw)
@@ -170,7 +170,7 @@ async def read_nothing(request: Request) -> bytes:
 
 
 def read_query(request: HTTPConnection, model: type[P]) -> P:
-    return _validated(model, _query_fields(request, model), services_of(request))
+    return _validated(model, _query_fields(request, model), get_services(request))
 
 
 def _query_fields(request: HTTPConnection, model: type[P]) -> dict[str, Any]:

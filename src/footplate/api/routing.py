@@ -14,8 +14,8 @@ from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from footplate.api.auth import authenticate
-from footplate.api.openapi import ERRORS
-from footplate.api.services import services_of
+from footplate.api.openapi import ERROR_RESPONSES
+from footplate.api.services import get_services
 
 
 class DirectRoute(APIRoute):
@@ -30,7 +30,7 @@ class DirectRoute(APIRoute):
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         principal = await authenticate(request)
-        reservation = services_of(request).quotas.open_reservation(principal.id)
+        reservation = get_services(request).quotas.open_reservation(principal.id)
         scope["body_reservation"] = reservation
         try:
             response = await self.endpoint(request=request, principal=principal, **request.path_params)
@@ -46,4 +46,4 @@ class DirectRoute(APIRoute):
 
 
 def router_of(prefix: str, tag: str) -> APIRouter:
-    return APIRouter(prefix=prefix, tags=[tag], route_class=DirectRoute, responses=ERRORS)
+    return APIRouter(prefix=prefix, tags=[tag], route_class=DirectRoute, responses=ERROR_RESPONSES)

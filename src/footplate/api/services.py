@@ -19,7 +19,7 @@ from footplate.domain.services import Diffs, Health, Keys, Notifier, Reads, Tail
 from footplate.domain.transcripts import Transcripts
 from footplate.domain.usage import UsageReads
 
-MAX_FILE: Final = 64_000_000
+MAX_FILE_BYTES: Final = 64_000_000
 
 
 def _no_transcripts(_harness: str) -> Transcripts | None:
@@ -36,7 +36,7 @@ class ApiServices:
     health: Health
     usage: UsageReads
     diffs: Diffs
-    leaving: Leaving
+    delivery: Leaving
     files: FileBytes
     backend: Backend
     """Where workers run commands: a request may ask an environment only for features of this backend."""
@@ -44,24 +44,24 @@ class ApiServices:
     """Names of the harnesses that an agent can choose."""
     default_harness: str = "native"
     """The harness of an agent that chooses none."""
-    prepared: frozenset[str] = frozenset()
+    prewarmed_harnesses: frozenset[str] = frozenset()
     """Harnesses that workers prewarm as soon as a session is created."""
-    hooks: HookAccess = field(default_factory=HookAccess)
+    hook_access: HookAccess = field(default_factory=HookAccess)
     """Hosts that HTTP hooks may call."""
-    search: bool = False
+    has_search: bool = False
     """Whether a provider for `web_search` is configured."""
     projects_root: str = "/nonexistent"
     """Directory that must contain projects with a path, as the operator wrote it."""
     named_roots: NamedRoots = field(default_factory=lambda: NamedRoots({}))
     """Directories that sessions may name."""
-    guard: RequestGuard = field(default_factory=RequestGuard)
+    request_guard: RequestGuard = field(default_factory=RequestGuard)
     """Host names that the API serves, and origins of web pages that may call it."""
     ignore_unknown_fields: bool = False
     """For clients newer than the server: unknown fields are dropped instead of refused."""
     limits: RequestLimits = field(default_factory=RequestLimits)
-    max_file: int = MAX_FILE
+    max_file_bytes: int = MAX_FILE_BYTES
     quotas: KeyQuotas = field(init=False)
-    large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    large_body_semaphore: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     """Held while a large body is parsed."""
     transcripts: Callable[[str], Transcripts | None] = _no_transcripts
     """Returns the transcript format of a harness by name, or None: most harnesses have no program that writes
@@ -72,6 +72,6 @@ class ApiServices:
         object.__setattr__(self, "quotas", KeyQuotas(self.limits))
 
 
-def services_of(request: HTTPConnection) -> ApiServices:
+def get_services(request: HTTPConnection) -> ApiServices:
     services: ApiServices = request.app.state.services
     return services

@@ -15,7 +15,7 @@ from fastapi import Request
 
 from footplate.api.errors import LimitExceeded, TooLarge
 from footplate.api.requests import chunks_of, parse_line
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.json import JsonObject
 from footplate.domain.limits import RequestLimits, setting_of
@@ -38,7 +38,7 @@ class Spool:
 
     @classmethod
     async def of(cls, request: Request) -> "Spool":
-        limits = services_of(request).limits
+        limits = get_services(request).limits
         spool = cls(tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY), limits)  # noqa: SIM115 - closed with the spool
         try:
             whole = hashlib.sha256()

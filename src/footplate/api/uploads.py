@@ -16,7 +16,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from footplate.api.errors import TooLarge
 from footplate.api.requests import chunks_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.domain.errors import InvalidRequest
 from footplate.domain.files import UNKNOWN_TYPE, name_of
 
@@ -51,7 +51,7 @@ class Upload:
 
 @asynccontextmanager
 async def uploaded(request: Request) -> AsyncIterator[Upload]:
-    limit = services_of(request).max_file
+    limit = get_services(request).max_file_bytes
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise InvalidRequest(
             f"A file must be uploaded as {_FORM}.",

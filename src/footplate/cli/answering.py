@@ -12,7 +12,7 @@ from footplate.cli.output import Exit, print_json
 from footplate.cli.profiles import Server
 from footplate.client import Approval, AsyncFootplate, Event
 
-_QUESTION: Final = "Allow it? [y to allow; any other input leaves it pending]"
+_QUESTION: Final = "Allow it? [y; any other input leaves it pending]"
 
 
 def list_approvals(session: str | None, *, as_json: bool, profile: str | None) -> None:

@@ -135,8 +135,8 @@ def _warn_of_exposure(stack: Stack) -> None:
         return
     output.err().print(
         "[yellow]Other users of this machine can reach Temporal,[/] which has no authentication: they can list "
-        f"sessions, stop turns and pause the sweep. {quote(reason)} Allow user namespaces (docs/listeners.md), or do not run "
-        "`footplate dev` on a shared machine."
+        f"sessions, stop turns and pause the sweep. {quote(reason)} Allow user namespaces (docs/listeners.md), or do "
+        "not run `footplate dev` on a shared machine."
     )
 
 

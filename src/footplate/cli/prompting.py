@@ -98,9 +98,7 @@ async def _page(lines: Sequence[Text]) -> bool:
         for line in lines[start : start + size]:
             output.print_exactly(screen, line)
         if rest := max(0, len(lines) - start - size):
-            screen.print(
-                f"[dim]{rest:,} more lines. Press Enter to show them, or q to leave the call pending:[/] ", end=""
-            )
+            screen.print(f"[dim]{rest:,} more lines. Press Enter to show them, q to skip:[/] ", end="")
             screen.file.flush()
             typed = await _line()
             if not typed or typed.strip().lower() in _STOP:

@@ -26,7 +26,7 @@ class LeaseHeld(Conflict):
         queue = f" {before} more are waiting before you." if before else ""
         super().__init__(
             f"Another writer holds {place}: {holder}, since {held}. The request waited {waited:.0f} s.{queue}",
-            help_text="Nothing was changed. Retry when the other writer is done; a dead writer's lease expires by itself.",
+            help_text="Nothing was changed. Retry later; the lease of a writer that died expires by itself.",
         )
         self.holder = holder
         self.since = since

@@ -125,8 +125,8 @@ class CheckedOut(Conflict):
     def __init__(self, branch: str, project: str) -> None:
         super().__init__(
             f"The branch {branch!r} is checked out in the project {project!r}; a merge would leave its files outdated.",
-            help_text="Nothing was changed. Run `footplate apply` or `footplate export --branch NAME` in that checkout, "
-            "or merge into another branch with `footplate merge --into BRANCH`.",
+            help_text="Nothing was changed. Run `footplate apply` or `footplate export --branch NAME` there, or "
+            "merge into another branch with `footplate merge --into BRANCH`.",
         )
 
 

@@ -332,9 +332,7 @@ class Harness(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ahead:
-    """What is known about a session's next turn before it begins, as in `TurnContext`. Model requests are not allowed
-    yet.
-    """
+    """What is known about a session's next turn before it begins. Model requests are not allowed yet."""
 
     session_id: str
     config: ResolvedConfig

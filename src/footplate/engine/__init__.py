@@ -1,1 +1,1 @@
-"""Temporal decides that a turn happens: workflows, activities, the worker, and the client that wakes a session."""
+"""Runs turns: Temporal workflows and activities, the worker, and everything that a turn needs while it runs."""

@@ -1,4 +1,4 @@
-"""The activities: what Temporal runs on a worker."""
+"""The Temporal activities of a worker: running a turn, preparing a session, and the sweep."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 _FRESH: Final = timedelta(seconds=1)
 _ASKING: Final = timedelta(seconds=5)
 _AT_ONCE: Final = timedelta(milliseconds=10)
-"""Else the engine waits the longer the more often a turn was taken up."""
+"""Set explicitly, because Temporal's default delay grows with the number of attempts."""
 
 
 class TurnActivities:
@@ -33,13 +33,13 @@ class TurnActivities:
 
     @activity.defn(name=RUN_TURN)
     async def run_turn(self, session: SessionRef) -> bool:
-        """Claims the session's next turn and works until it ends. True: there is more to do."""
+        """Claim the session's next turn and run it to its end. Returns True if there is another turn to run."""
         with structlog.contextvars.bound_contextvars(organisation=session.organisation, session=session.session_id):
             return await self._run_turn(session)
 
     @activity.defn(name=PREPARE)
     async def prepare(self, session: SessionRef) -> None:
-        """Begins, and waits for nothing."""
+        """Start to prepare the session in the background."""
         self._runner.prepare(session.organisation, session.session_id)
 
     async def _run_turn(self, session: SessionRef) -> bool:
@@ -49,7 +49,7 @@ class TurnActivities:
                 result = await self._runner.run(session.organisation, session.session_id)
             except asyncio.CancelledError:
                 if activity.is_worker_shutdown():
-                    message = "The worker is stopping; another takes the turn."
+                    message = "The worker is stopping; another worker continues the turn."
                     raise _expected(message, "handover", after=_AT_ONCE) from None
                 raise
             except Unavailable as error:
@@ -61,7 +61,7 @@ class TurnActivities:
     @asynccontextmanager
     async def _heartbeat(self) -> AsyncIterator[None]:
         async def beat() -> None:
-            # Not at once: most turns are over before, and each heartbeat is a write in the engine's database.
+            # The first heartbeat is delayed: most turns end before it, and each one is a write in Temporal's database.
             while True:
                 await asyncio.sleep(self._interval)
                 activity.heartbeat()
@@ -74,10 +74,10 @@ class TurnActivities:
 
 
 async def _still_ours() -> None:
-    """Refuse a task that reached us long after it was given to us: we were stopped, and others have it by now.
+    """Refuse a task that this process received long ago and only sees now, because it was suspended.
 
-    Its claim would do no harm but to them: it fences whoever works on the turn. The clock, which need not be right,
-    only decides whether to ask.
+    Another worker has the turn by now, and a claim would fence it. The clock may be wrong; it only decides whether
+    Temporal is asked.
     """
     info = activity.info()
     if datetime.now(UTC) - info.started_time < _FRESH:
@@ -85,12 +85,12 @@ async def _still_ours() -> None:
     try:
         await activity.client().get_async_activity_handle(task_token=info.task_token).heartbeat(rpc_timeout=_ASKING)
     except (RPCError, AsyncActivityCancelledError) as error:
-        log.warning("task came too late", action="turn.stale", workflow=info.workflow_id)
-        raise _expected("The engine has given this turn to another worker.", "stale") from error
+        log.warning("stale task refused", action="turn.stale", workflow=info.workflow_id)
+        raise _expected("Temporal has given this turn to another worker.", "stale") from error
 
 
 def _expected(message: str, kind: str, *, after: timedelta | None = None) -> ApplicationError:
-    """Tried again by the engine, and no reason for a trace in the worker's log."""
+    """Build an error that Temporal retries, without a stack trace in the worker's log."""
     return ApplicationError(message, type=kind, next_retry_delay=after, category=ApplicationErrorCategory.BENIGN)
 
 
@@ -98,7 +98,7 @@ class SweepActivities:
     def __init__(
         self, store: SweepStore, waker: Waker, chores: Sequence[Chore] = (), *, urgent: Sequence[Chore] = ()
     ) -> None:
-        """`urgent`: chores that take moments, and that never wait for the others, which may take minutes."""
+        """`urgent` chores are short, and never wait for the others, which may take minutes."""
         self._store = store
         self._waker = waker
         self._lines = [line for line in (urgent, chores) if line]
@@ -106,13 +106,13 @@ class SweepActivities:
 
     @activity.defn(name=SWEEP)
     async def sweep(self) -> None:
-        """Wake what a lost signal left asleep, and forget what is old."""
+        """Wake sessions whose signal was lost, delete expired records, and start the chores."""
         for organisation, session_id in await self._store.to_wake(older_than=5, lost_for=60, limit=1000):
-            log.info("woken by the sweep", action="sweep.wake", session=session_id)
+            log.info("session woken by the sweep", action="sweep.wake", session=session_id)
             await self._waker.wake(organisation, session_id)
         await self._store.forget()
         for number, line in enumerate(self._lines):
-            # On the side: a chore may take minutes, and the next sweep must not wait for it.
+            # In the background: a chore may take minutes, and the next sweep must not wait for it.
             if number not in self._working or self._working[number].done():
                 self._working[number] = asyncio.create_task(self._work(line), name="chores", context=Context())
 
@@ -126,4 +126,4 @@ class SweepActivities:
             try:
                 await chore.run()
             except Exception:
-                log.warning("a chore failed; the next sweep goes on", action="sweep.chore_failed", exc_info=True)
+                log.warning("a chore failed; the next sweep retries it", action="sweep.chore_failed", exc_info=True)

@@ -1,4 +1,4 @@
-"""People's words on calls that a running turn holds."""
+"""Approval of calls that a running turn holds open while it waits for a person."""
 
 from footplate.domain.events import Event
 from footplate.domain.running import Claim, LiveTurn, TurnStore
@@ -6,7 +6,7 @@ from footplate.engine.moments import Moments
 
 
 class HeldAnswers:
-    """Of one turn."""
+    """The held calls of one turn."""
 
     def __init__(self, turns: TurnStore, claim: Claim, live: LiveTurn, moments: Moments) -> None:
         self._turns = turns

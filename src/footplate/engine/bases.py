@@ -1,6 +1,7 @@
-"""What a session's trees begin with is decided once, in the log, before anything is written to a disk.
+"""Fixes the base commit of each project in the log at a session's first turn, before any file is written.
 
-A worker that dies right after leaves the decision to the next one, which makes the same trees of it, on whichever host.
+If the worker dies right afterwards, the next worker reads the same base commits and creates the same trees, on any
+host.
 """
 
 from dataclasses import replace
@@ -11,7 +12,7 @@ from footplate.domain.running import Claim, Trees, TurnStore
 
 
 async def decided(trees: Trees | None, turns: TurnStore, claim: Claim) -> Claim:
-    """The same claim; each of its projects has a base."""
+    """Return the claim with a base commit for each project."""
     if trees is None or all(project.base is not None for project in claim.config.projects):
         return claim
     projects: list[SessionProject] = []
@@ -25,7 +26,7 @@ async def decided(trees: Trees | None, turns: TurnStore, claim: Claim) -> Claim:
 
 
 async def brought(trees: Trees | None, claim: Claim) -> Brought:
-    """Of the project that is the working directory: the others lie beside it, and say nothing to the agent."""
+    """Load the instructions of the first project, which is the working directory. Additional projects provide none."""
     if trees is None or not claim.config.projects:
         return Brought()
     return await trees.brought(claim.organisation, claim.config.projects[0])

@@ -1,7 +1,7 @@
-"""A turn's own time: when it is over the turn is interrupted, as a person would do it, and ends as `timed_out`.
+"""Enforces a turn's time limit: the turn is interrupted, as by a person, and ends as `timed_out`.
 
-The time goes on between attempts, so it is the database that counts it; here is only what was left at the claim. A
-harness that does not heed the interrupt is cut off.
+The limit spans all attempts and the time between them, so the database keeps the count. This module starts with the
+time that remained at the claim. A harness that ignores the interrupt is cancelled.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ from footplate.domain.turns import Outcome, TurnStatus
 log = structlog.get_logger(__name__)
 
 GRACE: Final = 15.0
-"""How long a turn may take to stop. A command is asked politely first, and killed some seconds later (C3)."""
+"""Seconds that a turn may take to stop. Commands first receive a signal to stop, and are killed a few seconds later."""
 
 
 class TurnClock:
     def __init__(self, claim: Claim, interrupt: asyncio.Event, task: "asyncio.Future[Outcome]", *, used: float) -> None:
-        """`used`: seconds since the claim."""
+        """`used` is the number of seconds since the claim."""
         self._claim = claim
         self._used = used
         self._interrupt = interrupt
@@ -30,7 +30,7 @@ class TurnClock:
         self._timer: asyncio.TimerHandle | None = None
         self.over = False
         self.cut = False
-        """It did not heed the interrupt."""
+        """Whether the harness ignored the interrupt and was cancelled."""
 
     def __enter__(self) -> Self:
         if self._claim.seconds_left is None:
@@ -38,7 +38,7 @@ class TurnClock:
         left = self._claim.seconds_left - self._used
         if left > 0:
             self._timer = asyncio.get_running_loop().call_later(left, self._is_over)
-        else:  # at once: the harness may have nothing left to do
+        else:  # immediately: the harness may have nothing more to do
             self._is_over()
         return self
 
@@ -47,7 +47,7 @@ class TurnClock:
             self._timer.cancel()
 
     def judge(self, outcome: Outcome) -> Outcome:
-        """What the turn came to all the same stays: done is done, and a failure is told as such."""
+        """Turn an interrupted outcome into `timed_out`. A completed or failed turn keeps its outcome."""
         if not self.over or outcome.status is not TurnStatus.INTERRUPTED:
             return outcome
         seconds = self._claim.config.timeout_seconds
@@ -55,7 +55,7 @@ class TurnClock:
             outcome,
             status=TurnStatus.TIMED_OUT,
             error_type="unknown_error",
-            error_message=f"The turn took longer than its limit of {seconds:g} s. What it did until then is kept.",
+            error_message=f"The turn exceeded its limit of {seconds:g} s. Its work up to then is saved.",
         )
 
     def _is_over(self) -> None:
@@ -70,10 +70,10 @@ class TurnClock:
 
 
 class Unseen:
-    """A preview that nobody wants to see."""
+    """A preview that is not sent to anyone, for background sessions."""
 
     def __init__(self) -> None:
         self.event_id = ids.new_id(ids.EVENT)
 
     def write(self, text: str) -> None:
-        """Nothing is sent anywhere."""
+        """Discard the text."""

@@ -1,6 +1,6 @@
-"""What reaches a turn that has begun: an interrupt, and messages that join it.
+"""Control inputs of a running turn: interrupts, and messages that join it.
 
-Looked for when somebody says that there is something: a nudge, or the lease's renewal where that was lost.
+They are checked on every nudge, and at lease renewal in case a nudge was lost.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ class Controls:
         self._look = asyncio.Event()
         self._steer = False
         self.interrupt = asyncio.Event()
-        """Set once somebody wants the turn to stop."""
+        """Set when the turn is interrupted."""
 
     @asynccontextmanager
     async def heeded(self, held: HeldTurn) -> AsyncGenerator[None, None]:
         held.on_control = self._controlled
-        # A renewal of the lease may have found one before this callback was set.
+        # A lease renewal may have found a control input before this callback was set.
         if self._claim.attempt > 1 or held.control_seq >= self._claim.controls_seq:
             self._controlled()
         watcher = asyncio.create_task(self._watch())
@@ -51,7 +51,7 @@ class Controls:
         return messages
 
     def _controlled(self) -> None:
-        """A control input may be there: an interrupt for the watcher, steering for the harness's next safe point."""
+        """Schedule a check for interrupts now, and for steering messages at the harness's next safe point."""
         self._steer = True
         self._look.set()
 
@@ -62,7 +62,7 @@ class Controls:
             try:
                 wanted, positions = await self._turns.take_interrupts(self._claim)
             except FootplateError as error:
-                log.warning("interrupts not read", action="turn.controls_failed", reason=error.message)
+                log.warning("interrupts could not be read", action="turn.controls_failed", reason=error.message)
                 await asyncio.sleep(0.5)
                 self._look.set()
                 continue

@@ -1,9 +1,9 @@
-"""Keeps the conversations of sessions that run here, so that a turn reads only what was added since the last.
+"""Caches the conversations of sessions that run on this worker, so that a turn reads only the new entries.
 
-Entries are never changed and only added under the epoch, so a kept beginning is always true; what another worker
-added in between is read from where ours ends.
+Entries never change and are only appended under the epoch, so a cached prefix is always valid. Entries that another
+worker appended in between are read from the end of the cached prefix.
 
-They are bounded in bytes and in time: small objects that outlive many turns hold on to the memory between them.
+The cache is limited in bytes and in time, because small long-lived objects fragment the memory.
 """
 
 import time
@@ -29,9 +29,9 @@ class Conversations:
     def __init__(
         self, store: TurnStore, *, most: int, seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`most`: bytes that are kept in all, as JSON; the sessions that were used longest ago go first.
+        """`most` limits the total size in bytes, as JSON; the least recently used sessions are evicted first.
 
-        `seconds`: those that were not used for so long go when any other is used.
+        `seconds`: sessions that were not used for this long are evicted when another one is used.
         """
         self._store = store
         self._most = most
@@ -54,7 +54,7 @@ class Conversations:
         return list(kept.entries)
 
     def add(self, claim: Claim, entries: Sequence[Entry]) -> None:
-        """After a successful append of the turn that holds the session."""
+        """Add entries after the turn that holds the session has appended them."""
         kept = self._kept.get(claim.session_id)
         if kept is not None:
             size = _size(entries)
@@ -64,7 +64,7 @@ class Conversations:
             self._use(claim.session_id)
 
     def _use(self, session_id: str) -> None:
-        """It is the last to go now, and who has to go goes."""
+        """Mark the session as most recently used, and evict others if necessary."""
         now = self._clock()
         self._kept[session_id].used = now
         self._kept.move_to_end(session_id)
@@ -83,5 +83,5 @@ def _size(entries: Sequence[Entry]) -> int:
 def _encode(body: JsonObject) -> bytes:
     try:
         return orjson.dumps(body)
-    except orjson.JSONEncodeError:  # half of a surrogate pair: cleaning every text takes ten times as long
+    except orjson.JSONEncodeError:  # a lone surrogate; cleaning every text would take ten times as long
         return orjson.dumps(clean_object(body))

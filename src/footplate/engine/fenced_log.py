@@ -1,6 +1,6 @@
-"""The harness's door to the log: what it appends is fenced by the claim's epoch, durable first, and then published.
+"""Implements `TurnLog`: appends are fenced by the claim's epoch, stored durably, and then published.
 
-What a call wrote is in the object store before its result is in the log (`files.py`), whichever harness made the call.
+The files that a call wrote are uploaded to the object store before the call's result is appended, for every harness.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ class FencedLog:
         self._live = live
         self._watch = watch
         self.entries = held.claim.entries
-        """How many the conversation has."""
+        """Number of entries in the conversation."""
         self.files: TurnFiles | None = None
-        """Once the turn has an environment."""
+        """Set when the turn has an environment."""
         self.asked: dict[str, str] = {}
-        """The tools of calls that a person was asked about by this attempt, by the event that asked."""
+        """Tool names of the calls for which this attempt requested approval, by event id."""
 
     def check(self) -> None:
         self._held.check()

@@ -1,8 +1,8 @@
-"""A turn's files: looked at where they may have changed, and in the object store before the log speaks of them.
+"""Takes snapshots of a turn's files, and uploads them to the object store before the log refers to them.
 
-That is with an input that brought files, before a turn's first call, with the result of each call that may have
-written, and when the turn is over and all that it started is dead. A tree in which nothing changed costs a
-look, and leaves no trace.
+Snapshots are taken with an input that has files, before the turn's first call, with the result of each call that may
+have written files, and at the end of the turn when all its processes are dead. A tree without changes costs a scan and
+adds nothing to the log.
 """
 
 import asyncio
@@ -21,42 +21,44 @@ from footplate.domain.snapshots import Collected, KeptSnapshot, TreeSnapshot, ma
 log = structlog.get_logger(__name__)
 
 _PATIENCE: Final = 30.0
-"""Seconds for an object store that does not answer: a call's result is worth the wait."""
+"""Seconds to wait for an object store that does not respond, rather than lose a call's result."""
 
 SOON: Final = 5.0
-"""Seconds, of a stopping worker's or a failed turn's."""
+"""Time limit in seconds when the worker is stopping or the turn has failed."""
 
 
 @dataclass(slots=True)
 class _Course:
-    """What a turn has done so far, as far as its files go. Pure."""
+    """Tracks what a turn has done so far that may affect its files."""
 
     first: bool
-    """No attempt was before it, and it is not at its end."""
+    """Whether this is the first attempt, and the turn is not at its end."""
     touched: bool
-    """There was a call, or a file came with an input."""
+    """Whether there was a call, or an input with a file."""
     wrote: bool
-    """There was a call that may have written."""
+    """Whether there was a call that may have written files."""
     called: bool = False
-    """By this attempt: until then all that is written came with the input, however many appends it takes."""
+    """Whether this attempt has made a call. Until then all changes come from the input, even over several appends."""
     given: bool = False
-    """A file has come with an input, and the log does not tell of it yet."""
+    """Whether an input has added a file that is not in the log yet."""
     looked: bool = False
     reads: set[str] = field(default_factory=set)
-    """Calls that write nothing."""
+    """Ids of calls that cannot write files."""
 
     @classmethod
     def of(cls, claim: Claim) -> Self:
-        """An attempt that was lost may have called and written whatever this one does."""
+        """Start from a claim. A lost attempt may have made calls and written files."""
         return cls(first=claim.attempt == 1, touched=claim.attempt > 1, wrote=claim.attempt > 1)
 
     @property
     def begins(self) -> bool:
-        """What is found now is what the turn begins with."""
+        """Whether a snapshot taken now is the state in which the turn begins."""
         return self.first and not (self.called and self.looked)
 
     def takes(self, events: Sequence[Event]) -> tuple[bool, bool, bool]:
-        """Whether a first call is among them, a file came with them, and a result is among them of what may write."""
+        """Record events. Returns whether they have the turn's first call, a new input file, and a result of a call that
+        may have written files.
+        """
         uses = [event for event in events if event.type in TOOL_USES]
         self.reads |= {event.id for event in uses if not may_have_written(event)}
         self.wrote = self.wrote or any(event.id not in self.reads for event in uses)
@@ -66,7 +68,7 @@ class _Course:
         return self.begins and bool(uses), given, any(map(self._wrote, events))
 
     def _wrote(self, event: Event) -> bool:
-        """What is told of by its result."""
+        """Whether the event is the result of a call that may have written files."""
         call_id = event.body.get("tool_use_id") or event.body.get("mcp_tool_use_id")
         return event.type in TOOL_RESULTS and call_id not in self.reads
 
@@ -75,7 +77,7 @@ class TurnFiles:
     def __init__(
         self, trees: Trees | None, claim: Claim, environment: OpenEnvironment, *, each_call: bool = True
     ) -> None:
-        """`each_call`: else only where a turn begins and where it ends."""
+        """`each_call`: take a snapshot after each call, not only at the start and the end of the turn."""
         self._trees = trees
         self._each_call = each_call
         self._environment = environment
@@ -83,9 +85,9 @@ class TurnFiles:
         self._last: dict[str, KeptSnapshot] = {**claim.files.kept}
         self._course = _Course.of(claim)
         self._collected: dict[str, Collected] = {}
-        """The agent's own commits, at the end."""
+        """The agent's own commits, collected at the end of the turn."""
         self.lock = asyncio.Lock()
-        """One append with files at a time: each goes on from the last."""
+        """Serialises appends with files, because each snapshot builds on the last one."""
 
     @property
     def _kept(self) -> dict[str, KeptTree]:
@@ -104,16 +106,16 @@ class TurnFiles:
         }
 
     def concerned(self, events: Sequence[Event]) -> bool:
-        """Whether the files have to be looked at before these events are in the log."""
+        """Whether a snapshot is needed before these events are appended."""
         begins, given, results = self._course.takes(events)
         return begins or given or (self._each_call and results)
 
     def given(self) -> None:
-        """The turn itself has written a file of its input: what tells of it comes into the log with the file."""
+        """Note that the turn has written a file of its input. The next append includes the file."""
         self._course.given = True
 
     async def look(self, *, full_scan: bool = False) -> list[TreeSnapshot]:
-        """Returns snapshots of the trees that changed. The caller holds the lock. `full_scan`: read every file."""
+        """Return snapshots of the trees that changed. The caller holds the lock. `full_scan`: read every file."""
         begins, self._course.looked = self._course.begins, True
         if not full_scan:  # the full scan at the end of a turn runs after the environment is closed
             await self._environment.ensure_open()
@@ -126,7 +128,7 @@ class TurnFiles:
         return found
 
     async def upload_ahead(self) -> None:
-        """Uploads the files that a call wrote before its result is committed, so that `look` has less to do then."""
+        """Upload the files that a call wrote before its result is committed, so that the commit takes less time."""
         if self._trees is None or not self._each_call:
             return
         async with self.lock:
@@ -137,8 +139,9 @@ class TurnFiles:
         self._last |= {snapshot.tree: snapshot.kept for snapshot in found}
 
     async def collect(self, *, within: float | None = None) -> None:
-        """The commits that the agent made, by a program inside: while the turn's environment is still open. What cannot
-        be had of them, or not in so many seconds, is told to the operator; the files are kept all the same.
+        """Collect the agent's own commits with a program inside the environment, which must still be open.
+
+        If that fails or takes longer than `within` seconds, it is only logged. The files are stored in any case.
         """
         if self._trees is None or not self._course.wrote:
             return
@@ -149,14 +152,14 @@ class TurnFiles:
                         self._kept[name], self._environment, seen, self._last.get(name)
                     )
             except (FootplateError, TimeoutError) as error:
-                reason = str(error) or "It took too long."
+                reason = str(error) or "timed out"
                 log.warning("commits not collected", action="turn.no_commits", tree=name, reason=reason)
-            except Exception:  # the turn has done its work, and is not done again for this
+            except Exception:  # the turn is complete and is not retried for this
                 log.exception("commits not collected", action="turn.no_commits", tree=name)
 
     @property
     def may_have_changed(self) -> bool:
-        """Where nothing was ever started, and no tool called, nothing can have changed."""
+        """False if no process was started and no tool was called."""
         return self._course.touched or self._environment.used
 
     async def at_the_end(self) -> list[TreeSnapshot]:
@@ -172,16 +175,17 @@ class TurnFiles:
             await asyncio.gather(*stops)
 
     async def rescue(self, turns: TurnStore, claim: Claim) -> None:
-        """What changed since the last result, for a turn that is handed over or fails, if it can be had soon. Else its
-        files are those of its last result; the turn ends as it would have ended.
+        """Store the changes since the last result of a turn that fails or is handed over, within a short time limit.
+
+        If that fails, the turn's files are those of its last result, and the turn ends all the same.
         """
         try:
             async with asyncio.timeout(SOON):
                 if found := await self.at_the_end():
                     await turns.append(claim, (), files=found)
                     self.committed(found)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the turn's own end is worth more
-            log.warning("files not kept", action="turn.files_not_kept", reason=str(error) or type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - no failure here may prevent the turn's own end
+            log.warning("files not stored", action="turn.files_not_kept", reason=str(error) or type(error).__name__)
 
     async def _keep(
         self, tree: KeptTree, last: KeptSnapshot | None, collected: Collected | None, *, incremental: bool

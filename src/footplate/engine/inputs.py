@@ -1,7 +1,7 @@
-"""The parts of a turn's inputs, made ready right before the conversation has them: fetched, written or put inside.
+"""Prepares the attachments of a turn's inputs: fetches them, and inlines them or writes them to files.
 
-Only then, and not when the turn begins: a later attempt finds the conversation as it is, and fetches nothing again. A
-part that is written to a file has the same path each time, so one that was written twice was written once.
+This happens right before the input is added to the conversation, not at the start of the turn. A later attempt
+therefore fetches nothing again. An attachment always has the same path, so writing it twice is harmless.
 """
 
 import base64
@@ -18,11 +18,11 @@ from footplate.domain.ports import Environment
 from footplate.domain.running import Claim
 
 _ABSENT: Final = 'for path; do [ -e "$path" ] || printf "%s\\0" "$path"; done'
-_UNREAD: Final = "The file {!r} cannot be read by this worker."
+_UNREAD: Final = "This worker cannot read the file {!r}: it has no file store."
 
 
 class NoSources:
-    """Of a worker that was given none."""
+    """Refuses all attachments that are not in the input itself. Used if no sources are configured."""
 
     async def size(self, organisation: str, file_id: str) -> int:
         del organisation
@@ -33,7 +33,7 @@ class NoSources:
         raise PartFailed(_UNREAD.format(file_id))
 
     async def url(self, url: str) -> Part:
-        raise PartFailed(f"{url} cannot be fetched by this worker.")
+        raise PartFailed(f"This worker cannot fetch {url}.")
 
 
 class TurnInputs:
@@ -45,7 +45,7 @@ class TurnInputs:
         environment: Environment,
         written: Callable[[], None] = lambda: None,
     ) -> None:
-        """`written`: is told of each file that was written to the tree."""
+        """`written` is called after each file that is written to the tree."""
         self._written = written
         self._sources = sources
         self._organisation = organisation
@@ -53,12 +53,12 @@ class TurnInputs:
         self._environment = environment
 
     async def resolve(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
-        """What a harness gives its model. Raises `Permanent` for what cannot be had or is not taken."""
+        """Prepare the blocks for the model. Raises `Permanent` if an attachment cannot be loaded or is not accepted."""
         inline = parts.Inline()
         return [await self._block(block, inline) for block in blocks]
 
     async def resolve_steering(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
-        """The same; what went wrong with a part stands in its place."""
+        """Prepare the blocks of a steering message. A text replaces an attachment that failed."""
         inline, found = parts.Inline(), []
         for block in blocks:
             try:
@@ -70,19 +70,18 @@ class TurnInputs:
     async def mount(
         self, claim: Claim, last_completed: Callable[[Claim], Awaitable[datetime | None]]
     ) -> list[JsonObject]:
-        """Files of the session that are not in its tree, or not any more; one that is there is left as it is. Returns
-        what the model has to be told.
+        """Write the session's resource files that are missing in its tree. Existing files are not changed. Returns
+        messages for the model.
 
-        One that an earlier turn had, and that can be had no more, is the session's affair: who deleted it from both
-        places does not want it back. One that a fork has from its parent was never asked of the fork: it goes on
-        without, and says so once.
+        A file that an earlier turn had and that no longer exists is skipped: it was deleted on purpose in both places.
+        A fork continues without a missing file of its parent, and reports it to the model once.
         """
         places = {str(resource["mount_path"]): resource for resource in claim.resources}
         if not places:
             return []
         looked = await self._environment.run(["sh", "-c", _ABSENT, "sh", *places])
         if looked.exit_code != 0:
-            raise PartFailed("Whether the session's files are in its tree cannot be told: its environment has no sh.")
+            raise PartFailed("The session's files cannot be checked, because its environment has no `sh`.")
         told = []
         for path in looked.stdout.decode().split("\0")[:-1]:
             resource = places[path]
@@ -100,13 +99,13 @@ class TurnInputs:
         return told
 
     async def _write(self, path: str, content: bytes) -> None:
-        await self._environment.ensure_open()  # outside `try`: a failure to open is not reported as the file's
+        await self._environment.ensure_open()  # outside `try`: this failure is not the file's
         try:
             await self._environment.write(path, content)
         except OSError as error:
             raise PartFailed(
                 f"{path} could not be written to the session's files: {error.strerror or error}.",
-                help_text="Is something else there under that name, or is the disk full?",
+                help_text="Check that no directory has the same name, and that the disk is not full.",
             ) from error
         self._written()
 
@@ -126,7 +125,7 @@ class TurnInputs:
         return found
 
     async def _size(self, block: JsonObject, source: JsonObject) -> int:
-        """As far as it is known before it is loaded: a URL's is not, and has a limit of its own."""
+        """Return the size before loading. For a URL it is unknown (0); downloads have their own limit."""
         if source.get("type") == "file":
             return await self._sources.size(self._organisation, str(source.get("file_id")))
         return parts.length(block)
@@ -142,13 +141,13 @@ class TurnInputs:
             case "base64":
                 return Part(_decoded(str(source.get("data") or "")), str(source.get("media_type")), title)
             case other:
-                raise PartFailed(f"A source of type {other!r} is not known.")
+                raise PartFailed(f"The source type {other!r} is unknown.")
 
 
 def _never_had(session_id: str, resource: JsonObject, error: PartFailed) -> PartFailed:
     return PartFailed(
-        f"The session's file {resource['mount_path']} cannot be put into its tree: {error.message}",
-        help_text="Remove it from the session, and add another if it is needed: "
+        f"The session's file {resource['mount_path']} cannot be added to its tree: {error.message}",
+        help_text="Remove it from the session, and add a replacement if needed: "
         f"DELETE /v1/sessions/{session_id}/resources/{resource['id']}.",
     )
 

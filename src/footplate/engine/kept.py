@@ -1,8 +1,8 @@
-"""What harnesses keep running between the turns of a session, within bounds of number and time.
+"""The pool of warm harness processes, which stay running between the turns of a session. Limited in number and time.
 
-It is only ever used by the session that it comes from, and only if the log says that nothing happened in between: the
-same number of entries, the same configuration. While it waits it has no leave to ask models, and it lives by the
-worker's lease like everything else: a worker that is lost has nothing kept.
+A warm process is only used by its own session, and only if the log shows that nothing has changed: the same number of
+entries and the same configuration. While it waits it may not call models. It depends on the worker's lease, so a lost
+worker has no warm processes.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _LOOK_EVERY: Final = 0.5
 
 class KeptHarnesses:
     def __init__(self, *, most: int, seconds: float, deadline: Callable[[], float]) -> None:
-        """`deadline`: until when this worker's commands may live, as of now."""
+        """`deadline` returns the time until which this worker's commands may currently live."""
         self._most = most
         self._seconds = seconds
         self._deadline = deadline
@@ -32,16 +32,16 @@ class KeptHarnesses:
 
     @property
     def welcome(self) -> bool:
-        """Whether any is kept at all."""
+        """Whether the pool is enabled."""
         return self._most > 0
 
     @property
     def room(self) -> int:
-        """How many more there may be before the oldest has to go."""
+        """How many more fit before the oldest is evicted."""
         return self._most - len(self._kept)
 
     async def take(self, claim: Claim) -> Lodging | None:
-        """For this turn alone. One that does not fit is dead when this returns."""
+        """Remove and return the warm process of the session. If it does not match this turn, end it and return None."""
         if (ending := self._ending.get(claim.session_id)) is not None:
             await asyncio.wait({ending})
         found = self._kept.pop(claim.session_id, None)
@@ -56,7 +56,7 @@ class KeptHarnesses:
         return None
 
     def put(self, claim: Claim, entries: int, lodging: Lodging) -> None:
-        """`entries`: how many the conversation has at the end of this turn."""
+        """Add a process. `entries` is the number of entries in the conversation at the end of the turn."""
         lodging.models.pause()
         lodging.begin()
         self._drop(claim.session_id)
@@ -86,7 +86,7 @@ class KeptHarnesses:
                     lodging.environment.renew(self._deadline())
 
     def _drop(self, session_id: str) -> None:
-        """On the side: the others are not to lose their lease meanwhile."""
+        """End a process in the background, so that the others do not lose their lease meanwhile."""
         if (found := self._kept.pop(session_id, None)) is not None:
             task = asyncio.create_task(_end(session_id, found[2], after=self._ending.get(session_id)))
             self._ending[session_id] = task
@@ -98,10 +98,10 @@ class KeptHarnesses:
 
 
 async def _end(session_id: str, lodging: Lodging, *, after: "asyncio.Task[None] | None") -> None:
-    """Whatever goes wrong is nobody's turn."""
+    """End a process. Failures are only logged, because no turn depends on it."""
     try:
         await lodging.aclose()
         if after is not None:
             await after
     except Exception:
-        log.exception("not ended", action="kept.not_ended", session=session_id)
+        log.exception("warm process not ended", action="kept.not_ended", session=session_id)

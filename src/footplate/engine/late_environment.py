@@ -1,4 +1,4 @@
-"""An environment that is opened by the first call that needs it: most turns of a conversation run no tool."""
+"""An environment that is opened at its first use, because most turns of a conversation run no tool."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -20,7 +20,7 @@ class LateEnvironment(OpenEnvironment):
         check_lease: Callable[[], None],
     ) -> None:
         """`open_environment` receives the deadline that applies when it is called. `check_lease` raises if the turn has
-        lost its lease: opening may reset the session's files to their state at the start of this turn.
+        lost its lease, because opening may reset the session's files to their state at the start of this turn.
         """
         self._open_environment = open_environment
         self._deadline = deadline
@@ -30,7 +30,7 @@ class LateEnvironment(OpenEnvironment):
         self._closed = False
 
     async def ensure_open(self) -> None:
-        """Opens the environment, or waits until it is open. A cancelled caller does not cancel the opening, because
+        """Open the environment, or wait until it is open. A cancelled caller does not cancel the opening, because
         threads that write files cannot be stopped.
         """
         if self._closed:
@@ -43,7 +43,7 @@ class LateEnvironment(OpenEnvironment):
                 self._opening = None  # the next use tries again
 
     def open_in_background(self) -> "asyncio.Task[None]":
-        """Starts to open the environment for a turn that will probably use it. The first use raises its failure."""
+        """Start to open the environment for a turn that will probably use it. The first use raises a failure."""
         self._check_lease()
         self._opening = asyncio.create_task(self._open())
         return self._opening
@@ -81,7 +81,7 @@ class LateEnvironment(OpenEnvironment):
             self._environment.renew(deadline)
 
     async def aclose(self) -> None:
-        """Closes the environment. If it is still being opened, waits for that first."""
+        """Close the environment. If it is still being opened, wait for that first."""
         self._closed = True
         if self._opening is not None:
             await asyncio.wait({self._opening})

@@ -1,13 +1,13 @@
-"""Keeps this worker's lease, and tells each turn that it holds when it has lost it.
+"""Renews this worker's lease, and notifies each of its turns that has lost it.
 
-Effects are fenced as well as writes. The order of things makes it safe, whatever stops in between:
+Effects are fenced as well as writes. The order of these steps makes it safe, even if the process stops in between:
 
-1. the worker notes the time (CLOCK_BOOTTIME, which goes on while a process is stopped);
-2. it renews its lease in the database, which counts from a moment after 1;
-3. only then may the guardians of its turns live until 1 plus the lease.
+1. the worker notes the time (CLOCK_BOOTTIME, which also advances while a process is suspended);
+2. it renews its lease in the database, where the lease starts later than the time in step 1;
+3. only then may the guardians of its turns live until that time plus the lease.
 
-So no command outlives what the database believes of its worker. A turn whose deadline has passed once is lost for good,
-even if the next renewal succeeds: another worker may have been told in between that nobody holds it.
+So no command outlives its worker's lease in the database. A turn whose deadline has passed once stays lost even if the
+next renewal succeeds, because another worker may have claimed it in between.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class HeldTurn:
 
     def check(self) -> None:
         if self.lost or now() >= self.deadline:
-            raise Fenced(f"This worker's lease on session {self.claim.session_id} has run out.")
+            raise Fenced(f"This worker's lease on session {self.claim.session_id} has expired.")
 
     def lose(self) -> None:
         if not self.lost:
@@ -64,7 +64,7 @@ class LeaseKeeper:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         await self.renew()
-        # The only place that tells which process the holder of a session is.
+        # This is the only log line that maps the holder of a session to a process.
         log.info("lease held", action="lease.held", worker=self.worker)
         task = asyncio.create_task(self._beat())
         try:
@@ -76,13 +76,13 @@ class LeaseKeeper:
 
     @property
     def deadline(self) -> float:
-        """Until when this worker's commands may live."""
+        """The time until which this worker's commands may live."""
         return self._deadline
 
     def check(self) -> None:
-        """A worker without a lease takes up nothing: the turn would be lost before it began."""
+        """Raise `Unavailable` without a valid lease, because a new turn would be lost before it began."""
         if now() >= self._deadline:
-            raise Unavailable("This worker's lease has run out; it renews it as soon as the database answers.")
+            raise Unavailable("This worker's lease has expired. It is renewed as soon as the database responds.")
 
     def hold(self, claim: Claim) -> HeldTurn:
         turn = HeldTurn(claim, self._deadline, control_seq=claim.control_seq)
@@ -119,7 +119,7 @@ class LeaseKeeper:
             await asyncio.sleep(min(1.0, self._lease / 4))
             try:
                 await self.renew()
-            except Exception as error:  # noqa: BLE001 - whatever it is: not renewed is the safe side, and the next beat tries again
+            except Exception as error:  # noqa: BLE001 - not renewing is always safe, and the next beat retries
                 log.warning("lease not renewed", action="lease.failed", reason=repr(error))
                 for turn in list(self._held.values()):
                     if now() >= turn.deadline:

@@ -1,4 +1,4 @@
-"""Where a harness works: its environment and its leave to ask models, opened for a turn, or ahead of one."""
+"""The resources of a turn: its environment and its permission to call models. Opened for a turn or ahead of it."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ from footplate.engine.late_environment import LateEnvironment
 
 @dataclass(slots=True)
 class Lodging:
-    """With what the harness left running in it, if it did."""
+    """An environment, a model grant, and the process that a harness left running in it, if any."""
 
     environment: OpenEnvironment
     models: ModelGrant
@@ -22,7 +22,7 @@ class Lodging:
     since: float = field(default_factory=time.monotonic)
 
     def begin(self) -> None:
-        """It waits from now on."""
+        """Start to count the waiting time."""
         self.since = time.monotonic()
 
     @property
@@ -30,7 +30,7 @@ class Lodging:
         return time.monotonic() - self.since
 
     async def aclose(self) -> None:
-        """The environment last: whatever the harness does not end, that does."""
+        """Close everything. Closing the environment also ends processes that the harness did not end."""
         if self.harness is not None:
             harness, self.harness = self.harness, None
             with contextlib.suppress(Exception):
@@ -49,7 +49,9 @@ async def lodge(
     deadline: float,
     check_lease: Callable[[], None] | None = None,
 ) -> Lodging:
-    """With `check_lease` the environment is opened at its first use, and only while the turn holds its lease."""
+    """Open the resources of a turn. With `check_lease`, the environment is opened at its first use, and only while the
+    turn holds its lease.
+    """
     grant = models.grant(deadline=deadline)
 
     async def open_environment(deadline: float) -> OpenEnvironment:
@@ -77,7 +79,7 @@ async def lodge(
 
 
 def _variables(claim: Claim) -> dict[str, str]:
-    """What a tool may know of its turn; the caller's context among it (F6)."""
+    """Return the environment variables that describe the turn to its tools, including the caller's context."""
     return {
         "FOOTPLATE_SESSION_ID": claim.session_id,
         "FOOTPLATE_TURN_ID": claim.turn_id,

@@ -1,4 +1,4 @@
-"""What hooks hear of a turn beside its calls, whichever harness runs it: its prompts, and that a person is asked."""
+"""Runs the hooks of a turn other than those of tool calls, for every harness: prompts, and requests for approval."""
 
 from collections.abc import Sequence
 
@@ -16,25 +16,23 @@ class Moments:
         self._inputs = inputs
 
     async def resolve(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
-        """As `TurnInputs` does, once hooks have heard of it: nothing is fetched for a prompt that they stop."""
+        """Run the prompt hooks, then prepare the attachments. Nothing is fetched for a prompt that a hook blocks."""
         heard = await self._gate.tell(HookEvent.PROMPT, {"prompt": _text(blocks)})
         if heard.block is not None:
             raise PromptBlocked(heard.block)
         return [*await self._inputs.resolve(blocks), *map(ev.text_block, heard.told)]
 
     async def resolve_steering(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
-        """The work goes on without a message that they stop, and the model is told that there was one."""
+        """The same for a steering message. If a hook blocks it, the turn continues, and the model learns that a message
+        was blocked.
+        """
         heard = await self._gate.tell(HookEvent.PROMPT, {"prompt": _text(blocks)})
         if heard.block is not None:
-            return [
-                ev.text_block(
-                    f"A message of the user was kept back by a hook, and you are not told what it says: {heard.block}"
-                )
-            ]
+            return [ev.text_block(f"A hook withheld a message from the user. The hook's reason: {heard.block}")]
         return [*await self._inputs.resolve_steering(blocks), *map(ev.text_block, heard.told)]
 
     async def asked(self, tools: Sequence[str]) -> None:
-        """A person has to say whether these calls may be made."""
+        """Run the notification hooks: calls of these tools need a person's approval."""
         message = f"Your permission is needed to use {', '.join(tools)}."
         fields: JsonObject = {"message": message, "notification_type": "permission_prompt"}
         await self._gate.tell(HookEvent.NOTIFICATION, fields, about="permission_prompt")

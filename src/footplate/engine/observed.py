@@ -1,8 +1,9 @@
-"""What one attempt at a turn tells metrics and traces.
+"""Metrics and traces of one attempt at a turn.
 
-It sees what passes through the turn's log and nothing else, so it holds for every harness: a model request is between
-its two events, a tool between its call and its result, and all of it counts once it is committed. Spans follow the
-GenAI conventions of OpenTelemetry. No text of the conversation, and no argument or output of a tool, gets in here.
+They are derived from the events in the turn's log, so they work for every harness: a model request lasts from its start
+event to its end event, a tool call from its call to its result, and everything counts once it is committed. Spans
+follow the GenAI conventions of OpenTelemetry. They contain no text of the conversation, and no tool arguments or
+outputs.
 """
 
 import time
@@ -25,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 _KNOWN_TOOLS: Final = frozenset(agents.BUILT_IN_TOOLS)
 _PROVIDERS: Final = {
-    "": "anthropic",  # a name without a provider is Anthropic's
+    "": "anthropic",  # a model name without a prefix is Anthropic's
     "azure": "azure.ai.openai",
     "bedrock": "aws.bedrock",
     "google": "gcp.gemini",
@@ -36,12 +37,12 @@ _PROVIDERS: Final = {
     "openai-chat": "openai",
     "openai-responses": "openai",
 }
-"""What the conventions call a provider, where that is not the name that a model is asked for with."""
+"""Provider names in the conventions, where they differ from the prefix of the model name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A model request or a tool call that has begun."""
+    """A running model request or tool call."""
 
     name: str
     span: Span
@@ -57,7 +58,7 @@ class TurnWatch:
         self._began = time.monotonic()
         self._open: dict[str, _Open] = {}
         self._earlier: dict[str, str] = {}
-        """Tools that an earlier attempt called, by the event of the call."""
+        """Tools that an earlier attempt called, by the id of the call's event."""
         self._spoke = False
         self._over = "lost"
         self._used = Usage()
@@ -65,7 +66,7 @@ class TurnWatch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Inside, log lines carry the turn's ids and exceptions belong to its span."""
+        """Add the turn's ids to log lines, and attach exceptions to its span, inside the context."""
         claim = self._claim
         ids = {"session": claim.session_id, "turn": claim.turn_id, "attempt": claim.attempt}
         self._claimed()
@@ -76,11 +77,11 @@ class TurnWatch:
             self._close()
 
     def resumed(self, turn_events: Sequence[Event]) -> None:
-        """What earlier attempts logged: the calls that this one may have to settle."""
+        """Note the calls of earlier attempts, which this attempt may have to settle."""
         self._earlier = {e.id: str(e.body.get("name")) for e in turn_events if e.type in ev.TOOL_USES}
 
     def first_token(self) -> None:
-        """The model begins to speak."""
+        """Record the time to the first token."""
         if self._spoke:
             return
         self._spoke = True
@@ -91,7 +92,9 @@ class TurnWatch:
             request.span.set({"gen_ai.response.time_to_first_chunk": time.monotonic() - request.began})
 
     def committed(self, events: Sequence[Event], usage: Usage | None, *, at: int) -> None:
-        """These are in the log. What they end was over `at`, before they were written; what they begin begins now."""
+        """Record committed events. Requests and calls that they end ended at `at`, before the write; new ones begin
+        now.
+        """
         if usage is not None:
             self._count(usage)
         for event in events:
@@ -169,7 +172,7 @@ class TurnWatch:
         is_error = bool(event.body.get("is_error"))
         metrics.MODEL_REQUESTS.labels(self._model, "error" if is_error else "ok").inc()
         request = self._open.pop(str(event.body.get("model_request_start_id")), None)
-        if request is None:  # of an attempt that was lost; its span was lost with it
+        if request is None:  # the request of a lost attempt, whose span is lost too
             return
         request.span.set(_usage_attributes(usage or Usage()))
         if is_error:
@@ -234,7 +237,7 @@ def _tool_attributes(event: Event) -> Attributes:
 
 
 def _usage_attributes(usage: Usage) -> Attributes:
-    """The conventions count what was read from a cache or written to it as input too."""
+    """Return the usage attributes. The conventions also count cache reads and writes as input."""
     return {
         "gen_ai.usage.input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,

@@ -1,9 +1,9 @@
-"""Slots: a session that was just created has its harness started and connected before anybody asks it anything.
+"""Prewarming: starts and connects the harness of a new session before its first input arrives.
 
-Only ever an accelerator. The worker that makes it is the one that has the session's workflow at hand, where its first
-turn most likely goes. A slot is the session's own, and used only if it fits the turn in every way (`kept.py`). Until
-then it has no leave to ask models, it lives by the worker's lease, and when its time is over it is gone. A turn that
-goes elsewhere, or is unlike what was expected, starts as if there were none.
+This is only an optimisation. It runs on the worker that caches the session's workflow, where the first turn most likely
+runs. The process belongs to the session, and is used only if it matches the turn exactly, as in the warm pool. Until
+then it may not call models, depends on the worker's lease, and expires after a while. A turn that runs elsewhere, or
+differs from the expectation, starts without it.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 _RENEWS_EVERY: Final = 0.5
 _PATIENCE: Final = 20.0
-"""Seconds that a turn waits for a slot that is being connected. It was begun before, so it is the quicker way."""
+"""Seconds that a turn waits for a process that is being prepared. It has a head start, so waiting is faster."""
 
 
 class Slots:
@@ -39,7 +39,7 @@ class Slots:
         harness: Callable[[str], Harness],
         deadline: Callable[[], float],
     ) -> None:
-        """`ready`: where they wait, with their bounds of number and time. `deadline`: of this worker's commands."""
+        """`ready` is the pool of prepared processes, limited in number and time. `deadline`: as in the pool."""
         self._ready = ready
         self._claims = claims
         self._conversations = conversations
@@ -52,18 +52,18 @@ class Slots:
         self._one = asyncio.Semaphore(1)
 
     def prepare(self, organisation: str, session_id: str) -> None:
-        """Begin with one, if there is room. Returns at once and never fails."""
+        """Start to prepare a session if there is room. Returns immediately and never fails."""
         if session_id in self._making or self._ready.room <= len(self._making):
             return
         work = self._make(organisation, session_id)
-        # In a context of its own: it outlives the activity that asked for it.
+        # In its own context, because it outlives the activity that started it.
         task = asyncio.create_task(work, name=f"slot {session_id}", context=Context())
         self._making[session_id] = task
         self._queued.add(session_id)
         task.add_done_callback(lambda _: self._made(session_id))
 
     async def take(self, claim: Claim) -> Lodging | None:
-        """For this turn alone; one that does not fit is dead when this returns."""
+        """Remove and return the prepared resources of this turn. Those that do not match are ended first."""
         task = self._making.get(claim.session_id)
         if task is not None:
             if claim.session_id not in self._queued:
@@ -89,18 +89,18 @@ class Slots:
 
     async def _make(self, organisation: str, session_id: str) -> None:
         try:
-            # One after the other: a burst of new sessions does not hold up those that already have something to do.
+            # One at a time, so that a burst of new sessions does not delay sessions that have work to do.
             async with self._one:
                 self._queued.discard(session_id)
                 claim = await self._claims.outlook(organisation, session_id)
-                # A program reads its working directory when it starts; what a tree begins with is its turn's to say.
+                # The CLI reads its working directory at the start, and only the first turn fixes the base commits.
                 if claim is None or any(project.base is None for project in claim.config.projects):
                     return
                 harness = self._harness(claim.config.harness)
                 if isinstance(harness, Prepares):
                     await self._connect(claim, harness)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the turn starts without, and tells if it fails too
-            log.info("no slot", action="slot.failed", session=session_id, reason=repr(error))
+        except Exception as error:  # noqa: BLE001 - the turn starts without it, and reports its own failure
+            log.info("session not prewarmed", action="slot.failed", session=session_id, reason=repr(error))
 
     async def _connect(self, claim: Claim, harness: Prepares) -> None:
         history = await self._conversations.load(claim)
@@ -123,7 +123,7 @@ class Slots:
                 await lodging.aclose()
         if lodging.harness is not None:
             self._ready.put(claim, claim.entries, lodging)
-            log.info("slot ready", action="slot.ready", session=claim.session_id)
+            log.info("session prewarmed", action="slot.ready", session=claim.session_id)
 
     async def _renew(self, lodging: Lodging) -> None:
         while True:

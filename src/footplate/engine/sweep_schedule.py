@@ -1,8 +1,8 @@
-"""The schedule of the sweep: every worker creates it where it is missing, and repairs it for as long as it runs.
+"""The Temporal schedule of the sweep. Every worker creates it if it is missing, and keeps repairing it.
 
-Anyone who reaches Temporal can pause, change or delete a schedule, and a pause outlives restarts. Without the sweep no
-lost session is woken and no audit entry is sealed. So each worker compares the schedule with the intended one every few
-seconds.
+Anyone with access to Temporal can pause, change or delete a schedule, and a pause survives restarts. Without the sweep,
+no lost session is woken and no audit entry is sealed. Each worker therefore compares the schedule with the intended one
+every few seconds.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class SweepSchedule:
             await self._repair(self._client.get_schedule_handle(self._id))
 
     async def keep_repaired(self) -> None:
-        """Runs until it is cancelled."""
+        """Check and repair the schedule until cancelled."""
         while True:
             await asyncio.sleep(self._pause)
             try:
@@ -56,24 +56,24 @@ class SweepSchedule:
                 if error.status == RPCStatusCode.NOT_FOUND:
                     await self._create_again()
                 else:
-                    log.info("the sweep's schedule cannot be checked now", action="sweep.unchecked", reason=str(error))
-            except Exception:  # what it says may be an attacker's; the next look must come all the same
-                log.warning("the sweep's schedule cannot be read", action="sweep.unchecked", exc_info=True)
+                    log.info("the sweep schedule cannot be checked", action="sweep.unchecked", reason=str(error))
+            except Exception:  # an attacker may have written the schedule; the next check must still run
+                log.warning("the sweep schedule cannot be read", action="sweep.unchecked", exc_info=True)
 
     async def _create_again(self) -> None:
-        log.warning("the sweep's schedule was deleted; creating it again", action="sweep.repaired", fault="deleted")
+        log.warning("the sweep schedule was deleted; creating it again", action="sweep.repaired", fault="deleted")
         try:
             await self.create_or_repair()
         except RPCError as error:
-            log.warning("the sweep's schedule could not be created", action="sweep.unrepaired", reason=str(error))
+            log.warning("the sweep schedule could not be created", action="sweep.unrepaired", reason=str(error))
 
     async def _repair(self, handle: ScheduleHandle) -> None:
         fault = self._fault((await handle.describe()).schedule)
         if not fault:
             return
-        log.warning("the sweep's schedule was changed; repairing it", action="sweep.repaired", fault=fault)
+        log.warning("the sweep schedule was changed; repairing it", action="sweep.repaired", fault=fault)
         await handle.update(lambda _: ScheduleUpdate(self._intended()))
-        # A run that the changed schedule started may never end, and the next ones would wait for it.
+        # A run that the changed schedule started may never end, and would block the next ones.
         await handle.trigger(overlap=ScheduleOverlapPolicy.TERMINATE_OTHER)
 
     def _fault(self, found: Schedule) -> str:

@@ -1,7 +1,7 @@
-"""One turn in this process: setup, execute, finalize (K2).
+"""Runs one turn in this process: claims it, runs the harness, and commits the outcome.
 
-The harness decides; everything that it writes goes through `FencedLog`, fenced by the claim's epoch. Whatever happens,
-the turn's commands are dead before its last commit, and the commit is all or nothing (K11).
+The harness decides; everything that it writes goes through `FencedLog`, fenced by the claim's epoch. The turn's
+commands are always dead before its last commit, which is one transaction.
 """
 
 import asyncio
@@ -68,12 +68,12 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Ended:
     more: bool
-    """There is another step to run."""
+    """Whether there is another turn to run."""
 
 
 @dataclass(frozen=True, slots=True)
 class TryAgain:
-    """Decided here, carried out by the engine."""
+    """The turn must be retried later. Temporal does that."""
 
     after: float
     reason: str
@@ -91,13 +91,13 @@ class Parts:
     environments: Environments
     gates: Gates
     trees: Trees | None = None
-    """Without one there are no projects, and no file outlives its host."""
+    """None: there are no projects, and files exist only on this host."""
     writers: WriteLeases | None = None
-    """Without one there is no directory that two sessions could share."""
+    """None: sessions cannot name directories, so no two sessions share one."""
     files_of_each_call: bool = True
-    """Else those of each turn."""
+    """Take snapshots after each call, not only at the start and the end of a turn."""
     sources: Sources = field(default_factory=NoSources)
-    """Of what inputs name and do not have in them."""
+    """Loads attachments that inputs refer to."""
     models: ModelAccess
     harness: Callable[[str], Harness]
     leases: LeaseKeeper
@@ -106,7 +106,7 @@ class Parts:
     slots: Slots
     limits: Limits
     stopping: asyncio.Event
-    """The worker was told to stop: turns are handed over, and none begins."""
+    """Set when the worker is stopping: turns are handed over, and none begins."""
 
 
 class TurnRunner:
@@ -126,7 +126,7 @@ class TurnRunner:
             await live.aclose()
             return Ended(more=False)
         if claim.attempt > 1:
-            live.flush()  # it may continue with a call that takes long
+            live.flush()  # the next event may take long
         held = parts.leases.hold(claim)
         watch = TurnWatch(claim)
         try:
@@ -138,17 +138,17 @@ class TurnRunner:
             await live.aclose()
 
     def prepare(self, organisation: str, session_id: str) -> None:
-        """Have a slot ready for the first turn of a session, unless this worker is about to stop."""
+        """Prewarm a new session for its first turn, unless this worker is stopping."""
         if not self._parts.stopping.is_set():
             self._parts.slots.prepare(organisation, session_id)
 
     async def _old_holder_is_dead(self, claim: Claim, before: HeldTurn | None) -> None:
-        """Nothing starts while a command of the last attempt may be alive."""
+        """Wait until no command of the last attempt can be alive."""
         if before is not None:
             before.lose()
             await before.done.wait()
         elif claim.old_holder_lives:
-            # It sees the new epoch at its next renewal, and without one its commands die in this time.
+            # The old holder sees the new epoch at its next renewal; without one, its commands die in this time.
             await asyncio.sleep(self._parts.limits.lease)
 
 
@@ -179,14 +179,14 @@ class _Turn:
                 await self._leave()
             finally:
                 if self._log.files is not None:
-                    # A handover or a retry does not wait until packs are merged.
+                    # A handover or a retry does not wait for the merging of packs.
                     merge_packs = isinstance(result, Ended) and not self._parts.stopping.is_set()
                     await self._log.files.close(merge_packs=merge_packs)
 
     async def _run(self) -> Ended | TryAgain:
         claim = self._claim
         if claim.attempt - claim.failures - claim.handed_over > self._parts.limits.max_attempts:
-            lost = f"{claim.attempt} workers were lost while they ran this turn; it is not tried again."
+            lost = f"{claim.attempt} workers were lost while they ran this turn, so it is not retried."
             return await self._commit(_failure("unknown_error", lost))
         try:
             async with alone(self._parts.writers, self._claim, self._controls, self._held) as begins:
@@ -206,7 +206,9 @@ class _Turn:
             return await self._commit(_failure(kind, error.advice))
         except Exception:
             log.exception("turn crashed", action="turn.crashed")
-            return await self._failed("unknown_error", "An internal error; the server's log has the details.", None)
+            return await self._failed(
+                "unknown_error", "An internal error occurred. The server's log has the details.", None
+            )
 
     async def _work(self) -> Outcome:
         lodging = self._lodging = await self._lodge()
@@ -215,7 +217,7 @@ class _Turn:
             if self._log.files is not None:
                 await self._log.files.collect()
         except BaseException as error:
-            # Of one that fails too, while its environment is there. Who goes on with it elsewhere collects them then.
+            # A failed turn collects its commits too, while its environment is open. A handed-over turn does it later.
             fails = isinstance(error, Exception) and not isinstance(error, Fenced | HandOver)
             if fails and self._log.files is not None:
                 await self._log.files.collect(within=SOON)
@@ -227,18 +229,18 @@ class _Turn:
         return outcome
 
     async def _look_at_files(self) -> None:
-        """Once all that could change them is dead."""
+        """Take the last snapshots, once all processes that could change files are dead."""
         if self._log.files is not None and self._log.files.may_have_changed:
             self._live.flush()  # reading every file takes longer than an event may wait
             self._last_files = await self._log.files.at_the_end()
 
     async def _rescue_files(self) -> None:
-        """Of a turn that did not come to its end."""
+        """Store the files of a turn that did not complete."""
         if self._log.files is not None and not self._held.lost:
             await self._log.files.rescue(self._parts.turns, self._claim)
 
     async def _lodge(self) -> Lodging:
-        """In what waits for this turn, or anew."""
+        """Return prewarmed or warm resources that match this turn, or open new ones."""
         parts = self._parts
         claim = self._claim = await decided(parts.trees, parts.turns, self._claim)
         found = await parts.slots.take(claim) or await parts.kept.take(claim)
@@ -251,8 +253,8 @@ class _Turn:
     def _may_open_late(self) -> bool:
         """Whether the environment may be opened at its first use.
 
-        Not if opening can be refused: such a turn must fail before it pays for a model request. Not in a later attempt
-        either: the lost attempt may have changed files.
+        Not if opening can be refused, because such a turn must fail before it pays for a model request. Not in a later
+        attempt either, because the lost attempt may have changed files.
         """
         claim, harness = self._claim, self._parts.harness(self._claim.config.harness)
         can_be_refused = (
@@ -261,7 +263,7 @@ class _Turn:
         return claim.attempt == 1 and not can_be_refused and isinstance(harness, OpensLate)
 
     async def _leave(self) -> None:
-        """All that the turn started is dead when this returns."""
+        """Close the turn's resources. All its processes are dead when this returns."""
         if self._lodging is not None:
             lodging, self._lodging = self._lodging, None
             await lodging.aclose()
@@ -275,10 +277,10 @@ class _Turn:
             lodging.environment.renew(deadline)
 
         self._held.on_renew = renew
-        renew(self._held.deadline)  # one that was kept has waited without
+        renew(self._held.deadline)  # warm resources were not renewed while they waited
         self._log.files = TurnFiles(parts.trees, claim, lodging.environment, each_call=parts.files_of_each_call)
         if claim.config.projects and isinstance(lodging.environment, LateEnvironment):
-            lodging.environment.open_in_background()  # a checkout takes a while: the model is asked meanwhile
+            lodging.environment.open_in_background()  # a checkout takes a while; the model request runs meanwhile
         context, moments = await self._context(lodging)
         task = asyncio.ensure_future(harness.run(context))
         self._held.on_lost = task.cancel
@@ -303,7 +305,7 @@ class _Turn:
         given = self._log.files.given
         inputs = TurnInputs(self._parts.sources, claim.organisation, claim.config, lodging.environment, given)
         told = await inputs.mount(claim, self._parts.turns.last_completed)
-        kept, lodging.harness = lodging.harness, None  # the harness's own from here on
+        kept, lodging.harness = lodging.harness, None  # from here on it belongs to the harness
         gate = self._parts.gates.gate(claim, lodging.environment)
         moments = Moments(gate, inputs)
         context = TurnContext(
@@ -348,9 +350,10 @@ class _Turn:
             raise
 
     async def _hand_over(self) -> TryAgain:
-        """Its commands are dead and what it did is in the log: whoever takes it up next can begin at once.
+        """Hand the turn over. Its commands are dead and its work is in the log, so the next worker can start
+        immediately.
 
-        Also when it was cut off, because its tool or its model took longer than the worker had.
+        This also applies if the turn was cancelled because a tool or a model took longer than the worker's drain time.
         """
         await failpoints.hit("before_hand_over")
         await self._rescue_files()
@@ -376,7 +379,7 @@ class _Turn:
         return time.monotonic() - self._claimed
 
     async def _failed(self, error_type: str, message: str, retry_after: float | None) -> Ended | TryAgain:
-        """A temporary failure: wait and try again, within the limits."""
+        """Handle a temporary failure: schedule a retry, within the limits."""
         claim, limits = self._claim, self._parts.limits
         await self._rescue_files()
         most = limits.max_failures if claim.config.max_retries is None else claim.config.max_retries
@@ -390,13 +393,15 @@ class _Turn:
         wait = min(limits.retry_wait * 2**claim.failures, limits.retry_wait_most)
         wait = max(wait, retry_after or 0.0)
         if claim.seconds_left is not None:
-            # Not longer than the turn has: the next try then says that its time is over.
+            # Not longer than the turn's remaining time: the next attempt then reports the timeout.
             wait = min(wait, max(claim.seconds_left - self._used, 0.01))
         return TryAgain(wait, message)
 
 
 def _lost(error: Fenced) -> TryAgain:
-    """Nobody hears this if another worker has the turn. If our own lease ran out, it is ours to take up anew."""
+    """Retry a lost turn. Temporal ignores this if another worker has the turn; if only our lease expired, it is
+    retried.
+    """
     return TryAgain(_AFTER_LOSS, error.message)
 
 

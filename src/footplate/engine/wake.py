@@ -1,4 +1,4 @@
-"""Wakes a session's workflow: one signal-with-start, under an id that carries the organisation."""
+"""Wakes a session's workflow with one signal-with-start. The workflow id contains the organisation."""
 
 from datetime import timedelta
 
@@ -41,4 +41,4 @@ class TemporalWaker:
                 rpc_timeout=timedelta(seconds=5),
             )
         except RPCError as error:
-            raise Unavailable(f"The engine does not answer: {error.message}") from error
+            raise Unavailable(f"Temporal does not respond: {error.message}") from error

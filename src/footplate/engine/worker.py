@@ -1,4 +1,4 @@
-"""The worker: polls Temporal for turns, runs them, and stops in order."""
+"""The Temporal worker: polls for turns, runs them, and shuts down gracefully."""
 
 import asyncio
 from datetime import timedelta
@@ -25,13 +25,13 @@ async def run_worker(
         task_queue=settings.task_queue,
         workflows=[SessionWorkflow, SweepWorkflow],
         activities=[turns.run_turn, turns.prepare, sweep.sweep],
-        # The workflows hold no I/O and are replayed in CI; the sandbox would cost a third of the throughput.
+        # The workflows do no I/O and are replayed in CI; the sandbox would cost a third of the throughput.
         workflow_runner=UnsandboxedWorkflowRunner(),
-        max_concurrent_activities=settings.max_turns + 1,  # one for a sweep that an older version began
+        max_concurrent_activities=settings.max_turns + 1,  # one for a sweep that an older version started
         max_cached_workflows=1000,
         max_concurrent_workflow_task_polls=4,
         max_concurrent_activity_task_polls=4,
-        # A cancellation comes with a heartbeat's answer: do not let the SDK hold heartbeats back.
+        # A cancellation arrives in the response to a heartbeat, so the SDK must not throttle heartbeats.
         max_heartbeat_throttle_interval=timedelta(seconds=settings.heartbeat_timeout / 4),
         graceful_shutdown_timeout=timedelta(seconds=settings.drain),
     )
@@ -42,4 +42,4 @@ async def run_worker(
             await stop.wait()
         finally:
             repairing.cancel()
-        log.info("worker stops", action="worker.stopping")
+        log.info("worker stopping", action="worker.stopping")

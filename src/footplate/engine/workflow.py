@@ -1,9 +1,9 @@
-"""The workflows. They hold ids and flags, never a prompt, an output or a token: a turn adds a fixed, small number of
-history events whatever happens inside it.
+"""The Temporal workflows. They hold ids and flags, never a prompt, an output or a token. A turn adds a small, fixed
+number of history events, whatever happens inside it.
 
-The race that `SessionWorkflow` must not lose: a wake that arrives while it completes. It checks the flag with no await
-before it returns; Temporal refuses to complete a workflow while a signal is unseen, and the api always signals with
-start, so a wake is either seen by this run or starts the next one.
+`SessionWorkflow` must not lose a wake that arrives while it completes. It checks the flag and returns without an await
+in between. Temporal refuses to complete a workflow with an unseen signal, and the API always uses signal-with-start. A
+wake is therefore either seen by this run or starts the next one.
 """
 
 from contextlib import suppress
@@ -29,9 +29,9 @@ class SessionInput:
     """Seconds that an idle workflow stays open, so that the next turn starts sooner."""
     heartbeat_timeout: float
     woken: bool = False
-    """Carried over by continue-as-new."""
+    """The wake flag, passed on by continue-as-new."""
     ends_when_idle: bool = False
-    """It completes with the turn instead of lingering. Histories that were recorded without this field linger."""
+    """Whether it completes with the turn instead of lingering. Histories without this field linger."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +82,13 @@ class SessionWorkflow:
             self._woken = self._woken or more
             if session.ends_when_idle and not self._woken:
                 return
-            # Between turns only: an activity never outlives the run that started it.
+            # Only between turns, so that an activity never outlives the run that started it.
             if workflow.info().is_continue_as_new_suggested():
                 workflow.continue_as_new(replace(session, woken=self._woken))
 
 
 async def _prepare(session: SessionRef) -> None:
-    """On the worker that has this workflow at hand: as long as it does, the next turn begins there. Whether it came to
-    anything is nobody's concern.
-    """
+    """Prewarm the session on the worker that caches this workflow, where its turn will run. Failures are ignored."""
     with suppress(ActivityError):
         await workflow.execute_local_activity(
             PREPARE, session, start_to_close_timeout=timedelta(seconds=5), retry_policy=RetryPolicy(maximum_attempts=1)
@@ -99,11 +97,11 @@ async def _prepare(session: SessionRef) -> None:
 
 @workflow.defn(name="SweepWorkflow")
 class SweepWorkflow:
-    """Started by a schedule: wakes what nobody woke."""
+    """Runs the sweep, which wakes sessions whose signal was lost. Started by a schedule."""
 
     @workflow.run
     async def run(self) -> None:
-        # A local activity has a place of its own: turns that take every place of a worker do not hold up the sweep.
+        # A local activity has its own slot, so turns that fill every slot of a worker do not delay the sweep.
         limit, once = timedelta(seconds=60), RetryPolicy(maximum_attempts=1)
         if workflow.patched(_LOCAL_SWEEP):
             await workflow.execute_local_activity(SWEEP, start_to_close_timeout=limit, retry_policy=once)
@@ -111,7 +109,7 @@ class SweepWorkflow:
             await workflow.execute_activity(SWEEP, start_to_close_timeout=limit, retry_policy=once)
 
 
-# A lost worker's turn is taken up soon; waits after a provider's failure are set by the activity itself.
+# A lost worker's turn is retried soon. The activity itself sets the delay after a provider's failure.
 _RETRY = RetryPolicy(
     initial_interval=timedelta(milliseconds=100), backoff_coefficient=1.5, maximum_interval=timedelta(seconds=10)
 )

@@ -1,7 +1,6 @@
-"""A turn that works in a directory which a user named has it for itself (C2): two would write the same files.
+"""Gives a turn exclusive access to a user-specified directory. Session-owned trees need no lock.
 
-A session's own tree is nobody else's, and needs no leave. A turn that waits has not begun: nothing of it runs, and an
-interrupt has nothing else to stop.
+A turn that waits for the directory has not started anything yet, so an interrupt only has to stop the wait.
 """
 
 import asyncio
@@ -19,10 +18,11 @@ from footplate.engine.leases import HeldTurn
 async def alone(
     leases: WriteLeases | None, claim: Claim, controls: Controls, held: HeldTurn
 ) -> AsyncGenerator[bool, None]:
-    """`leases`: None, where no directory may be named. False if the turn was interrupted while it waited.
+    """Hold the lease on the turn's directory inside the context. Yields False if the turn was interrupted while
+    waiting.
 
-    Raises `LeaseHeld` when another session's turn works there for longer than one waits, and `Fenced` when the turn was
-    lost meanwhile.
+    `leases` is None if sessions cannot name directories. Raises `LeaseHeld` if another session's turn holds the
+    directory for too long, and `Fenced` if the turn was lost meanwhile.
     """
     directory = claim.context.get("directory")
     if leases is None or claim.config.projects or not isinstance(directory, str):
@@ -30,7 +30,7 @@ async def alone(
         return
     place = f"{socket.gethostname()}:{directory.rstrip('/')}"
     who = f"a turn of session {claim.session_id}"
-    # An earlier attempt of the session's is dead by now: the claim has seen to it.
+    # An earlier attempt of this session is dead by now: the claim has waited for that.
     lease = leases.held(claim.organisation, place, who=who, named=f"the directory {directory}", successor=True)
     async with contextlib.AsyncExitStack() as exits:
         waiting = asyncio.ensure_future(exits.enter_async_context(lease))
@@ -42,7 +42,7 @@ async def alone(
                 await asyncio.wait({waiting, stop}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stop.cancel()
-            waiting.cancel()  # does nothing where it is over
+            waiting.cancel()  # does nothing if it is done
             await asyncio.wait({waiting})
         held.check()
         if not waiting.cancelled():

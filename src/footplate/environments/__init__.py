@@ -1,1 +1,1 @@
-"""Runs a turn's commands in an isolated environment, and ends all of its processes with the turn."""
+"""Environments that run a turn's commands (unsandboxed, sandbox, docker), and end all its processes with the turn."""

@@ -9,11 +9,12 @@ from footplate.domain.named_directories import FIELD, KEY, NamedRoots
 
 
 def working_directory(own: Path, organisation: str, variables: Mapping[str, str], named: NamedRoots | None) -> Path:
-    """Returns the real path of the working directory. This is the path that was checked, because a symbolic link below
-    an allowed root may lead anywhere.
+    """Returns the real path of the working directory. This is the path that was checked, because a symbolic
+    link below an allowed root may lead anywhere.
 
-    `own` is created if it is missing. A named directory must exist: creating one for a misspelt path would hide the
-    mistake. `named` is None if sessions may not name a directory; then a name is ignored.
+    `session_dir` is created if it is missing. A named directory must exist: creating one for a misspelt path
+    would hide the mistake. `allowed_roots` is None if sessions may not name a directory; then a name is
+    ignored.
     """
     own.mkdir(parents=True, exist_ok=True)
     wanted = json.loads(variables.get("FOOTPLATE_CONTEXT", "{}")).get(KEY)

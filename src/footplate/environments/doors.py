@@ -18,7 +18,7 @@ class Doors:
         """`directory` is created inside a directory that no other user of the machine can enter. Processes in the
         environment reach it through its mount.
 
-        `at_end` closes a listener that these sockets own. The other listeners are closed by their owners.
+        `on_close` closes a listener that these sockets own. The other listeners are closed by their owners.
         """
         self.directory = directory
         self._listeners = listeners

@@ -49,7 +49,9 @@ class Ended(Unavailable):
 
 
 class Enclosure(Spawner):
-    """The worker's connection to a sandbox or a container. The guardian ends the enclosure; `over` is then True."""
+    """The worker's connection to a sandbox or a container. The guardian ends the enclosure; `has_ended` is then
+    True.
+    """
 
     noun: ClassVar[str]
     stop_patience = 3.0
@@ -112,7 +114,7 @@ class EnclosedEnvironment(GuardedEnvironment):
         output_limit: int = DEFAULT_LIMIT,
         lease: Lease | None = None,
     ) -> None:
-        """`doors` are the sockets that the view mounts."""
+        """`sockets` are the sockets that the view mounts."""
         super().__init__(
             view.root, deadline=deadline, home=HOME, env=env, grace=grace, output_limit=output_limit, lease=lease
         )

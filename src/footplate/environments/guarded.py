@@ -1,6 +1,6 @@
 """Base class of all environments: the lease, the guardian, the persistent shell, and programs beside the shell.
 
-A subclass provides the spawner that starts commands (`_spawner`) and the file access.
+A subclass provides the spawner that starts commands (`_get_spawner`) and the file access.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class GuardedEnvironment(Environment):
         output_limit: int = DEFAULT_LIMIT,
         lease: Lease | None = None,
     ) -> None:
-        """`deadline` is the end of the lease, by `guardian.clock`. None of the worker's own environment variables is
+        """`deadline` is the end of the lease, by `lease_clock`. None of the worker's own environment variables is
         passed on.
 
         `lease` is the host's record of the turn while one of its processes may be alive. Without it, nothing is cleaned

@@ -53,8 +53,8 @@ class Inside(guardian.Guardian):
     """The pid of the child that forwards the bytes, once a client has connected."""
 
     def live(self, given: list[str]) -> NoReturn:
-        """Serves until the end. `given` contains resource limits by name, and socket paths by the port that leads to
-        them.
+        """Serves until the end. `arguments` contains resource limits by name, and socket paths by the port that
+        leads to them.
         """
         entries = [entry.split("=", 1) for entry in given]
         guardian.set_limits({name: int(number) for name, number in entries if not name.isdigit()})

@@ -32,7 +32,7 @@ class Reader:
         return self._open
 
     def release(self) -> None:
-        """Closes the writer end. The command has its own copy; with ours open, the end of the pipe would
+        """Closes the writer end. The command has its own copy; while this one is open, the end of the pipe would
         never be seen.
         """
         if self.writer >= 0:
@@ -108,7 +108,7 @@ class Output:
         self._close_kept()
 
     def _close_kept(self) -> None:
-        """Closes the current buffers. Buffers that `take` returned belong to its caller."""
+        """Closes the current buffers. Buffers that `collect` returned belong to its caller."""
         for kept in self._kept:
             kept.close()
 

@@ -19,7 +19,7 @@ def remove(directory: Path) -> bool:
 
 
 async def removed(directory: Path) -> bool:
-    """Does the same as `remove` without blocking the event loop. On cancellation it stops and leaves the
+    """Does the same as `remove_directory` without blocking the event loop. On cancellation it stops and leaves the
     rest in place.
     """
     if await _ran(_rm(directory)):

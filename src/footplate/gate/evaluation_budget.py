@@ -24,7 +24,7 @@ class EvaluationBudget:
         self._left = steps
 
     def spend(self, steps: int) -> None:
-        """Raises `BudgetExceeded` when the budget is used up."""
+        """Take steps from the budget. Raises `BudgetExceeded` when it is used up."""
         self._left -= steps
         if self._left < 0:
             raise BudgetExceeded

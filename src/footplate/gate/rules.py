@@ -58,7 +58,7 @@ class Rule:
 
 
 def parse_rule(text: str, outcome: Outcome) -> Rule:
-    """Raises `InvalidRule`."""
+    """Parse one rule. Raises `InvalidRule`."""
     _check(text)
     name = _NAME.match(text)
     if name is None:

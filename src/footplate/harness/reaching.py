@@ -23,7 +23,7 @@ class Internal(Exception):
 
 
 async def addresses(reach: Reach, host: str, port: int) -> list[Address]:
-    """All addresses of the host. Raises `Internal` if the policy forbids one of them."""
+    """All addresses of the host. Raises `ForbiddenAddress` if the policy forbids one of them."""
     try:
         leads_to = await _NAMES.find(host, port)
     except (OSError, UnicodeError) as error:

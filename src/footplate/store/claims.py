@@ -52,7 +52,7 @@ class Claims:
     async def _claim_step(
         self, connection: Connection, organisation: str, session_id: str, worker: str
     ) -> Claim | Nothing | None:
-        """Claims the next step of an idle session. Returns None if `_claim_any` must decide, in a transaction."""
+        """Claims the next step of an idle session. Returns None if `_claim_under_lock` must decide in a transaction."""
         row = await connection.fetchrow(SQL["claim_step"], session_id, organisation, worker)
         if row is None:
             return None
@@ -144,8 +144,8 @@ class Claims:
         *,
         seen: int | None = None,
     ) -> Claim | None:
-        """Starts the turn. Returns None if the session has changed since position `seen`, which cannot happen while the
-        caller holds the head's lock.
+        """Starts the turn. Returns None if the session has changed since position `expected_seq`, which cannot happen
+        while the caller holds the head's lock.
 
         All steps that may fail come before the turn starts. The caller reads the content first, because starting or
         ending a turn locks a row of `usage_by_day` that other sessions may wait for.

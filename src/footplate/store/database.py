@@ -76,8 +76,8 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def _opening(dsn: str) -> Iterator[None]:
-    """Translates connection errors at process start. The message names the database; `translated` must not do that,
-    because its messages also go to clients.
+    """Translates connection errors at process start. The message names the database; `translate_driver_errors` must not
+    do that, because its messages also go to clients.
     """
     try:
         yield
@@ -105,11 +105,11 @@ class Database:
 
     @classmethod
     async def open(cls, dsn: str, *, size: int, patience: float = 5.0, plans: Plans = "auto") -> "Database":
-        """Opens the pool. `patience`: how many seconds a caller waits for a database that is being restarted.
+        """Opens the pool. `retry_seconds`: how long a caller waits for a database that is being restarted.
 
-        `plans="force_generic_plan"` is for a caller that always selects rows by session: one cached plan then serves
-        all calls. By default the server plans such a statement anew each time, over every partition, at twice the cost
-        of running it.
+        `plan_cache_mode="force_generic_plan"` is for a caller that always selects rows by session: one cached plan then
+        serves all calls. By default the server plans such a statement anew each time, over every partition, at twice
+        the cost of running it.
         """
         with _opening(dsn):
             pool = await asyncpg.create_pool(

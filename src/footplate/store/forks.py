@@ -56,7 +56,7 @@ class Place:
 async def find_position(
     connection: Connection, archives: Archives, head: Record, point: ForkPoint, *, field: str
 ) -> int:
-    """Returns the position of an event, inherited events included. `field`: the prefix of the request's field names."""
+    """Returns the position of an event, inherited events included. `field_prefix` is for error messages."""
     rows = await connection.fetch(SQL["stretches"], head["id"])
     return await _position(connection, archives, _whole(rows, head), point, field)
 
@@ -88,8 +88,8 @@ async def insert_fork(
     wanted: Session,
     environment_id: str | None,
 ) -> Record | None:
-    """Inserts the fork and its references to the parent's rows. `wanted` has its attributes. Returns None if the
-    environment does not exist.
+    """Inserts the fork and its references to the parent's rows. `attributes` has its title, agent and metadata.
+    Returns None if the environment does not exist.
     """
     return await connection.fetchrow(
         SQL["insert_fork"],

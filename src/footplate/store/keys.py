@@ -19,7 +19,7 @@ _MOST: Final = 10_000
 class Keys:
     def __init__(self, database: Database) -> None:
         self._database = database
-        # A cache: a revoked key may work for up to `_REMEMBERED` more seconds, but most requests need no query.
+        # A cache: a revoked key may work for up to `_CACHE_SECONDS` longer, but most requests need no query.
         self._known: dict[bytes, tuple[float, Principal]] = {}
 
     async def authenticate(self, secret: str) -> Principal:

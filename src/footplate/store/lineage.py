@@ -6,7 +6,7 @@ from there, and the fork's own rows come last. An owner's own rows start where i
 no lower bound.
 
 An owner may have been archived before it was forked, and the archive of a deleted owner is turned into rows again
-(`store/retention_deletions.py`). A reader that finds an archive missing therefore reads the rows once more.
+(`store/retention/deletion_cleanup.py`). A reader that finds an archive missing therefore reads the rows once more.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -101,7 +101,7 @@ class Objects:
         await self.delete_under(f"{organisation}/{session_id}")
 
     async def delete_under(self, prefix: str, *, but: Collection[str] = ()) -> None:
-        """Deletes every object below the folder `prefix`, except the keys in `but`."""
+        """Deletes every object below the folder `prefix`, except the keys in `except_keys`."""
         with _translated():
             async for batch in self._store.list(prefix=f"{prefix}/"):
                 for item in batch:

@@ -38,7 +38,7 @@ class Rules:
 
     def _place_of(self, organisation: str, directory: str) -> str | None:
         """Returns the project location of a user-specified directory, with all links resolved. A directory that
-        contains the organisation's projects root covers all locations. Returns None for a directory outside of the root.
+        contains the organisation's projects root covers all locations. Returns None for a directory outside the root.
         """
         if self._projects_root is None:
             return None

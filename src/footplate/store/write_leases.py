@@ -1,7 +1,7 @@
 """Write leases in the database: one holder, a queue of waiters, and a token that detects a holder whose lease expired.
 
-If a process dies, its place in the queue is skipped after `_GONE` seconds without a poll, and a lease that it holds
-expires. A statement whose acknowledgement was lost may be sent again.
+If a process dies, its place in the queue is skipped after `_DEAD_AFTER_SECONDS` without a poll, and a lease that it
+holds expires. A statement whose acknowledgement was lost may be sent again.
 """
 
 import asyncio

@@ -12,7 +12,9 @@ CONNECTION_SECONDS: Final = 30.0
 
 
 class LimitedServer(ThreadingMixIn, WSGIServer):
-    """Handles each connection in a thread. When a new connection arrives, those that are overdue are closed."""
+    """Handles each connection in a thread. A new connection closes those that are overdue, and is refused if too many
+    remain.
+    """
 
     daemon_threads = True
 

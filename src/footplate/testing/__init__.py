@@ -1,12 +1,13 @@
-"""Public test tools: a scripted model server on loopback that speaks the APIs of Anthropic and of OpenAI.
+"""Public test tools: a scripted model server on loopback that implements the APIs of Anthropic and OpenAI.
 
     async with ScriptedModel({"hello": replies([text("Hi")])}) as model:
-        ...  # a client with base_url=model.url, or model.openai_url, whose prompt holds [[script:hello]]
+        ...  # use a client with base_url=model.url or model.openai_url, and a prompt with [[script:hello]]
 
-The same scripts answer Anthropic's Messages and OpenAI's Chat Completions and Responses, streamed or whole.
+The same scripts serve Anthropic's Messages API and OpenAI's Chat Completions and Responses APIs, with and without
+streaming.
 
-`script_json` documents scripts as files, `process.ModelProcess` is the server as a process of its own, and `strict`
-checks what a server answers against the official SDK's models.
+`script_json` documents the file format of scripts, `process.ModelProcess` runs the server in a process of its own, and
+`strict` validates responses against the models of the official SDK.
 """
 
 from footplate.testing.journal import Record

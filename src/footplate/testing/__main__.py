@@ -1,9 +1,8 @@
-"""The scripted model as a process: `python -m footplate.testing --script FILE`.
+"""Runs the scripted model as a process: `python -m footplate.testing --script FILE`.
 
-Its first line on stdout is `{"url": …, "pid": …, "key": …}`. Requests have to bring the key, which is that of the
-environment variable FOOTPLATE_SCRIPTED_KEY or else made up; with `--any-key`, any will do. It ends on SIGTERM or SIGINT
-and, with `--exit-with-stdin`, when its stdin is closed, which happens by itself when the process that started it is
-killed.
+Its first line on stdout is `{"url": …, "pid": …, "key": …}`. Requests must send this key: the value of
+FOOTPLATE_SCRIPTED_KEY, or else a random one. With `--any-key`, any key is accepted. The process ends on SIGTERM or
+SIGINT. With `--exit-with-stdin` it also ends when its stdin is closed, which happens when its parent is killed.
 """
 
 import argparse
@@ -49,11 +48,13 @@ def main() -> None:
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m footplate.testing", description="A scripted model on loopback.")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=0, help="0, the default, takes a free one")
-    parser.add_argument("--script", type=Path, action="append", default=[], help="a JSON file; may be repeated")
-    parser.add_argument("--keep-bytes", type=int, default=KEEP_BYTES, help="how much of the bodies to remember")
-    parser.add_argument("--any-key", action="store_true", help="answer every local user, whatever key they send")
-    parser.add_argument("--exit-with-stdin", action="store_true", help="end when stdin, a pipe, is closed")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0, the default, picks a free one")
+    parser.add_argument(
+        "--script", type=Path, action="append", default=[], help="a JSON file with scripts; may be repeated"
+    )
+    parser.add_argument("--keep-bytes", type=int, default=KEEP_BYTES, help="size limit of the recorded request bodies")
+    parser.add_argument("--any-key", action="store_true", help="accept requests with any key, from every local user")
+    parser.add_argument("--exit-with-stdin", action="store_true", help="exit when stdin, a pipe, is closed")
     return parser
 
 

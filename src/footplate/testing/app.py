@@ -1,7 +1,7 @@
-"""Model providers' APIs as far as agents use them, answered from scripts: an ASGI application without a framework.
+"""An ASGI application that serves the model APIs that agents use, with responses from scripts.
 
-A framework's response classes would cost more than the whole answer, and the server must never be what a
-measurement of its clients measures.
+It uses no web framework: response classes would cost more than the response itself, and the server must never be the
+bottleneck when its clients are measured.
 """
 
 import hmac
@@ -26,7 +26,7 @@ MODELS: Final = ("claude-opus-5", "claude-sonnet-5", "claude-haiku-5")
 
 class ModelApp:
     def __init__(self, scripts: Mapping[str, Script], journal: Journal, key: str | None = None) -> None:
-        """`key`: what every request has to bring; None: anything will do."""
+        """`key` is required in every request. None accepts any key."""
         self._key = key
         self.scripts: dict[str, Script] = {DEFAULT: echo, **scripts}
         self.journal = journal
@@ -42,7 +42,9 @@ class ModelApp:
             return
         exchange = Exchange(receive, send, record)
         if self._key is not None and not _has_key(record, self._key):
-            await exchange.fail(s.http_error(401, message="This scripted model has a key; send it as x-api-key."))
+            await exchange.fail(
+                s.http_error(401, message="Missing or wrong API key. Send the key of this scripted model as x-api-key.")
+            )
             return
         self._open.add(exchange)
         try:
@@ -58,12 +60,12 @@ class ModelApp:
             exchange.close()
 
     def clear(self) -> None:
-        """Forget all requests, and with them which ones were retries."""
+        """Clears the journal and the retry counters."""
         self.journal.clear()
         self._attempts.clear()
 
     def abort(self) -> None:
-        """End every answer that is waiting, so that closing does not wait for one that hangs."""
+        """Ends all open responses, so that shutdown does not wait for one that hangs."""
         for exchange in tuple(self._open):
             exchange.abort()
 
@@ -116,7 +118,7 @@ class ModelApp:
     async def _steps(self, request: Request) -> Sequence[s.Step]:
         script = self.scripts.get(request.script)
         if script is None:
-            raise ScriptError(f"there is no script {request.script!r}; there are {sorted(self.scripts)}")
+            raise ScriptError(f"there is no script {request.script!r}; known scripts: {sorted(self.scripts)}")
         try:
             steps = script(request)
             return await steps if inspect.isawaitable(steps) else steps

@@ -1,4 +1,4 @@
-"""The control endpoints, for tests whose server is another process: read the journal, install scripts.
+"""Control endpoints for tests whose model server is another process: read the journal and install scripts.
 
 `GET /_control/requests?script=NAME&bodies=false`, `DELETE /_control/requests`, `PUT /_control/scripts/NAME`.
 """
@@ -39,7 +39,7 @@ async def handle(app: Controlled, exchange: Exchange, record: Record) -> None:
     elif record.path.startswith(_SCRIPTS) and record.method == "PUT":
         await _install(app, exchange, record)
     else:
-        await exchange.fail(s.http_error(404, message=f"there is no {record.method} {record.path}"))
+        await exchange.fail(s.http_error(404, message=f"unknown control endpoint: {record.method} {record.path}"))
 
 
 async def _install(app: Controlled, exchange: Exchange, record: Record) -> None:

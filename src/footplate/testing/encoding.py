@@ -1,7 +1,8 @@
-"""A reply as bytes and pauses: lazy, so that each frame is made when its moment has come.
+"""Turns the steps of a reply into bytes and pauses. It is lazy: each frame is encoded when it is due.
 
-`Answer.play` yields the server-sent events of a reply between `Pause`s and, in its place, a `Cut` or an `HttpError`.
-`Answer.whole` is what was played in one piece, for a request that does not stream. The bytes are the wire format's.
+`Answer.play` yields the server-sent events of a reply with `Pause`s between them, and a `Cut` or an `HttpError` where
+a step asks for one. `Answer.whole` returns the played reply in one piece, for a request without streaming. The wire
+format encodes the bytes.
 """
 
 import math
@@ -22,14 +23,14 @@ _INPUT_CHUNK: Final = 48
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait for so long from now on."""
+    """Wait this many seconds from now."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Be so far behind the moment when the last piece was due: a late delta does not delay all that follow."""
+    """Wait until this many seconds after the last piece was due, so that a late delta does not delay those after it."""
 
     seconds: float
 
@@ -38,7 +39,7 @@ Piece: TypeAlias = bytes | Pause | Pace | s.Cut | s.HttpError
 
 
 class Answer:
-    """One reply to one request in one wire format."""
+    """A reply to one request in one wire format."""
 
     def __init__(self, wire: Format, steps: Sequence[Step], request: JsonObject) -> None:
         self.wire = wire
@@ -84,7 +85,7 @@ class Answer:
                 yield self._encoder.delta(piece)
             else:
                 yield piece
-        # A cut that follows leaves its block open: "in the middle" is where clients go wrong.
+        # A following cut leaves the block open: clients are most likely to fail in the middle of a block.
         if not cut:
             yield self._encoder.stop(block)
 
@@ -93,21 +94,21 @@ class Answer:
 
 
 def chunks_of(text: str, count: int) -> list[str]:
-    """Exactly `count` pieces as even as can be, fewer only if there are not that many characters."""
+    """Splits text into `count` pieces of about equal length, or fewer if it has fewer characters."""
     count = max(1, min(count, len(text)))
     size = len(text)
     return [text[size * i // count : size * (i + 1) // count] for i in range(count)] if text else []
 
 
 def _with_call_ids(steps: Sequence[Step], prefix: str) -> list[Step]:
-    """Every call has an id before anything is sent; calls without one of their own never share it."""
+    """Gives each tool call without an id a unique one before anything is sent."""
     return [
         replace(step, id=new_id(prefix)) if isinstance(step, s.Tool) and step.id is None else step for step in steps
     ]
 
 
 def _deltas(step: s.Content) -> Iterator[str | Pause | Pace]:
-    """A pause comes before its piece is made, so that a stamp tells when it was sent."""
+    """Yields pieces and pauses. A piece is created after its pause, so that a stamp has the time of sending."""
     if isinstance(step, s.Tool):
         body = orjson.dumps(step.input).decode()
         yield from chunks_of(body, math.ceil(len(body) / _INPUT_CHUNK))

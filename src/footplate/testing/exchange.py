@@ -1,4 +1,4 @@
-"""One request and its answer over ASGI: reading, answering, waiting without outliving the client."""
+"""One HTTP request and its response over ASGI. It stops waiting when the client disconnects."""
 
 import asyncio
 import math
@@ -27,7 +27,7 @@ _EVENTS: Final[Headers] = [(b"content-type", b"text/event-stream; charset=utf-8"
 
 
 class Gone(Exception):
-    """The client left, or the server closes."""
+    """The client disconnected, or the server is shutting down."""
 
 
 async def read_body(receive: Receive) -> bytes:
@@ -66,7 +66,7 @@ class Exchange:
     async def answer(self, status: int, body: bytes, headers: Headers | None = None) -> None:
         await self._start(status, [_JSON, (b"content-length", str(len(body)).encode()), *(headers or [])])
         await self._send({"type": "http.response.body", "body": body})
-        self._end("complete" if status < 400 else "error")  # noqa: PLR2004 - HTTP's own boundary
+        self._end("complete" if status < 400 else "error")  # noqa: PLR2004 - HTTP error statuses start here
 
     async def fail(self, error: s.HttpError, wire: Format = messages.FORMAT) -> None:
         headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
@@ -75,7 +75,7 @@ class Exchange:
         await self.answer(error.http_error, orjson.dumps(wire.error_body(error, self._record.request_id)), headers)
 
     async def stream(self, answer: Answer) -> None:
-        """Send what is due in as few writes as can be: frames without a pause between them travel together."""
+        """Sends a streamed reply. Frames without a pause between them share one write."""
         due = time.monotonic()
         for piece in answer.play():
             if isinstance(piece, bytes):
@@ -100,7 +100,7 @@ class Exchange:
         await self._finish("complete")
 
     async def whole(self, answer: Answer) -> None:
-        """The same timing and the same faults as `stream`, then the message in one piece."""
+        """Sends a reply in one piece, with the same timing and faults as `stream`."""
         for piece in answer.play():
             if isinstance(piece, encoding.Pause | encoding.Pace):
                 await self._until(time.monotonic() + piece.seconds)
@@ -157,7 +157,7 @@ class Exchange:
         self._record.status = status
         self._record.answered_at = time.time()
         request_id = self._record.request_id.encode()
-        # Anthropic's name for it, and OpenAI's.
+        # Anthropic's header name, and OpenAI's.
         named = [(b"request-id", request_id), (b"x-request-id", request_id), *headers]
         await self._send({"type": "http.response.start", "status": status, "headers": named})
 

@@ -1,4 +1,4 @@
-"""A gate for tests: it says what it was told to say."""
+"""A gate for tests that returns scripted decisions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,25 +10,25 @@ from footplate.domain.permissions import Decision, Layer, Outcome
 
 @dataclass
 class ScriptedGate:
-    """Allows what it has no word for. Every question is kept."""
+    """Returns the scripted outcome of each call, or else allows it. Records every call and hook event."""
 
     words: Mapping[str, Outcome] = field(default_factory=dict)
-    """By the name of a tool, or by a command's whole text."""
+    """Outcomes by tool name, or by the full text of a command."""
     asked: list[tuple[str, JsonObject]] = field(default_factory=list)
     agents: list[str | None] = field(default_factory=list)
-    """Who made each call; None: the agent itself."""
+    """The subagent of each call. None for the main agent."""
     heard: dict[HookEvent, list[Heard]] = field(default_factory=dict)
-    """What hooks say at other moments, one after the other; then nothing."""
+    """Hook output for each event, one per call; then none."""
     told: list[tuple[HookEvent, JsonObject]] = field(default_factory=list)
     failure: Exception | None = None
-    """Raised instead of an answer."""
+    """Raised instead of a decision."""
 
     async def decide(
         self,
         tool: str,
         given: JsonObject,
         *,
-        directory: str | None = None,  # noqa: ARG002 - the port's
+        directory: str | None = None,  # noqa: ARG002 - part of the port's signature
         agent: str | None = None,
     ) -> Decision:
         self.asked.append((tool, given))
@@ -37,16 +37,16 @@ class ScriptedGate:
             raise self.failure
         outcome = self.words.get(str(given.get("command")), self.words.get(tool))
         if outcome is None:
-            return Decision(Outcome.ALLOW, "Nobody said anything.")
-        return Decision(outcome, "The script says so.", f"{tool}(…)", Layer.PROJECT)
+            return Decision(Outcome.ALLOW, "No rule matches.")
+        return Decision(outcome, "Scripted decision.", f"{tool}(…)", Layer.PROJECT)
 
     async def tell(
         self,
         event: HookEvent,
         fields: JsonObject,
         *,
-        about: str = "",  # noqa: ARG002 - the port's
-        agent: str | None = None,  # noqa: ARG002 - the port's
+        about: str = "",  # noqa: ARG002 - part of the port's signature
+        agent: str | None = None,  # noqa: ARG002 - part of the port's signature
     ) -> Heard:
         self.told.append((event, fields))
         left = self.heard.get(event)

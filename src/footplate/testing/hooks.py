@@ -1,4 +1,4 @@
-"""Hooks that do all that a bad one does: a server that is asked by HTTP, and a package of Python entry points."""
+"""Faulty hooks for tests: an HTTP hook server, and a package of Python hooks that hang, crash or flood."""
 
 import asyncio
 import contextlib
@@ -55,9 +55,9 @@ def silent(told, options):
 class HookServer:
     port: int = 0
     asked: list[tuple[Mapping[str, str], bytes]] = field(default_factory=list)
-    """The headers and the body of each question."""
+    """Headers and body of each request."""
     answer: bytes | None = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
-    """None: it never answers."""
+    """The response to every request. None: never respond."""
     floods: bool = False
 
     @property
@@ -93,7 +93,7 @@ async def open_hook_server() -> AsyncIterator[HookServer]:
 
 
 def install_bad_hooks(site: Path) -> None:
-    """As a package that an operator installed; `site` has to be on the path."""
+    """Installs the faulty hooks as a package in `site`, which must be on the Python path."""
     about = site / "bad_hooks-1.dist-info"
     about.mkdir(parents=True)
     (site / "bad_hooks.py").write_text(_HOOKS)

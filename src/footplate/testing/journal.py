@@ -1,7 +1,7 @@
-"""The record of every request that reached the server, in order of arrival.
+"""Records every request that reached the server, in order of arrival.
 
-Bodies are kept as the bytes that came, and only the newest of them: a conversation that is sent again with every
-request would otherwise fill the memory with copies of itself.
+Bodies are stored as received, and only the newest ones: each request repeats the whole conversation, so older bodies
+would fill the memory with copies.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ import orjson
 from footplate.domain.json import JsonObject
 
 Outcome = Literal["open", "complete", "cut", "gone", "error"]
-"""`gone`: the client left before the answer was complete. `error`: an error was the answer, scripted or not."""
+"""`gone`: the client disconnected before the response was complete. `error`: the response was an error."""
 
 KEEP_BYTES: Final = 64 * 1024 * 1024
 _KEEP_RECORDS: Final = 100_000
@@ -22,13 +22,13 @@ _KEEP_RECORDS: Final = 100_000
 @dataclass(slots=True, kw_only=True)
 class Record:
     time: float
-    """Seconds since the epoch, as all times here."""
+    """Arrival time. All times are in seconds since the epoch."""
     method: str
     path: str
     query: str
     headers: dict[str, str]
     raw: bytes | None = field(repr=False)
-    """None once it made room for newer ones."""
+    """The request body. None once it was dropped in favour of newer ones."""
     script: str | None = None
     n: int | None = None
     attempt: int = 0
@@ -37,12 +37,12 @@ class Record:
     status: int | None = None
     outcome: Outcome = "open"
     answered_at: float | None = None
-    """When the answer's first byte was sent."""
+    """Time of the first byte of the response."""
     ended_at: float | None = None
 
     @property
     def body(self) -> JsonObject | None:
-        """The body if it was a JSON object."""
+        """The body, if it is a JSON object."""
         try:
             value = orjson.loads(self.raw or b"null")
         except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""`ScriptedModel`: the scripted model server inside the caller's own event loop."""
+"""`ScriptedModel` runs the scripted model server in the caller's event loop."""
 
 import asyncio
 import socket
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class ScriptedModel:
-    """A model on loopback. Any API key will do, unless it is given one.
+    """A scripted model server on loopback. It accepts any API key, unless it is created with one.
 
-    Point `ANTHROPIC_BASE_URL`, or an Anthropic client's `base_url`, at `url`, and OpenAI's at `openai_url`.
+    Set `ANTHROPIC_BASE_URL`, or the `base_url` of an Anthropic client, to `url`, and that of OpenAI to `openai_url`.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class ScriptedModel:
         from footplate.testing import serving
 
         listener = socket.create_server(self._address, backlog=2048)
-        # asyncio sets it only on sockets made with an explicit protocol; without it each answer waits 40 ms.
+        # asyncio sets TCP_NODELAY only on sockets with an explicit protocol. Without it, each response waits 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._address = listener.getsockname()[:2]
-        # Every user of the machine, and a web page in a browser on it, reaches loopback.
+        # Loopback can be reached by every user of the machine, and by web pages in a browser.
         self._server = serving.server(GuardedApp(self._app, RequestGuard()))
         self._task = asyncio.create_task(self._server.serve(sockets=[listener]), name="scripted-model")
         await self._server.ready.wait()
@@ -68,15 +68,15 @@ class ScriptedModel:
 
     @property
     def openai_url(self) -> str:
-        """OpenAI's clients count the version as part of the base."""
+        """The base URL for OpenAI clients, which includes the version."""
         return f"{self.url}/v1"
 
     def install(self, name: str, script: Script) -> None:
-        """Add or replace a script. Named like a session's id, it answers that session whatever its prompts say."""
+        """Adds or replaces a script. A script named after a session id serves that session, regardless of prompts."""
         self._app.scripts[name] = script
 
     def requests(self, script: str | None = None) -> list[Record]:
-        """Everything that was asked, oldest first; with a name, the message requests that its script answered."""
+        """Returns all requests, oldest first. With `script`, only the requests that this script served."""
         return self._app.journal.list(script=script)
 
     def clear(self) -> None:

@@ -1,7 +1,7 @@
-"""`ModelProcess`: the scripted model in a process of its own, started and controlled from a test.
+"""`ModelProcess` runs the scripted model in a separate process that a test starts and controls.
 
-It dies with the process that started it, however that one ends. Use it where the model must not share an event
-loop, or a core, with what is being measured or killed.
+It ends with the process that started it, even if that is killed. Use it if the model must not share an event loop or a
+core with the code that is measured or killed.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from footplate.domain.json import JsonObject
 from footplate.testing import script_json
 from footplate.testing.scripts import Replies
 
-# A proxy named in the environment must not come between two processes on loopback.
+# Requests on loopback must not go through a proxy from the environment.
 _open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
 _PATIENCE: Final = 5.0
@@ -43,7 +43,7 @@ class ModelProcess:
         assert process.stdout is not None
         line = await process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the scripted model ended with {await process.wait()} before it was ready")
+            raise RuntimeError(f"the scripted model exited with code {await process.wait()} before it was ready")
         self.url = str(orjson.loads(line)["url"])
         for name, script in self._scripts.items():
             await self.install(name, script)
@@ -74,7 +74,7 @@ class ModelProcess:
 
     @property
     def openai_url(self) -> str:
-        """What OpenAI's clients call the base URL."""
+        """The base URL for OpenAI clients, which includes the version."""
         return f"{self.url}/v1"
 
     async def install(self, name: str, script: Replies) -> None:

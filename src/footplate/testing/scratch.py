@@ -1,4 +1,4 @@
-"""A docker image from scratch: programs of this machine and the libraries they need. No registry is asked."""
+"""Builds a Docker image from scratch, without a registry: programs of this machine with their libraries."""
 
 import io
 import shutil
@@ -16,13 +16,13 @@ USUAL: Final = (
     "sort", "stat", "tail", "tar", "tee", "test", "timeout", "touch", "tr", "true", "umount", "uname", "unshare", "wc",
     "whoami", "xargs", "yes",
 )  # fmt: skip
-"""What scripts expect of any system."""
+"""Programs that scripts expect on any system."""
 
 
 def context(
     programs: Iterable[str] = USUAL, *, files: Mapping[str, bytes] | None = None, instructions: Iterable[str] = ()
 ) -> bytes:
-    """What `docker build` takes: a tar with a Dockerfile. `files` by their path in the image."""
+    """Returns a tar for `docker build`, with a Dockerfile. `files` maps paths in the image to content."""
     rootfs = io.BytesIO()
     with tarfile.open(fileobj=rootfs, mode="w") as tar:
         for directory in ("tmp", "etc", "root", "proc", "sys", "dev"):
@@ -40,12 +40,12 @@ def context(
 
 
 def _needed(programs: Iterable[str]) -> dict[str, str]:
-    """By its path in the image: the file of this machine."""
+    """Maps each path in the image to the file on this machine."""
     found = {}
     for name in programs:
         path = shutil.which(name, path=_PATH)
         if path is None:
-            raise FileNotFoundError(f"this machine has no program {name}")
+            raise FileNotFoundError(f"the program {name} is not installed on this machine")
         found[f"/bin/{name}"] = str(Path(path).resolve())
         for library in _libraries(path):
             found[library] = str(Path(library).resolve())

@@ -1,8 +1,8 @@
-"""Scripts as JSON, checked strictly on the way in, so that a misspelt key is refused and not ignored.
+"""Reads and writes scripts as JSON. Unknown keys are rejected, so that a misspelt key is not ignored.
 
 A script is `{"replies": [REPLY, …]}`. A reply is `{"steps": [STEP, …], "repeat": 12 | true, "first_attempts":
-[[STEP, …], …]}` or, for short, its list of steps. A file holds `{"scripts": {NAME: SCRIPT, …}}`. For example, twelve
-tool calls, each turned away once, and a last word:
+[[STEP, …], …]}` or, for short, its list of steps. A file contains `{"scripts": {NAME: SCRIPT, …}}`. For example,
+twelve tool calls, each rejected once, and a final text:
 
     {"scripts": {"lines": {"replies": [
         {"steps": [{"tool": "bash", "input": {"command": "echo {n} >> lines"}}], "repeat": 12,
@@ -38,13 +38,13 @@ def loads(raw: bytes) -> Replies:
 
 
 def dumps(script: Replies) -> bytes:
-    """The JSON form, for a server in another process. Only `Replies` has one: a function cannot travel."""
+    """Returns a script as JSON, for a server in another process. Only `Replies` can be converted, functions cannot."""
     return orjson.dumps(dataclasses.asdict(script))
 
 
 def check_name(name: str) -> str:
     if not NAME.fullmatch(name):
-        raise ScriptError(f"{name!r} cannot be a script's name: letters, digits, '_', '.' and '-' only")
+        raise ScriptError(f"{name!r} is not a valid script name: use only letters, digits, '_', '.' and '-'")
     return name
 
 
@@ -59,7 +59,9 @@ def _reply(data: object, where: str) -> Reply:
     if isinstance(data, list):
         return Reply(_steps(data, where))
     if not isinstance(data, dict) or "steps" not in data or not set(data) <= _REPLY_KEYS:
-        raise ScriptError(f"{where}: a reply is a list of steps, or an object of {sorted(_REPLY_KEYS)} with steps")
+        raise ScriptError(
+            f"{where}: a reply is a list of steps, or an object with steps and other keys of {sorted(_REPLY_KEYS)}"
+        )
     attempts = _list(data.get("first_attempts", []), f"{where}.first_attempts")
     return Reply(
         steps=_steps(data["steps"], f"{where}.steps"),
@@ -73,7 +75,7 @@ def _repeat(value: object, where: str) -> int | Literal[True]:
         return True
     if isinstance(value, int) and value >= 1:
         return int(value)
-    raise ScriptError(f"{where}: a number of times from 1, or true for ever")
+    raise ScriptError(f"{where}: expected a number from 1, or true to repeat forever")
 
 
 def _steps(data: object, where: str) -> tuple[Step, ...]:
@@ -97,7 +99,7 @@ def _step(data: object, where: str) -> Step:
 def _known_keys(data: object, step: type[Step | Tokens], where: str) -> None:
     known = [field.name for field in dataclasses.fields(step)]
     if isinstance(data, dict) and (unknown := sorted(set(data) - set(known))):
-        raise ScriptError(f"{where}: {unknown} are none of {known}")
+        raise ScriptError(f"{where}: unknown keys {unknown}; known keys: {known}")
 
 
 @functools.cache

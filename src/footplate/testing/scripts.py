@@ -1,7 +1,7 @@
-"""Scripts: which steps answer which request.
+"""Scripts choose the steps of the reply to each request.
 
-A script is any callable from a `Request` to steps, plain or async. `Replies` is the one that is also JSON: a
-list of replies by index, where `{n}`, `{session}` and `{script}` inside texts and tool inputs are filled in.
+A script is any function, sync or async, that maps a `Request` to steps. `Replies` is a script that can be written as
+JSON: a list of replies by index, in which `{n}`, `{session}` and `{script}` in texts and tool inputs are replaced.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,19 +17,19 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a script sees of one request for a reply, whichever its wire format."""
+    """A request for a reply as a script sees it, independent of the wire format."""
 
     script: str
     n: int
-    """Assistant messages since the prompt that carries the script's marker: the index of the reply to give."""
+    """Index of the reply: the number of assistant messages since the prompt with the script's marker."""
     attempt: int
-    """Earlier requests of this same conversation at this same `n`: above 0 the client is trying again."""
+    """Number of earlier requests of this conversation with the same `n`. Above 0, the client is retrying."""
     session: str | None
     """The header `x-footplate-session`, or `x-claude-code-session-id`."""
     prompt: str
-    """The text of the last user message that has any."""
+    """The text of the last user message that has text."""
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """Header names are in lower case."""
     body: JsonObject
 
 
@@ -37,22 +37,22 @@ Script: TypeAlias = Callable[[Request], Sequence[Step] | Awaitable[Sequence[Step
 
 
 class ScriptError(Exception):
-    """The script has no answer to give; the client gets a 400 that says so, which nothing retries."""
+    """The script has no reply. The client receives a 400 with this message, which is not retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer, given `repeat` times in a row, or from here on for ever when `repeat` is true."""
+    """A reply, sent `repeat` times in a row, or forever if `repeat` is true."""
 
     steps: tuple[Step, ...]
     repeat: int | Literal[True] = 1
     first_attempts: tuple[tuple[Step, ...], ...] = ()
-    """What the first tries of this reply get instead: an error that a retry overcomes, say."""
+    """Steps for the first attempts of this reply instead, such as an error that a retry overcomes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """A script as a list: reply 0 answers the prompt, reply 1 what follows the first answer, and so on."""
+    """A script as a list of replies: reply 0 follows the prompt, reply 1 follows the first tool results, and so on."""
 
     replies: tuple[Reply, ...]
 
@@ -71,7 +71,9 @@ class Replies:
             end += reply.repeat
             if request.n < end:
                 return reply
-        raise ScriptError(f"script {request.script!r} has {end} replies and was asked for number {request.n}")
+        raise ScriptError(
+            f"script {request.script!r} has {end} replies, but reply {request.n} (counted from 0) was requested"
+        )
 
 
 def reply(*steps: Step, repeat: int | Literal[True] = 1, first_attempts: Sequence[Sequence[Step]] = ()) -> Reply:
@@ -83,7 +85,7 @@ def replies(*items: Reply | Sequence[Step]) -> Replies:
 
 
 def echo(request: Request) -> Sequence[Step]:
-    """The script named `default`: a short answer that repeats the prompt's beginning."""
+    """The script named `default`: a short reply that repeats the start of the prompt."""
     return [s.text(f"You said: {request.prompt[:200]}")]
 
 
@@ -109,7 +111,7 @@ def _render(value: object, values: Mapping[str, str]) -> object:
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:
-    """Plain replacement, not `str.format`: shell commands are full of braces of their own."""
+    """Replaces names literally instead of with `str.format`, because shell commands contain braces."""
     if "{" not in text:
         return text
     for name, value in values.items():

@@ -1,8 +1,8 @@
-"""Which script answers a request, at which index and by which tools: pure functions of the request.
+"""Selects the script for a request, the index of the reply and the names of its tools.
 
-A script is chosen by the session's id when one of that name is installed; else by the last marker `[[script:NAME]]` in
-what users said; else by one in the system prompt; else it is `default`. Tool results are not searched: a file that
-happens to hold a marker must not change the script.
+A script named after the session id comes first; then the last marker `[[script:NAME]]` in the user messages; then a
+marker in the system prompt; then `default`. Tool results are not searched, because a file that happens to contain a
+marker must not change the script.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ class Selection:
     session: str | None
     prompt: str
     conversation: bytes
-    """Tells one conversation's retry from another conversation: the session's id, or what was said so far."""
+    """Identifies the conversation, to detect retries: a digest of the session id, or else of the messages."""
 
 
 def select(headers: Mapping[str, str], said: Iterable[Said], installed: Collection[str]) -> Selection:
@@ -63,7 +63,7 @@ def _choose(
 
 
 def offered(steps: Sequence[s.Step], request: JsonObject) -> Sequence[s.Step]:
-    """Calls by the request's own names of its tools: one story suits `bash` of one harness and `Bash` of another."""
+    """Renames tool calls to the names in the request, so that one scenario serves both `bash` and `Bash`."""
     if not any(isinstance(step, s.Tool) for step in steps):
         return steps
     names = _names(request.get("tools"))
@@ -77,7 +77,7 @@ def offered(steps: Sequence[s.Step], request: JsonObject) -> Sequence[s.Step]:
 
 
 def _names(tools: Json) -> list[str]:
-    """In whichever format: OpenAI's chat has them one level down."""
+    """Returns the tool names in any wire format. OpenAI's Chat Completions nests them one level deeper."""
     given = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
     inner = [tool["function"] if isinstance(tool.get("function"), dict) else tool for tool in given]
     return [str(tool["name"]) for tool in inner if isinstance(tool, dict) and "name" in tool]

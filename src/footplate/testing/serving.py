@@ -1,4 +1,4 @@
-"""uvicorn, tamed for use inside somebody else's event loop: no signal handlers, no log lines about scripted cuts."""
+"""A uvicorn server for use in an existing event loop, without signal handlers or log lines about scripted cuts."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ _MAX_CONNECTIONS: Final = 10_000
 
 
 class QuietProtocol(HttpToolsProtocol):
-    """An answer that is cut on purpose is an application error to uvicorn; it goes to a logger of its own."""
+    """Sends the errors that uvicorn reports for scripted cuts to a separate, silent logger."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -54,7 +54,7 @@ class QuietProtocol(HttpToolsProtocol):
         self._in_head, self._head_bytes = True, 0
 
     def _watch_head(self) -> None:
-        """Close a connection whose next request does not become complete. uvicorn watches one that is silent."""
+        """Closes a connection whose next request head does not complete in time. uvicorn handles silent connections."""
         answering = self.cycle is not None and not self.cycle.response_complete
         waits = self._in_head and not answering and self.timeout_keep_alive_task is None
         if not waits and self._head_timer is not None:
@@ -71,7 +71,7 @@ class LoopServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals belong to whoever owns the loop."""
+        """Leaves signal handling to the owner of the event loop."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -90,7 +90,7 @@ def server(app: Any) -> LoopServer:
             log_config=None,
             access_log=False,
             server_header=False,
-            # Longer than any client's own: a connection must not close just as a client reuses it.
+            # Longer than any client's timeout, so that a connection does not close just as a client reuses it.
             timeout_keep_alive=120,
             timeout_graceful_shutdown=1,
         )

@@ -1,8 +1,8 @@
-"""What a scripted reply is made of: one small frozen value per step, and a builder for each.
+"""The steps of a scripted reply: one frozen dataclass for each kind of step, and a function that creates it.
 
-A step's fields are also its JSON form, and the first field's name says its kind: `text("Hi", chunks=2)` is
-`{"text": "Hi", "chunks": 2}`. Nothing here does anything; `encoding` turns steps into bytes and pauses. Names, error
-types and stop reasons are Anthropic's; `wire` has what each other format calls them.
+The fields of a step are also its JSON form, and the name of the first field is its kind: `text("Hi", chunks=2)` is
+`{"text": "Hi", "chunks": 2}`. Steps are only data; `encoding` turns them into bytes and pauses. Names, error types and
+stop reasons are Anthropic's; `wire` translates them for the other formats.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A call of a tool. Without an id of its own it gets a new one in every reply."""
+    """A tool call. Without an id, it gets a new one in every reply."""
 
     tool: str
     input: dict[str, object] = field(default_factory=dict)
@@ -56,9 +56,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """A block of text of so many deltas, each the wall-clock time at which it is sent and a space.
+    """A block of text with this number of deltas, each of which is the time of sending and a space.
 
-    It measures how late a delta arrives at the far end, in whichever process on this machine that is.
+    It measures the delay until a delta arrives at a receiver on the same machine.
     """
 
     stamps: int
@@ -68,23 +68,24 @@ class Stamps:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Before any content it delays the answer's headers; later, the next block."""
+    """A pause. Before any content it delays the response headers; later, the next block."""
 
     sleep: float
 
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """Send nothing more until the client goes away."""
+    """Sends nothing more until the client disconnects."""
 
     hang: Literal[True]
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Close the connection in the middle of the answer: inside the block before it, if there is one.
+    """Closes the connection in the middle of the response, inside the preceding block if there is one.
 
-    `quiet` ends it in good order instead, as a proxy does that lost the provider: nothing but the missing end tells.
+    `quiet` ends the HTTP response properly instead, like a proxy that lost the provider: only the end of the reply is
+    missing.
     """
 
     cut: Literal[True]
@@ -93,7 +94,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class HttpError:
-    """Before any content it is the answer's status; later, an `error` event in the stream."""
+    """An error. Before any content it is the HTTP status; later, an `error` event in the stream."""
 
     http_error: int
     type: str | None = None
@@ -112,14 +113,14 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The usage that the whole reply reports, wherever the step stands."""
+    """The usage of the whole reply, at any position among its steps."""
 
     usage: Tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The reply's stop reason, where `end_turn` or `tool_use` would not do."""
+    """The stop reason of the reply, instead of `end_turn` or `tool_use`."""
 
     stop_reason: StopReason
 

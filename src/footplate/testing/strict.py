@@ -1,8 +1,8 @@
-"""Strict checks of what a server answers, against the official SDK's own models.
+"""Validates server responses strictly against the models of the official SDK.
 
-The SDK itself never complains: it builds its objects without validation. Here a required field that is missing, a
-literal it does not know or a value of the wrong type is an `AssertionError`. Extra fields are allowed, as they are on
-the wire. Needs `anthropic`, which the product does not: nothing else of ours imports it.
+The SDK itself builds its objects without validation. Here a missing required field, an unknown literal or a value of
+the wrong type raises `AssertionError`. Extra fields are allowed, as they are on the wire. Only this module requires the
+package `anthropic`.
 """
 
 import functools
@@ -16,14 +16,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 Wire = Mapping[str, object] | BaseModel
-"""A decoded body, or an object that the SDK made from one. The body tells more: the SDK turns a number into a date."""
+"""A decoded body, or an SDK object. Prefer the body: the SDK silently converts types, such as a number to a date."""
 
 
 def assert_valid_event(data: Wire) -> None:
     body = _wire(data)
     model = _event_models().get(str(body.get("type")))
     if model is None:
-        raise AssertionError(f"the SDK knows no event of type {body.get('type')!r}: {body}")
+        raise AssertionError(f"the SDK has no event type {body.get('type')!r}: {body}")
     assert_valid(model, body)
 
 
@@ -40,10 +40,10 @@ def assert_valid_environment(data: Wire) -> None:
 
 
 def assert_valid(model: Any, data: Wire) -> None:
-    """`model` is a class of the SDK or a union of them."""
+    """Validates data against `model`, a class of the SDK or a union of classes."""
     body = _wire(data)
     try:
-        # JSON mode: strict about types, yet a date is a string, as it is on the wire.
+        # JSON mode is strict about types but accepts dates as strings, as they are on the wire.
         _adapter(model).validate_json(to_json(body), strict=True)
     except ValidationError as error:
         raise AssertionError(f"{error}\nin {body}") from error
@@ -51,7 +51,7 @@ def assert_valid(model: Any, data: Wire) -> None:
 
 def _wire(data: Wire) -> Mapping[str, object]:
     if isinstance(data, BaseModel):
-        # What was not sent must not come back as a default, and the SDK's wrong types are ours to report.
+        # Fields that were not sent must not appear as defaults. Wrong types are reported by the validation.
         return data.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
     return data
 

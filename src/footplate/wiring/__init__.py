@@ -1,7 +1,7 @@
-"""The composition root: the only place that knows every part. Each function runs one process of the product.
+"""The composition root: builds the API process, the worker process and the administrative commands from all packages.
 
-What a process does not need it does not import: a worker loads no web framework, a migration no engine. It is restarted
-often, after a crash for one, and its first turn waits for it.
+A process imports only the packages that it needs: a worker loads no web framework, a migration no engine. Processes are
+restarted often, for example after a crash, and the first turn waits for the start.
 """
 
 import gc
@@ -19,7 +19,7 @@ async def migrate(settings: Settings) -> None:
 
 
 async def create_key(settings: Settings, organisation: str, name: str, roles: list[str]) -> str:
-    """Returns the secret, which cannot be read again."""
+    """Create an API key and return its secret, which cannot be read again."""
     from footplate.store.keys import Keys
     from footplate.wiring.parts import open_database
 
@@ -47,7 +47,7 @@ async def run_worker(settings: Settings) -> None:
 
 @contextmanager
 def _garbage_collector_off() -> Iterator[None]:
-    """Turns off the garbage collector during imports: it would take a quarter of the start time and find nothing."""
+    """Turn off the garbage collector during imports. It would take a quarter of the start time and find nothing."""
     gc.disable()
     try:
         yield

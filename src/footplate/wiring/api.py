@@ -1,4 +1,4 @@
-"""One api process."""
+"""Builds and runs one API process."""
 
 import asyncio
 import logging
@@ -53,7 +53,7 @@ from footplate.wiring.parts import (
 log = structlog.get_logger(__name__)
 
 _DIFFS: Final = 8
-"""That one process makes at a time: each is a git."""
+"""Concurrent diffs of one process. Each one runs git."""
 _LEAVING: Final = 4
 _SEND_BUFFER: Final = 128 * 1024
 _CLIENTS_FAULT: Final = (
@@ -63,7 +63,7 @@ _CLIENTS_FAULT: Final = (
     "Unsupported upgrade request",
 )
 _MAX_MESSAGE: Final = 64 * 1024
-"""Of a WebSocket's client. It has nothing to say; this is what it takes to tell it so."""
+"""Maximum size of a message from a WebSocket client. Clients have nothing to send; this only allows an error reply."""
 
 
 async def run(settings: Settings) -> None:
@@ -88,7 +88,7 @@ async def run(settings: Settings) -> None:
             health=_Health(database),
             usage=UsageReader(database),
             diffs=_Diffs(DiffReads(database, objects), reader),
-            leaving=_Leaving(
+            delivery=_Leaving(
                 Departures(database),
                 Leaver(
                     settings.data_dir,
@@ -99,18 +99,18 @@ async def run(settings: Settings) -> None:
                 ),
             ),
             files=FileObjects(database, objects),
-            max_file=settings.file_bytes,
+            max_file_bytes=settings.file_bytes,
             limits=settings.request_limits,
             harnesses=frozenset(registry.installed()),
             transcripts=registry.transcripts,
             default_harness=settings.default_harness,
-            prepared=registry.with_programs() if settings.slots else frozenset(),
-            search=settings.search_provider is not None,
+            prewarmed_harnesses=registry.with_programs() if settings.slots else frozenset(),
+            has_search=settings.search_provider is not None,
             backend=backend_of(settings),
-            hooks=hook_access(settings),
+            hook_access=hook_access(settings),
             projects_root=settings.projects_place,
             named_roots=named_roots(settings),
-            guard=RequestGuard.parse(settings.allowed_hosts, settings.allowed_origins),
+            request_guard=RequestGuard.parse(settings.allowed_hosts, settings.allowed_origins),
             ignore_unknown_fields=settings.ignore_unknown_fields,
         )
         config = LimitedConfig(
@@ -130,19 +130,19 @@ async def run(settings: Settings) -> None:
             timeout_graceful_shutdown=3,
         )
         logging.getLogger("uvicorn.error").addFilter(_is_news)
-        logging.getLogger("python_multipart").setLevel(logging.ERROR)  # unreadable forms are no news either
+        logging.getLogger("python_multipart").setLevel(logging.ERROR)  # malformed forms are also the client's mistake
         keep_what_is_loaded()
         await _Server(config, hub).serve(sockets=[_listener(config)])
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """What a client did wrong, or was refused at a handshake, is no error of the server's."""
+    """Filter out log records about mistakes of clients, which are not errors of the server."""
     return not record.getMessage().startswith(_CLIENTS_FAULT)
 
 
 def _listener(config: uvicorn.Config) -> socket.socket:
-    """Every connection inherits its options: nothing waits for a full packet, and nobody who does not read makes the
-    kernel hold megabytes.
+    """Bind the socket. Connections inherit its options: packets are sent immediately, and the send buffer is small, so
+    a client that does not read cannot make the kernel buffer megabytes.
     """
     listener = config.bind_socket()
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -151,7 +151,7 @@ def _listener(config: uvicorn.Config) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """Ends its streams when it is told to stop: clients go on at another replica at once, not after a timeout."""
+    """Ends its streams on shutdown, so that clients reconnect to another replica immediately, not after a timeout."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
         super().__init__(config)
@@ -163,7 +163,7 @@ class _Server(uvicorn.Server):
 
 
 class _Notifier:
-    """Tells the tails, a running turn and the engine what was committed. What fails here is healed elsewhere."""
+    """Notifies event streams, the running turn and the workflow of a commit. Missed notifications are recovered."""
 
     def __init__(self, live: Live, nudger: Nudger, waker: Waker) -> None:
         self._live = live
@@ -180,14 +180,14 @@ class _Notifier:
                     accepted.organisation, accepted.session_id, ends_when_idle=accepted.ends_when_idle
                 )
             except FootplateError as error:
-                log.warning("not woken; the sweep will", action="wake.failed", reason=error.message)
+                log.warning("session not woken; the sweep will wake it", action="wake.failed", reason=error.message)
         elif accepted.prepare:
             with suppress(FootplateError):
                 await self._waker.prepare(accepted.organisation, accepted.session_id)
 
 
 class _Diffs:
-    """What the log knows of them, and what git does."""
+    """Combines the diffs recorded in the log with git, which computes them."""
 
     def __init__(self, log: DiffReads, reader: DiffReader) -> None:
         self.find = log.find
@@ -196,7 +196,7 @@ class _Diffs:
 
 
 class _Leaving:
-    """The log knows that something leaves before it does."""
+    """Delivers a session's work. Each delivery is recorded in the log before it is made."""
 
     def __init__(self, log: Departures, leaver: Leaver) -> None:
         self._log = log
@@ -226,5 +226,5 @@ class _Health:
             async with asyncio.timeout(2):
                 await self._database.fetch("heads", [])
         except (FootplateError, TimeoutError) as error:
-            return {"database": str(error) or "does not answer"}
+            return {"database": str(error) or "does not respond"}
         return {"database": "ok"}

@@ -1,4 +1,4 @@
-"""What nobody needs any more: `footplate gc`, and the same in every worker, once a day in a cell."""
+"""Garbage collection of the object store: the `footplate gc` command, and a daily run by one of the workers."""
 
 import asyncio
 from collections import Counter
@@ -34,11 +34,11 @@ class Collected:
     bytes: Counter[Why] = field(default_factory=Counter)
     going: list[Verdict] = field(default_factory=list)
     expired: list[str] = field(default_factory=list)
-    """Sessions that a worker deletes by policy."""
+    """Sessions that a worker will delete because of the retention policy."""
     released: list[str] = field(default_factory=list)
-    """Sessions whose directories on this host its worker releases."""
+    """Sessions whose directories the worker on this host will remove."""
     kept_here: list[tuple[str, str]] = field(default_factory=list)
-    """Sessions that have expired and whose directories stay, each with the reason."""
+    """Expired sessions whose directories stay on this host, each with the reason."""
 
     def tell(self, verdict: Verdict) -> None:
         self.objects[verdict.why] += 1
@@ -48,7 +48,7 @@ class Collected:
 
 
 async def collect(settings: Settings, *, dry: bool) -> Collected:
-    """Removes objects, unless it is `dry`. What workers do by themselves is told, and left to them."""
+    """Remove unneeded objects, unless `dry`. Work that workers do by themselves is only reported."""
     found = Collected()
     async with open_database(settings) as database:
         objects = Objects.open(settings.objects_url, settings.data_dir)
@@ -77,7 +77,7 @@ async def _here(settings: Settings, sessions: SessionLog, found: Collected) -> N
 
 @asynccontextmanager
 async def collecting(database: Database, objects: Objects, grace: timedelta) -> AsyncIterator[None]:
-    """A round a day, by whichever worker looks first; beside the work, and cut off when the worker stops."""
+    """Run the garbage collection once a day, in the background of one worker. It is cancelled when the worker stops."""
     task = asyncio.create_task(_rounds(database, Collector(database, objects, grace)), name="collecting")
     try:
         yield
@@ -94,12 +94,12 @@ async def _rounds(database: Database, collector: Collector) -> None:
                 async for verdict in collector.verdicts(remove=True):
                     found.tell(verdict)
                 log.info(
-                    "collected",
+                    "garbage collection finished",
                     action="collecting.round",
                     removed=len(found.going),
                     bytes=sum(verdict.stored.size for verdict in found.going),
                     kept=found.objects.total() - len(found.going),
                 )
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next round goes on
-            log.warning("not collected", action="collecting.failed", reason=repr(error))
+        except Exception as error:  # noqa: BLE001 - the next round retries
+            log.warning("garbage collection failed", action="collecting.failed", reason=repr(error))
         await asyncio.sleep(_LOOK_EVERY)

@@ -1,4 +1,4 @@
-"""Which backend runs the commands of a worker: what the operator says, or no worker at all."""
+"""Creates the environment backend that the operator selected. A worker does not start if it is unavailable."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -33,20 +33,20 @@ log = structlog.get_logger(__name__)
 class Chosen:
     environments: Environments
     groups: Sequence[Path] = ()
-    """Where it makes control groups: the reaper looks there."""
+    """Directories in which it creates control groups, which the reaper checks."""
     sweeps: Sequence[Sweep] = ()
-    """What else the reaper has to look at."""
+    """Further checks that the reaper runs."""
 
 
 async def choose_environments(
     settings: Settings, *, worker: str, lapsed: Callable[[str], Awaitable[bool]], trees: Trees | None = None
 ) -> Chosen:
-    """Raises `NoSandbox` or `NoContainer` where the operator wants one and this machine cannot give it.
+    """Create the selected backend. Raises `NoSandbox` or `NoContainer` if this machine does not support it.
 
-    `lapsed`: whether the lease of a worker is known to have run out.
+    `lapsed` returns whether the lease of a worker is known to have expired.
     """
     if settings.environment == "unsandboxed":
-        log.warning("commands run without a boundary", action="environment.unsandboxed")
+        log.warning("commands run without a sandbox", action="environment.unsandboxed")
         return Chosen(Unsandboxed(settings.data_dir, backend_of(settings), named=named_roots(settings), placing=trees))
     if settings.environment == "docker":
         return await _choose_docker(settings, worker, lapsed, trees)
@@ -55,7 +55,7 @@ async def choose_environments(
         log.info("commands run in a sandbox", action="environment.sandbox")
     else:
         log.warning(
-            "no control groups: memory is limited process by process",
+            "no control groups: memory is limited per process",
             action="environment.sandbox",
             reason=found.without_cgroups,
         )
@@ -75,7 +75,7 @@ async def choose_environments(
 
 
 def own_groups() -> Sequence[Path]:
-    """Where a worker in our place makes control groups, if it may."""
+    """Return the directories in which this process can create control groups. Empty if it cannot."""
     try:
         return Cgroups.find().places
     except (NoCgroups, OSError):
@@ -83,7 +83,7 @@ def own_groups() -> Sequence[Path]:
 
 
 async def count_unknown_sessions(settings: Settings, in_use: Collection[str]) -> int:
-    """Sessions that have a directory here and are not in the log."""
+    """Count the sessions that have a directory on this host but are not in the log."""
     async with open_database(settings, patience=0) as database:
         return len(await Workspaces(settings.data_dir, SessionLog(database)).unknown(in_use))
 
@@ -98,14 +98,14 @@ async def _choose_docker(
     async def is_lapsed(other: str) -> bool:
         try:
             return await lapsed(other)
-        except FootplateError:  # what cannot be proved is let be
+        except FootplateError:  # unknown counts as not lapsed
             return False
 
     async def swept() -> int:
         try:
             return len(await sweep(found.host.engine, sockets=found.host.sockets, lapsed=is_lapsed))
         except Unavailable as error:
-            log.warning("containers not looked at", action="docker.not_swept", reason=error.message)
+            log.warning("containers could not be checked", action="docker.not_swept", reason=error.message)
             return 0
 
     log.info("commands run in containers", action="environment.docker", engine=found.detail)
@@ -113,14 +113,17 @@ async def _choose_docker(
 
 
 async def count_containers(settings: Settings) -> int:
-    """Those that nobody holds any more. Raises `Unavailable`."""
+    """Count the abandoned containers. Raises `Unavailable`."""
     from footplate.environments.docker.sweep import abandoned
 
     return len(await abandoned(settings.docker_host))
 
 
 async def find_docker(settings: Settings, *, worker: str, trees: Trees | None = None) -> "docker_probe.Found":
-    """Where the setup script has not run yet, it does now. Who needs no docker does not load its library."""
+    """Connect to Docker and prepare the image. Runs the setup script if it has not run yet.
+
+    The Docker library is only loaded here, if it is needed.
+    """
     from footplate.environments.docker import probe as docker_probe
     from footplate.environments.docker.images import Recipe
     from footplate.environments.docker.opening import Ground
@@ -155,7 +158,7 @@ async def find_docker(settings: Settings, *, worker: str, trees: Trees | None = 
 
 
 def _absolute(path: Path) -> Path:
-    """As the engine has to be told it."""
+    """Return the resolved path, which the Docker engine requires."""
     return path.resolve()
 
 
@@ -163,8 +166,8 @@ async def find_sandbox(settings: Settings) -> probe.Found:
     found = await probe.find(settings.sandbox_uid)
     if settings.sandbox_cgroups == "required" and found.host.cgroups is None:
         raise probe.NoSandbox(
-            f"FOOTPLATE_SANDBOX_CGROUPS=required, and this worker cannot make control groups: {found.without_cgroups}.",
-            help_text=f"{probe.DELEGATE}, or set it to `wanted`: memory is then limited process by process.",
+            f"FOOTPLATE_SANDBOX_CGROUPS=required, but this worker cannot create cgroups: {found.without_cgroups}.",
+            help_text=f"{probe.DELEGATE}, or set it to `wanted` to limit memory per process.",
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Metrics, traces and reported exceptions of one process, from its start to its end."""
+"""Starts and stops the telemetry of a process: metrics, traces and error reports."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,12 +32,14 @@ async def observed(settings: Settings, service: Service) -> AsyncIterator[None]:
         with serving.served(address, token, RequestGuard.parse(settings.allowed_hosts, settings.allowed_origins)):
             yield
     finally:
-        # In a thread: both wait for an answer of somebody else's server, and for no more than a few seconds.
+        # In a thread: both wait up to a few seconds for an external server.
         await asyncio.to_thread(_say_the_last)
 
 
 def _metrics_access(settings: Settings, service: Service) -> tuple[Address | None, str | None]:
-    """Where metrics are served, and the token that a request needs. Without a token that can be found, none are."""
+    """Return the address of the metrics server and the token that requests need. No address: metrics are not served,
+    for example because no token can be read or created.
+    """
     address = serving.parse(settings.metrics_address, default_port=API_METRICS_PORT if service == "api" else None)
     given = settings.metrics_token.get_secret_value() if settings.metrics_token is not None else None
     if address is None:
@@ -47,7 +49,7 @@ def _metrics_access(settings: Settings, service: Service) -> tuple[Address | Non
     except OSError as error:
         if address.must:
             raise InvalidRequest(
-                f"The metrics token cannot be read or made in {settings.data_dir}: {error}.",
+                f"The metrics token cannot be read or created in {settings.data_dir}: {error}.",
                 field="FOOTPLATE_METRICS_TOKEN",
                 help_text="Set FOOTPLATE_METRICS_TOKEN, or FOOTPLATE_METRICS_ADDRESS=off.",
             ) from error

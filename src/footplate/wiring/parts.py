@@ -1,4 +1,4 @@
-"""What both kinds of process open: the database and the engine's client."""
+"""Builds what the API and the worker share: database, Temporal client, backend, allowed directories and mirrors."""
 
 import gc
 import os
@@ -23,16 +23,16 @@ from footplate.store.database import Database, Plans
 from footplate.trees.mirrors import Mirrors
 
 _PEOPLE: Final = range(1000, 60_000)
-"""Ids of users who are people, as Debian and systemd give them."""
+"""The range of user ids for human users on Debian and systemd."""
 
 
 def backend_of(settings: Settings) -> Backend:
-    """What environments may ask for: the api refuses what the workers could not hold to."""
+    """Return what environments may request. The API refuses everything that the workers cannot enforce."""
     if settings.environment == "unsandboxed":
         return Backend(name="unsandboxed", network=Network("open"), cuts_network=False)
     if settings.environment == "docker":
         network = Network("none" if settings.docker_network == "none" else "open")
-        own = settings.docker_container is None  # one that is named has the network that it has
+        own = settings.docker_container is None  # the network of an existing container cannot be changed
         return Backend(
             name="docker",
             network=network if own else Network("open"),
@@ -71,7 +71,7 @@ def mirrors_of(settings: Settings) -> Mirrors:
 
 @asynccontextmanager
 async def open_database(settings: Settings, *, patience: float = 5.0, plans: Plans = "auto") -> AsyncIterator[Database]:
-    # Waiting for a database that restarts is not an incident; giving up is, and that is logged where it is caught.
+    # Retries while a database restarts are not logged. Giving up is logged where it is caught.
     stamina.instrumentation.set_on_retry_hooks([])
     database = await Database.open(settings.database_url, size=settings.database_pool, patience=patience, plans=plans)
     try:
@@ -87,14 +87,14 @@ async def connect_temporal(settings: Settings) -> Client:
         )
     except RuntimeError as error:
         raise Unavailable(
-            f"Temporal at {settings.temporal_address} does not answer.",
+            f"Temporal at {settings.temporal_address} does not respond.",
             help_text="Start everything with `footplate dev`, or set FOOTPLATE_TEMPORAL_ADDRESS.",
         ) from error
 
 
 def keep_what_is_loaded() -> None:
-    """Once a process is ready: what was imported stays for good, and the collector need not look at it again.
+    """Exclude all loaded objects from garbage collection, once a process is ready.
 
-    A look at all of it holds up everything for a tenth of a second, every stream of the process included.
+    A full collection would pause the whole process, including every stream, for a tenth of a second.
     """
     gc.freeze()

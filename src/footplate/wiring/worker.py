@@ -1,4 +1,4 @@
-"""One worker process."""
+"""Builds and runs one worker process."""
 
 import asyncio
 import resource
@@ -157,13 +157,15 @@ async def run(settings: Settings) -> None:
 
 
 def _take_all_descriptors() -> None:
-    """A worker's turns have pipes and sockets; a sandbox is never given more than half of what the worker has."""
+    """Raise the limit on open files to the maximum. Turns need pipes and sockets; a sandbox never gets more than half
+    of the worker's limit.
+    """
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _endpoints(settings: Settings) -> dict[str, Endpoint]:
-    """With the providers' own keys: for the model proxy, and for nobody else."""
+    """Return the endpoints with the providers' own keys, for the model proxy only."""
     found: dict[str, tuple[SecretStr | None, str | None]] = {
         "anthropic": (settings.anthropic_api_key, settings.anthropic_base_url),
         "openai": (settings.openai_api_key, settings.openai_base_url),
@@ -195,7 +197,7 @@ def _mcp(settings: Settings) -> McpAccess:
 
 
 class _Sources:
-    """Files of the turn's organisation, and what URLs lead to."""
+    """Loads attachments: uploaded files of the turn's organisation, and URLs."""
 
     def __init__(self, files: FileObjects, fetcher: Fetcher) -> None:
         self._files = files
@@ -217,8 +219,8 @@ class _Sources:
 
 def _gone(file_id: str) -> PartFailed:
     return PartFailed(
-        f"The file {file_id!r}, which the input names, is not there any more.",
-        help_text="It was deleted or has expired: upload it again, and send the message with its new id.",
+        f"The file {file_id!r} in the input does not exist any more.",
+        help_text="It was deleted or has expired. Upload it again, and send the message with the new id.",
     )
 
 
@@ -231,7 +233,7 @@ class _LiveTurns:
 
 
 class _Forget:
-    """What a deleted session leaves in Redis, and its directory if it is on this machine."""
+    """Removes the traces of a deleted session: its data in Redis, and its directory if it is on this machine."""
 
     def __init__(self, forgetter: Forgetter, workspaces: Path) -> None:
         self._forgetter = forgetter

@@ -121,10 +121,10 @@ async def test_without_a_server_commands_exit_7_with_a_hint(footplate: Footplate
     assert "footplate config list" in answer["error"]["help"]
 
 
-async def test_dev_rejects_an_unknown_story_before_anything_starts(footplate: Footplate, tmp_path: Path) -> None:
+async def test_dev_rejects_an_unknown_scenario_before_anything_starts(footplate: Footplate, tmp_path: Path) -> None:
     result = await footplate("dev", "--scripted", "drama")
     assert result.code == 1
-    assert "Stories: demo" in result.err
+    assert "Built-in scenarios: demo" in result.err
     assert not (tmp_path / ".local").exists()
 
 

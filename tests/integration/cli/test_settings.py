@@ -25,16 +25,16 @@ async def test_the_error_names_the_setting(footplate: Footplate, variable: str, 
     assert variable in done.err
     assert value not in done.err
     assert "Traceback" not in done.err
-    assert "mend or unset" in done.err
+    assert "Correct or unset" in done.err
 
 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "needs FOOTPLATE_DOCKER_IMAGE"),
+        ({}, "needs either FOOTPLATE_DOCKER_IMAGE"),
         ({"docker_image": "one", "docker_container": "other"}, "not both"),
         ({"docker_image": "one", "docker_host": "tcp://elsewhere:2375"}, "own machine"),
-        ({"docker_image": "one", "docker_setup": Path("/no/such/script")}, "no file on this machine"),
+        ({"docker_image": "one", "docker_setup": Path("/no/such/script")}, "not a file on this machine"),
     ],
 )
 def test_docker_settings_that_make_no_whole(given: dict[str, Any], says: str) -> None:

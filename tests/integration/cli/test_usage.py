@@ -33,7 +33,7 @@ async def test_tools_and_directory_belong_to_a_sessions_beginning(footplate: Foo
     for option in (["--allowed-tools", "bash"], ["--directory", str(tmp_path)]):
         done = await footplate("run", "--session", "sesn_1", *option, "hello")
         assert done.code == 2
-        assert "when it begins" in done.err
+        assert "when a session begins" in done.err
 
 
 async def test_no_command_is_help(footplate: Footplate) -> None:

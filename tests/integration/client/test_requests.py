@@ -114,7 +114,7 @@ async def test_an_address_where_nobody_ever_answered_is_given_up_soon() -> None:
 
 async def test_somebody_elses_server_is_recognised(server: Server, client: AsyncFootplate) -> None:
     server.answers = [answer(["not", "ours"]), answer("a page", 404)]
-    with pytest.raises(ClientError, match="not Footplate's"):
+    with pytest.raises(ClientError, match="not from Footplate"):
         await client.sessions.retrieve("sesn_1")
     with pytest.raises(NotFound, match="status 404"):
         await client.sessions.retrieve("sesn_1")

@@ -206,10 +206,10 @@ async def test_in_a_message_that_joins_a_turn_a_missing_part_is_told_of_and_the_
     found = await inputs(files).resolve_steering([text, gone, picture, archive])
     assert (found[0], found[2]) == (text, picture)
     assert found[1]["text"] == (
-        "[An image (a.png) that the user attached here is missing, tell them: 'file_9' is gone. Upload it again.]"
+        "[An image (a.png) that the user attached here is missing. Tell the user: 'file_9' is gone. Upload it again.]"
     )
     assert "A document that the user attached here is missing" in str(found[3]["text"])
-    assert "does not take application/zip" in str(found[3]["text"])
+    assert "does not accept application/zip" in str(found[3]["text"])
 
 
 async def test_in_a_message_that_joins_a_turn_what_is_too_much_is_told_of(
@@ -229,7 +229,7 @@ async def test_text_counts_and_what_is_too_much_is_not_loaded(files: Files, monk
     other = block("document", {"type": "url", "url": "https://x/a.pdf"})
     words: JsonObject = {"type": "text", "text": "\u00e9"}
     for given in ([words, picture, other], [picture, words, other]):
-        with pytest.raises(NotTaken, match=r"has 7 bytes or more .* text included, and at most 6"):
+        with pytest.raises(NotTaken, match=r"has at least 7 bytes .* text included; the limit is 6"):
             await inputs(files, known=known).resolve(given)
     assert known.loaded == ["file_1"], "the first time it was known before"
     with pytest.raises(NotTaken, match="at most 6"):

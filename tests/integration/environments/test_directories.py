@@ -29,7 +29,7 @@ def test_a_named_one_counts_only_where_it_is_allowed(tmp_path: Path) -> None:
     for off in (None, NamedRoots({})):
         assert working_directory(own, "org", _variables(str(named)), off) == own
     assert own.is_dir()
-    with pytest.raises(InvalidRequest, match="the operator gives"):
+    with pytest.raises(InvalidRequest, match="the operator assigned"):
         working_directory(own, "another", _variables(str(named)), ANYWHERE)
 
 

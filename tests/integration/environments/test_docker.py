@@ -326,7 +326,7 @@ async def test_sweep(opened: Opened, dockerd: Dockerd, tmp_path: Path) -> None:
     told = await checks.leftovers(settings)
     assert (told.state, " 2 containers," in told.detail) == ("warning", True)
     silent = await checks.leftovers(settings.model_copy(update={"docker_host": "unix:///no/such.sock"}))
-    assert "an unknown number of containers (the engine does not answer)" in silent.detail
+    assert "an unknown number of containers (the Docker engine does not respond)" in silent.detail
     assert len(await sweep.sweep(dockerd.address, sockets=sockets)) == 2
     assert [path.name for path in sockets.iterdir()] == [f"{here}-0"]
     assert (await environment.run(["echo", "alive"])).stdout == b"alive\n"

@@ -59,7 +59,7 @@ async def test_what_a_worker_cannot_hold_to_it_does_not_open(tmp_path: Path, san
     bare = Unsandboxed(tmp_path, backend)
     with pytest.raises(InvalidRequest, match="cannot limit the network"):
         await said(bare, limited, "true")
-    with pytest.raises(InvalidRequest, match="not among what the operator lets commands reach"):
+    with pytest.raises(InvalidRequest, match="is not a host that the operator allows"):
         await said(sandboxed(tmp_path, sandbox_host, CLOSED), listed, "true")
 
 

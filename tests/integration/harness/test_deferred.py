@@ -52,8 +52,8 @@ async def test_what_was_answered_reaches_the_model_and_the_rest_is_closed(world:
     blue, ran, unanswered, denied, prompt = told(double)
     assert (blue, prompt) == ("Blue.", "Never mind the rest")
     assert "no output" in ran
-    assert "not answered" in unanswered
-    assert "nobody allowed this call" in denied
+    assert "has no result" in unanswered
+    assert "this call was not approved" in denied
     assert world.environment.ran == {"touch x": 1}
     assert len(world.log.of(ev.AGENT_TOOL_RESULT)) == 2
 
@@ -81,7 +81,7 @@ async def test_answers_and_words_of_one_message_go_on_with_the_same_turn(world: 
     assert (await world.run(model)).text == "Fine"
     blue, _, red, denied = told(double)
     assert (blue, red) == ("Blue.", "Red.")
-    assert "A person denied this call" in denied
+    assert "The user denied this call" in denied
     assert world.environment.ran == {"touch x": 1}
 
 

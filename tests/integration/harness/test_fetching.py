@@ -43,7 +43,7 @@ async def test_one_that_is_too_large_is_not_cut(pages: Pages) -> None:
 
 
 async def test_an_error_page_is_no_document(pages: Pages) -> None:
-    with pytest.raises(PartFailed, match="answered 404 Not Found") as caught:
+    with pytest.raises(PartFailed, match="responded with 404 Not Found") as caught:
         await fetcher().fetch(pages.url("/none"))
     assert "Upload" in caught.value.help_text
 

@@ -47,7 +47,7 @@ async def test_a_denied_call_has_no_effect_and_says_why(world: World) -> None:
     assert world.environment.ran == {"touch y": 1}
     assert [use.body["evaluated_permission"] for use in uses(world)] == ["deny", "allow"]
     assert uses(world)[0].body["permission"] == {
-        "reason": "The script says so.",
+        "reason": "Scripted decision.",
         "rule": "bash(…)",
         "layer": "project",
     }

@@ -27,7 +27,7 @@ async def test_what_hooks_say_of_a_call_comes_with_its_result(world: World) -> N
     model, double = model_of(world, calling("echo hi; echo ho >&2"))
     assert (await world.run(model)).text == "done 1"
     (result,) = world.log.of(ev.AGENT_TOOL_RESULT)
-    assert all(said in texts(result) for said in ("hi", "by the way", "A hook says of this call: format it"))
+    assert all(said in texts(result) for said in ("hi", "by the way", "Feedback of a hook on this call: format it"))
     assert "format it" in str(double.requests[1])
     fields = next(fields for event, fields in world.gate.told if event is HookEvent.AFTER_TOOL)
     assert fields["tool_input"] == {"command": "echo hi; echo ho >&2"}

@@ -92,7 +92,7 @@ async def test_results_of_all_kinds(world: World, notes: McpProcess) -> None:
         assert (await servers.call("mcp__notes__odd_name", {})).content == [ev.text_block("odd")]
         large = await servers.call("mcp__notes__large", {"characters": 100_000})
         assert 30_000 < len(str(large.content)) < 31_000
-        assert "characters left out" in str(large.content)
+        assert "characters omitted" in str(large.content)
     finally:
         await servers.aclose()
 
@@ -150,7 +150,7 @@ async def test_an_interrupt_ends_a_call(world: World, notes: McpProcess) -> None
             await asyncio.sleep(0.02)
     world.interrupt.set()
     assert (await asyncio.wait_for(running, 30)).status is TurnStatus.INTERRUPTED
-    assert "Interrupted by the user" in texts(world.log.of(ev.AGENT_MCP_TOOL_RESULT)[0])
+    assert "The user interrupted this call" in texts(world.log.of(ev.AGENT_MCP_TOOL_RESULT)[0])
 
 
 def errors(world: World) -> list[Event]:

@@ -56,7 +56,7 @@ def test_the_environment_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("gpt-5", "names no provider"),
+        ("gpt-5", "has no provider"),
         ("groq:llama-3.3-70b-versatile", "needs a package"),
         ("nowhere:x", "no endpoint for the provider 'nowhere'"),
     ],

@@ -39,7 +39,7 @@ async def test_bash_shows_output_and_exit_code(environment: LocalEnvironment) ->
 async def test_bash_timeout_and_restart(environment: LocalEnvironment) -> None:
     output = await run(environment, "bash", command="sleep 30", timeout_ms=50)
     assert output.is_error
-    assert "ended after 0.05 s" in said(output)
+    assert "timed out after 0.05 s" in said(output)
     await run(environment, "bash", restart=True)
     assert environment.restarts == 1
 
@@ -49,7 +49,7 @@ async def test_output_is_cut_in_the_middle_and_cleaned(environment: LocalEnviron
     text = said(output)
     assert text.startswith("first")
     assert text.rstrip().endswith("last")
-    assert "characters left out" in text
+    assert "characters omitted" in text
     assert len(text) < tools.OUTPUT_LIMIT + 100
     assert "\x00" not in text
 

@@ -86,7 +86,7 @@ async def test_brave(pages: Pages) -> None:
 async def test_nothing_found(pages: Pages) -> None:
     pages.answers["/sx/search"] = ok(b'{"results": []}', "application/json")
     pages.answers["/res/v1/web/search"] = ok(b'{"type": "search"}', "application/json")
-    assert await searxng(pages).search("x") == await brave(pages).search("x") == "Nothing was found."
+    assert await searxng(pages).search("x") == await brave(pages).search("x") == "No results."
 
 
 async def test_without_a_provider_it_says_so() -> None:
@@ -97,19 +97,19 @@ async def test_without_a_provider_it_says_so() -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (ok(b"", status="403 Forbidden"), "refused with 403. Asking again does not help"),
-        (ok(b"", status="401 Unauthorized"), "Asking again does not help"),
-        (ok(b"", status="429 Too Many Requests"), "limits how often"),
-        (ok(b"", status="500 Oops"), "refused with 500. Try other words, or again later"),
-        (moved("/elsewhere"), "refused with 302"),
-        (ok(b"<html>"), "an answer that cannot be read"),
-        (ok(b"[]"), "an answer that cannot be read"),
-        (ok(b'{"results": [{"title": "no url"}]}'), "an answer that cannot be read"),
-        (ok(b'{"results": {"a": 1}}'), "an answer that cannot be read"),
-        (ok(b"no gzip", extra="content-encoding: gzip\r\n"), "does not answer"),
-        (b"garbage\r\n\r\n", "does not answer"),
-        (b"", "does not answer"),
-        (silent, "does not answer"),
+        (ok(b"", status="403 Forbidden"), "refused the request with 403. Do not try again"),
+        (ok(b"", status="401 Unauthorized"), "Do not try again"),
+        (ok(b"", status="429 Too Many Requests"), "rate limit"),
+        (ok(b"", status="500 Oops"), "refused the request with 500. Try other keywords, or try again later"),
+        (moved("/elsewhere"), "refused the request with 302"),
+        (ok(b"<html>"), "could not be parsed"),
+        (ok(b"[]"), "could not be parsed"),
+        (ok(b'{"results": [{"title": "no url"}]}'), "could not be parsed"),
+        (ok(b'{"results": {"a": 1}}'), "could not be parsed"),
+        (ok(b"no gzip", extra="content-encoding: gzip\r\n"), "does not respond"),
+        (b"garbage\r\n\r\n", "does not respond"),
+        (b"", "does not respond"),
+        (silent, "does not respond"),
     ],
 )
 async def test_what_a_provider_does_wrong_is_told_without_its_secrets(pages: Pages, answer: Answer, why: str) -> None:
@@ -125,5 +125,5 @@ async def test_what_a_provider_does_wrong_is_told_without_its_secrets(pages: Pag
 
 async def test_a_provider_that_is_gone() -> None:
     web = Web(WebAccess(search=SearchProvider("searxng", "http://127.0.0.1:1")))
-    with pytest.raises(ToolFailure, match=r"\(searxng\) does not answer \(ConnectError\)"):
+    with pytest.raises(ToolFailure, match=r"\(searxng\) does not respond \(ConnectError\)"):
         await asyncio.wait_for(web.search("x"), 5)

@@ -58,7 +58,7 @@ async def test_without_being_enabled_it_does_not_run(world: World, pages: Pages)
     model, _ = model_of(world, lambda number: [fetch] if number == 0 else ["No."])
     await world.run(model)
     (result,) = world.log.of("agent.tool_result")
-    assert texts(result).startswith("There is no tool 'web_fetch'.")
+    assert texts(result).startswith("The tool 'web_fetch' does not exist.")
     assert not pages.seen
 
 
@@ -75,4 +75,4 @@ async def test_an_interrupt_ends_a_running_fetch(world: World, pages: Pages) -> 
     await asyncio.wait_for(pages.left.wait(), 20)
     assert time.monotonic() - begun < 20
     (result,) = world.log.of("agent.tool_result")
-    assert "Interrupted by the user" in texts(result)
+    assert "The user interrupted this call" in texts(result)

@@ -62,7 +62,7 @@ async def test_a_large_output_is_whole_for_the_harness_and_short_in_the_log(
     truncated = shown.event.body["truncated"]
     assert isinstance(truncated, dict)
     assert truncated["bytes"] == pytest.approx(size, rel=0.01)
-    assert "characters left out]" in text_of(shown)
+    assert "characters omitted]" in text_of(shown)
     for row in [*await cell.rows("events", session_id), *await cell.rows("entries", session_id)]:
         assert len(str(row["body"])) <= INLINE_LIMIT
     whole = (await cell.turns.turn_events(claim))[-1]

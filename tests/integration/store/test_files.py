@@ -89,7 +89,7 @@ async def test_an_upload_that_was_killed_leaves_nothing(cell: Cell, principal: P
     await _past_its_hour(cell, file_id)
     await _sweep(cell)
     assert _bytes_of(cell, principal, file_id) == []
-    with pytest.raises(Unavailable, match="too long"):
+    with pytest.raises(Unavailable, match="longer than an hour"):
         async with cell.units.unit(principal, None) as unit:
             await unit.create_file(
                 principal, file_id=file_id, filename="a", mime_type="text/plain", size_bytes=3, expires_in=None

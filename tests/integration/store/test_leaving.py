@@ -149,20 +149,20 @@ async def test_what_cannot_leave_says_why(cell: Cell) -> None:
     one, two = await create(cell, who, "one"), await create(cell, who, "two")
     departures = Departures(cell.database)
     scratch = await begin(cell, who, Choice())
-    with pytest.raises(NothingToLeave, match="works on no project"):
+    with pytest.raises(NothingToLeave, match="has no project"):
         await departures.find(who, scratch, ASKED)
     session_id = await begin(cell, who, Choice(project_ids=[one.id, two.id]))
-    with pytest.raises(InvalidRequest, match="works on 2 projects"):
+    with pytest.raises(InvalidRequest, match="has 2 projects"):
         await departures.find(who, session_id, ASKED)
-    with pytest.raises(InvalidRequest, match="does not work on"):
+    with pytest.raises(InvalidRequest, match="is not a project of session"):
         await departures.find(who, session_id, DepartureAsked(project_id="proj_x"))
     of_one = DepartureAsked(project_id=one.id)
     with pytest.raises(NotFound):
         await departures.find(somebody(), session_id, of_one)
-    with pytest.raises(NothingToLeave, match="has changed nothing"):
+    with pytest.raises(NothingToLeave, match="has not changed any files"):
         await departures.find(who, session_id, of_one)
     claim = await claimed(cell, who, session_id)
-    with pytest.raises(Conflict, match="in the middle of a turn"):
+    with pytest.raises(Conflict, match="is running a turn"):
         await departures.find(who, session_id, of_one)
     await cell.turns.append(claim, (), files=[TreeSnapshot(one.id, kept(1))])
     assert (await departures.find(who, session_id, replace(of_one, writes=False))).files.new == kept(1)

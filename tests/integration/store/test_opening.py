@@ -18,10 +18,10 @@ async def test_who_is_not_let_in_is_told_where_and_why(stack: Stack) -> None:
     parts = urlsplit(stack.settings.database_url)
     place = f"{parts.hostname}:{parts.port}"
     wrong = parts._replace(netloc=f"{parts.username}:no-such-secret@{place}").geturl()
-    with pytest.raises(Unavailable, match=rf"at {place}{parts.path} cannot be opened: password .*failed") as caught:
+    with pytest.raises(Unavailable, match=rf"at {place}{parts.path}: password .*failed") as caught:
         await Database.open(wrong, size=1)
     assert "no-such-secret" not in caught.value.advice
-    with pytest.raises(Unavailable, match=rf"at {place}/nowhere cannot be opened: database .*does not exist"):
+    with pytest.raises(Unavailable, match=rf"at {place}/nowhere: database .*does not exist"):
         await Database.open(parts._replace(path="/nowhere").geturl(), size=1)
 
 
@@ -29,7 +29,7 @@ async def test_nobody_is_there() -> None:
     port = free_port()
     with pytest.raises(Unavailable) as caught:
         await Database.open(f"postgresql://u:secret@127.0.0.1:{port}/cell", size=1)
-    assert f"127.0.0.1:{port}/cell cannot be opened" in caught.value.message
+    assert f"Cannot open the database at 127.0.0.1:{port}/cell:" in caught.value.message
     assert "onnect" in caught.value.message
     assert "FOOTPLATE_DATABASE_URL" in caught.value.help_text
     assert "secret" not in caught.value.advice

@@ -70,9 +70,9 @@ async def test_read_back_and_listed(cell: Cell) -> None:
 async def test_name_and_path_are_taken_once_until_it_is_archived(cell: Cell) -> None:
     who = somebody()
     first = await create(cell, who)
-    with pytest.raises(Conflict, match="named 'app' already"):
+    with pytest.raises(Conflict, match="named 'app' already exists"):
         await create(cell, who, path="elsewhere")
-    with pytest.raises(Conflict, match="at this path already"):
+    with pytest.raises(Conflict, match="at this path already exists"):
         await create(cell, who, name="other", path="app")
     async with cell.units.unit(who, None) as unit:
         await unit.archive_project(who, first.id)
@@ -89,7 +89,7 @@ async def test_session_takes_what_is_its_organisation_s_and_not_archived(cell: C
             await begin(cell, stranger, choice)
         session = await cell.reads.session(who, await begin(cell, who, choice))
         assert (session.project_ids, session.workspace_id) == ([project.id], choice.workspace_id)
-    with pytest.raises(InvalidRequest, match="each once"):
+    with pytest.raises(InvalidRequest, match="without duplicates"):
         await begin(cell, who, Choice([project.id, project.id]))
     with pytest.raises(NotFound):
         await bundle(cell, stranger, [project.id])

@@ -123,7 +123,7 @@ async def test_what_cannot_be_found_is_said(cell: Cell) -> None:
         await reads.find(who, session_id, DiffAsked(turn_id="turn_none"))
     with pytest.raises(InvalidRequest, match="from_event_id"):
         await reads.find(who, session_id, DiffAsked(old=ForkPoint(event_id="sevt_none")))
-    with pytest.raises(InvalidRequest, match="does not work on"):
+    with pytest.raises(InvalidRequest, match="is not a project of session"):
         await reads.find(who, session_id, DiffAsked(project_id="proj_none"))
 
 

@@ -96,7 +96,7 @@ async def test_a_dead_holder_frees_it_when_its_time_is_over_and_is_fenced(cell: 
     async with leases.held(organisation, PLACE, who="next", wait=30) as following:
         assert 0.5 < time.monotonic() - began < 10
         assert following.token == lease.token + 1
-        with pytest.raises(LeaseLost, match="lost its turn"):
+        with pytest.raises(LeaseLost, match="lost its lease"):
             await lease.check()
         await following.check()
         await dead.__aexit__(None, None, None)  # what a late one gives back is not another's

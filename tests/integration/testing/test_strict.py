@@ -25,7 +25,7 @@ def test_a_right_event_passes_extra_fields_included() -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"type": "agent.poem"}, "knows no event"),
+        ({"type": "agent.poem"}, "has no event type"),
         ({"id": None}, "id"),
         ({"id": 7}, "valid string"),
         ({"processed_at": None}, "processed_at"),

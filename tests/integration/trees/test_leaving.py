@@ -335,7 +335,7 @@ async def test_a_conflict_is_explained_and_changes_nothing(world: World) -> None
     with pytest.raises(MergeConflict) as caught:
         await session.merge()
     lines = caught.value.message.splitlines()
-    assert lines[0] == "The session's work and the branch 'next' do not go together in 2 files:"
+    assert lines[0] == "The session's work conflicts with the branch 'next' in 2 files:"
     assert lines[1].startswith("  other: the branch changed it and the session deleted it; last in ")
     assert lines[2].startswith("  text: both changed the same lines (line 3); last in ")
     assert lines[2].endswith("In German (User)")

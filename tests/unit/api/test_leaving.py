@@ -74,7 +74,7 @@ async def test_a_conflict_is_explained(http: httpx2.AsyncClient, api: Api) -> No
     assert (answer.status_code, error["type"], answer.headers["x-should-retry"]) == (409, "conflict_error", "false")
     assert error["message"] == snapshot(
         """\
-The session's work and the branch 'main' do not go together in 2 files:
+The session's work conflicts with the branch 'main' in 2 files:
   a.py: both changed the same lines (line 3, 9); last in abc1234 Fix (Ann)
   b: one changed it and the other deleted it\
 """

@@ -133,12 +133,12 @@ async def test_streams_of_one_key_are_limited(api: Api, sdk: AsyncAnthropic) -> 
 
 def test_streams_in_all_are_limited() -> None:
     quotas = KeyQuotas(RequestLimits(streams=2))
-    slots = [quotas.take_stream(key) for key in ("a", "b")]
+    slots = [quotas.acquire_stream(key) for key in ("a", "b")]
     with pytest.raises(LimitExceeded, match="The server already has 2 open streams"):
-        quotas.take_stream("c")
+        quotas.acquire_stream("c")
     slots[0].release()
     slots[0].release()
-    quotas.take_stream("c")
+    quotas.acquire_stream("c")
 
 
 def test_connections_are_counted_by_address() -> None:

@@ -29,7 +29,7 @@ def app_of(*routes: dict[str, Any]) -> FastAPI:
 
 
 def built(*routes: dict[str, Any]) -> dict[str, Any]:
-    return openapi.document(app_of(*routes))()
+    return openapi.make_document_function(app_of(*routes))()
 
 
 def model(name: str, base: type[BaseModel], **fields: Any) -> type[Any]:
@@ -37,7 +37,7 @@ def model(name: str, base: type[BaseModel], **fields: Any) -> type[Any]:
 
 
 def test_bodies_and_what_is_within_them_are_found_by_their_routes() -> None:
-    document = built({"openapi_extra": openapi.takes(body=Wanted, media_type="text/x", description="Nuts.")})
+    document = built({"openapi_extra": openapi.describe_request(body=Wanted, media_type="text/x", description="Nuts.")})
     assert document["components"]["schemas"].keys() == {"Wanted", "Nut"}
     assert document["paths"]["/0"]["post"]["requestBody"] == {
         "required": True,
@@ -47,14 +47,14 @@ def test_bodies_and_what_is_within_them_are_found_by_their_routes() -> None:
 
 
 def test_a_body_of_two_routes_is_one_model() -> None:
-    again = {"openapi_extra": openapi.takes(body=Nut)}
+    again = {"openapi_extra": openapi.describe_request(body=Nut)}
     assert built(again, again, {"response_model": Nut})["components"]["schemas"].keys() == {"Nut"}
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        {"openapi_extra": openapi.takes(body=model("Nut", Body, weight=int))},
+        {"openapi_extra": openapi.describe_request(body=model("Nut", Body, weight=int))},
         {"response_model": model("Nut", BaseModel, weight=int)},
         {"response_model": model("Box", BaseModel, nut=model("Nut", BaseModel, weight=int) | None)},
         {"responses": {404: {"model": model("Nut", BaseModel, weight=int)}}},
@@ -64,4 +64,4 @@ def test_a_body_of_two_routes_is_one_model() -> None:
 @pytest.mark.parametrize("body", [Nut, Wanted], ids=["body", "within a body"])
 def test_two_models_of_one_name_are_refused_by_both_their_names(body: type[Body], other: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=rf"one name.*: {__name__}\.Nut and elsewhere\.Nut$"):
-        built({"openapi_extra": openapi.takes(body=body)}, other)
+        built({"openapi_extra": openapi.describe_request(body=body)}, other)

@@ -86,11 +86,11 @@ async def test_a_stranger_finds_nothing(http: httpx2.AsyncClient, api: Api) -> N
 async def test_what_is_wrong_is_said_and_nothing_stored(http: httpx2.AsyncClient, api: Api) -> None:
     first = await _first(http)
     cases: list[tuple[list[Any], str]] = [
-        ([], "Nobody says anything"),
+        ([], "contains no messages"),
         ([*LINES, {"line": 7}], "Line 4 has an unknown format"),
         ([*LINES, {"line": PROMPT, "path": "x"}], "Line 4 has an unknown format"),
-        ([{"line": {"no": "type"}}], "Line 1 is no line of a transcript"),
-        ([*LINES, {"line": PROMPT, "subpath": "../x"}], "no subpath"),
+        ([{"line": {"no": "type"}}], "Line 1 is not a valid transcript line"),
+        ([*LINES, {"line": PROMPT, "subpath": "../x"}], "not a valid subpath"),
     ]
     for lines, why in cases:
         answer = await _import(http, first, *lines)

@@ -48,7 +48,7 @@ def test_a_system_that_leads_in_every_row_holds() -> None:
 def test_a_row_without_a_lead_is_named(ours: SystemResult, peer: SystemResult, row: str) -> None:
     figure = judge([ours, peer], quick=False)
     assert not figure.holds
-    assert figure.text.endswith(f"not ahead of: opencode in {row}")
+    assert figure.summary.endswith(f"not ahead of: opencode in {row}")
 
 
 def test_a_small_sample_is_not_judged_on_speed() -> None:

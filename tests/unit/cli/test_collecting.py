@@ -38,13 +38,13 @@ def test_a_person_is_told_what_goes_and_why_the_rest_is_kept(capsys: pytest.Capt
     collecting.report(dry=True, as_json=False)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[1:3] == [
-        "would go 25 25.0 KB nothing in the log names it: whoever wrote it was cut off",
-        "kept 1 2.5 MB the files of a session in the log are made of it",
+        "would be removed 25 25.0 KB nothing in the log refers to it; the process that wrote it was interrupted",
+        "kept 1 2.5 MB a snapshot of a session's files needs it",
     ]
     assert lines[3] == "org/sesn_1/body_0.json"
-    assert lines[23] == "and 5 more; --json tells each"
-    assert lines[24].startswith("Sessions: none is deleted but on request")
-    assert lines[25].startswith("This host: 2 sessions have expired; its worker releases")
+    assert lines[23] == "and 5 more; --json lists all"
+    assert lines[24].startswith("Sessions: deleted on request only")
+    assert lines[25].startswith("This host: 2 sessions have expired. The worker on this host releases")
     assert lines[26] == "kept: sesn_c, no snapshot has big"
 
 

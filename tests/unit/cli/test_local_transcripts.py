@@ -89,8 +89,8 @@ def test_subagents_beside_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("subpath", ["../../evil", "subagents/../../evil", "/etc/evil", "subagents/.ssh", "evil"])
 def test_no_server_writes_elsewhere(tmp_path: Path, subpath: str) -> None:
-    with Arriving(tmp_path / "p", NAME) as arriving, pytest.raises(ClientError, match="no place"):
+    with Arriving(tmp_path / "p", NAME) as arriving, pytest.raises(ClientError, match="invalid transcript path"):
         arriving.add(PROMPT, subpath)
-    with pytest.raises(ClientError, match="no name for one"):
+    with pytest.raises(ClientError, match="invalid transcript id"):
         Arriving(tmp_path, f"../{NAME}")
     assert not list(tmp_path.rglob("*evil*"))

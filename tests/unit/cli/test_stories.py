@@ -21,7 +21,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="no story 'drama'") as caught:
+    with pytest.raises(InvalidRequest, match="no scenario or file named 'drama'") as caught:
         stories.find("drama")
     assert "demo" in caught.value.help_text
     broken = tmp_path / "broken.json"

@@ -61,5 +61,5 @@ def test_claude_codes_names() -> None:
 
 @pytest.mark.parametrize("given", ["Bash(git log *)", "Read,Bash(git log *)", "Bash(npm run test:*) Edit", "Bash(("])
 def test_a_rule_about_inputs_is_refused(given: str) -> None:
-    with pytest.raises(tooling.NotEnforced, match=r"^Bash\(.*nothing enforces.*as a whole: bash\."):
+    with pytest.raises(tooling.NotEnforced, match=r"^Bash\(.*do not support.*tool name alone: bash\."):
         tooling.names([given])

@@ -80,7 +80,7 @@ def test_the_agents_words_are_on_stdout_and_the_rest_on_stderr(capsys: pytest.Ca
   bash  ls -l<U+000A>wc *  ok 0.2s
   read  no.txt  failed 0.0s
         There is no file no.txt.
-Too busy. It is tried again.
+Too busy. Retrying.
 completed · 1,200 in (1,000 cached) · 34 out · $0.0045 · 12s
 sesn_1
 """)
@@ -107,7 +107,7 @@ def test_an_answer_that_is_begun_anew_is_told(capsys: pytest.CaptureFixture[str]
         view.show(event)
     out, err = capsys.readouterr()
     assert out == "Half a\n\nA whole.\n"
-    assert "another one starts the answer again" in err
+    assert "another one restarts the response" in err
 
 
 def test_a_message_without_previews_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +125,7 @@ def test_connections_are_told_in_lines_where_nothing_can_move(capsys: pytest.Cap
     view.connection(Unreachable("gone"))
     view.tick()
     view.connection(None)
-    assert capsys.readouterr().err == "Connection lost, trying again.\nConnected again.\n"
+    assert capsys.readouterr().err == "Connection lost, reconnecting.\nReconnected.\n"
 
 
 def test_what_waits_for_a_person_is_said(capsys: pytest.CaptureFixture[str]) -> None:

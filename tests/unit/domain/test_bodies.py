@@ -49,7 +49,7 @@ def test_a_cut_text_keeps_its_beginning_and_says_how_much_is_missing() -> None:
     assert isinstance(cut, str)
     head, _, note = cut.rpartition("\n")
     assert text.startswith(head)
-    assert note == f"[{len(text) - len(head)} characters left out]"
+    assert note == f"[{len(text) - len(head)} characters omitted]"
 
 
 def test_the_head_is_still_an_event_that_clients_know() -> None:

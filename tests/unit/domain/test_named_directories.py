@@ -28,11 +28,11 @@ def test_allowed(organisation: str, directory: str) -> None:
         ("nobody", "/srv/acme", "operator"),
         ("default", "/home/ann/app/.git/hooks", "git directory"),
         ("default", "/home/ann/app/.GIT", "git directory"),
-        ("default", "/home/ann/.ssh", "dot files"),
-        ("default", "/root/.config/footplate", "dot files"),
-        ("default", "/home/ann", "dot files"),
-        ("default", "/home", "dot files"),
-        ("default", "/", "dot files"),
+        ("default", "/home/ann/.ssh", "dot directory"),
+        ("default", "/root/.config/footplate", "dot directory"),
+        ("default", "/home/ann", "dot directory"),
+        ("default", "/home", "dot directory"),
+        ("default", "/", "dot directory"),
     ],
 )
 def test_refused(organisation: str, directory: str, why: str) -> None:

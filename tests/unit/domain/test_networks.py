@@ -74,7 +74,7 @@ def test_without_a_list_nothing_is_permitted() -> None:
     ],
 )
 def test_what_is_no_host_is_told(entry: str) -> None:
-    with pytest.raises(ValueError, match="is no host"):
+    with pytest.raises(ValueError, match="is not a valid host"):
         Network.allow([entry])
 
 
@@ -84,7 +84,7 @@ def test_mode_and_list_go_together() -> None:
     ).network == Network.allow(["pypi.example.net", "x.test:81"])
     assert Settings().network == Network("none")
     for wrong in ({"sandbox_network": "allow"}, {"sandbox_allowed_hosts": "pypi.example.net"}):
-        with pytest.raises(ValueError, match="go together"):
+        with pytest.raises(ValueError, match="must be set together"):
             Settings(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="is no host"):
+    with pytest.raises(ValueError, match="is not a valid host"):
         Settings(sandbox_network="allow", sandbox_allowed_hosts="http://pypi.example.net")

@@ -11,7 +11,7 @@ ELSEWHERE = ["", ".", "..", "../../../../tmp/x", "/tmp/x", "a/b", "a\0b", "x" * 
 
 @pytest.mark.parametrize("name", [*ELSEWHERE, "-x", ".hidden", "a b", "a\n", "é", "x" * 65, "{organisation}"])
 def test_no_new_organisation_has_such_a_name(name: str) -> None:
-    with pytest.raises(InvalidRequest, match="cannot be the name of an organisation"):
+    with pytest.raises(InvalidRequest, match="is not a valid organisation name"):
         check_new_name(name)
 
 
@@ -23,7 +23,7 @@ def test_new_organisations(name: str) -> None:
 
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_a_name_that_leads_elsewhere_is_no_directory(name: str) -> None:
-    with pytest.raises(InvalidRequest, match="cannot be the name of a directory"):
+    with pytest.raises(InvalidRequest, match="cannot be used as a directory name"):
         directory_of(name)
     with pytest.raises(InvalidRequest):
         root_of("/srv/{organisation}", name)

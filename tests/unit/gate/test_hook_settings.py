@@ -20,9 +20,9 @@ def test_hosts_and_a_secret() -> None:
     ("given", "said"),
     [
         ({"hook_hosts": "hooks.example.com"}, "needs FOOTPLATE_HOOK_SECRET"),
-        ({"hook_hosts": "https://hooks.example.com", "hook_secret": SECRET}, "is no host"),
-        ({"hook_secret": "secret"}, "FOOTPLATE_HOOK_SECRET cannot be read"),
-        ({"hook_secret": "whsec_c2hvcnQ="}, "FOOTPLATE_HOOK_SECRET cannot be read"),
+        ({"hook_hosts": "https://hooks.example.com", "hook_secret": SECRET}, "is not a valid host"),
+        ({"hook_secret": "secret"}, "FOOTPLATE_HOOK_SECRET is not valid"),
+        ({"hook_secret": "whsec_c2hvcnQ="}, "FOOTPLATE_HOOK_SECRET is not valid"),
     ],
 )
 def test_what_cannot_be_so_is_refused_without_the_secret(given: dict[str, str], said: str) -> None:

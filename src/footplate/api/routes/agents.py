@@ -4,13 +4,13 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import cursors
-from footplate.api.auth import Asking
+from footplate.api.auth import Caller
 from footplate.api.changes import Changed, change
-from footplate.api.openapi import takes
-from footplate.api.replies import listing, reply
+from footplate.api.openapi import describe_request
+from footplate.api.replies import list_response, json_response
 from footplate.api.requests import read_body, read_nothing, read_query
 from footplate.api.routing import router_of
-from footplate.api.services import ApiServices, services_of
+from footplate.api.services import ApiServices, get_services
 from footplate.api.wire import agents, answers, multiagent
 from footplate.api.wire.agents import AgentCreate, AgentUpdate
 from footplate.api.wire.lists import ChooseVersion, ListAgents, ListVersions
@@ -23,13 +23,13 @@ from footplate.domain.services import Unit
 router = router_of("/v1/agents", "agents")
 
 
-@router.post("", response_model=answers.Agent, openapi_extra=takes(body=AgentCreate))
-async def create_agent(request: Request, principal: Asking) -> Response:
+@router.post("", response_model=answers.Agent, openapi_extra=describe_request(body=AgentCreate))
+async def create_agent(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, AgentCreate)
-    agents.check_harness(body, services_of(request).harnesses)
-    check_search(body.tools, available=services_of(request).search)
-    definition = agents.define(body, await _multiagent(services_of(request), principal, body))
-    multiagent.check_harness(definition, services_of(request).default_harness)
+    agents.check_harness(body, get_services(request).harnesses)
+    check_search(body.tools, available=get_services(request).has_search)
+    definition = agents.define(body, await _multiagent(get_services(request), principal, body))
+    multiagent.check_harness(definition, get_services(request).default_harness)
 
     async def work(unit: Unit) -> Changed:
         agent = await unit.create_agent(principal, name=body.name, definition=definition, metadata=body.metadata)
@@ -48,37 +48,37 @@ async def _multiagent(
     return multiagent.stored([await services.reads.agent(principal, *member) for member in members])
 
 
-@router.get("", response_model=answers.Listing[answers.Agent], openapi_extra=takes(query=ListAgents))
-async def list_agents(request: Request, principal: Asking) -> Response:
+@router.get("", response_model=answers.Listing[answers.Agent], openapi_extra=describe_request(query=ListAgents))
+async def list_agents(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListAgents)
-    cursor = cursors.read_row("agents", query.page, "desc")
+    cursor = cursors.decode_row_cursor("agents", query.page, "desc")
     page = Page(
         limit=query.limit + 1,
-        after=cursor.place if cursor else None,
+        after=cursor.position if cursor else None,
         created_gte=query.created_at_gte,
         created_lte=query.created_at_lte,
         include_archived=query.include_archived,
     )
-    rows = await services_of(request).reads.agents(principal, page)
-    kept, around = cursors.cut(
+    rows = await get_services(request).reads.agents(principal, page)
+    kept, around = cursors.cut_page(
         "agents", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
-    return listing([agents.answer(row) for row in kept], next_page=around.next_page)
+    return list_response([agents.answer(row) for row in kept], next_page=around.next_page)
 
 
-@router.get("/{agent_id}", response_model=answers.Agent, openapi_extra=takes(query=ChooseVersion))
-async def retrieve_agent(request: Request, agent_id: str, principal: Asking) -> Response:
+@router.get("/{agent_id}", response_model=answers.Agent, openapi_extra=describe_request(query=ChooseVersion))
+async def retrieve_agent(request: Request, agent_id: str, principal: Caller) -> Response:
     query = read_query(request, ChooseVersion)
-    return reply(agents.answer(await services_of(request).reads.agent(principal, agent_id, query.version)))
+    return json_response(agents.answer(await get_services(request).reads.agent(principal, agent_id, query.version)))
 
 
-@router.post("/{agent_id}", response_model=answers.Agent, openapi_extra=takes(body=AgentUpdate))
-async def update_agent(request: Request, agent_id: str, principal: Asking) -> Response:
+@router.post("/{agent_id}", response_model=answers.Agent, openapi_extra=describe_request(body=AgentUpdate))
+async def update_agent(request: Request, agent_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, AgentUpdate)
-    agents.check_harness(body, services_of(request).harnesses)
-    check_search(body.tools, available=services_of(request).search)
-    asks = await _multiagent(services_of(request), principal, body)
-    wanted = agents.change_of(body, asks, default_harness=services_of(request).default_harness)
+    agents.check_harness(body, get_services(request).harnesses)
+    check_search(body.tools, available=get_services(request).has_search)
+    asks = await _multiagent(get_services(request), principal, body)
+    wanted = agents.change_of(body, asks, default_harness=get_services(request).default_harness)
 
     async def work(unit: Unit) -> Changed:
         agent = await unit.update_agent(principal, agent_id, expected_version=body.version, change=wanted)
@@ -88,7 +88,7 @@ async def update_agent(request: Request, agent_id: str, principal: Asking) -> Re
 
 
 @router.post("/{agent_id}/archive", response_model=answers.Agent)
-async def archive_agent(request: Request, agent_id: str, principal: Asking) -> Response:
+async def archive_agent(request: Request, agent_id: str, principal: Caller) -> Response:
     raw = await read_nothing(request)
 
     async def work(unit: Unit) -> Changed:
@@ -100,16 +100,16 @@ async def archive_agent(request: Request, agent_id: str, principal: Asking) -> R
 @router.get(
     "/{agent_id}/versions",
     response_model=answers.Listing[answers.Agent],
-    openapi_extra=takes(query=ListVersions),
+    openapi_extra=describe_request(query=ListVersions),
 )
-async def list_versions(request: Request, agent_id: str, principal: Asking) -> Response:
+async def list_versions(request: Request, agent_id: str, principal: Caller) -> Response:
     """Lists the versions of an agent, newest first."""
     query = read_query(request, ListVersions)
-    cursor = cursors.read_number("versions", query.page, "desc")
-    rows = await services_of(request).reads.agent_versions(
+    cursor = cursors.decode_number_cursor("versions", query.page, "desc")
+    rows = await get_services(request).reads.agent_versions(
         principal, agent_id, limit=query.limit + 1, before_version=cursor[1] if cursor else None
     )
     kept = rows[: query.limit]
     more = len(rows) > query.limit
-    next_page = cursors.write_number("versions", "desc", kept[-1].version) if more else None
-    return listing([agents.answer(row) for row in kept], next_page=next_page)
+    next_page = cursors.encode_number_cursor("versions", "desc", kept[-1].version) if more else None
+    return list_response([agents.answer(row) for row in kept], next_page=next_page)

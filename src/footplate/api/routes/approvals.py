@@ -9,12 +9,12 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import cursors
-from footplate.api.auth import Asking
-from footplate.api.openapi import takes
-from footplate.api.replies import listing, reply
+from footplate.api.auth import Caller
+from footplate.api.openapi import describe_request
+from footplate.api.replies import list_response, json_response
 from footplate.api.requests import read_query
 from footplate.api.routing import router_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.wire import answers, approvals, gate_answers
 from footplate.api.wire.approvals import ListApprovals
 from footplate.api.wire.lists import NoParameters
@@ -26,23 +26,23 @@ _MOST_DISPLAYED: Final = 2000
 router = router_of("/v1/approvals", "approvals")
 
 
-@router.get("", response_model=answers.Listing[gate_answers.Approval], openapi_extra=takes(query=ListApprovals))
-async def list_approvals(request: Request, principal: Asking) -> Response:
+@router.get("", response_model=answers.Listing[gate_answers.Approval], openapi_extra=describe_request(query=ListApprovals))
+async def list_approvals(request: Request, principal: Caller) -> Response:
     """Lists pending approvals, the oldest first. Decided approvals are not listed."""
     query = read_query(request, ListApprovals)
-    cursor = cursors.read_row("approvals", query.page, "asc")
-    page = Page(limit=query.limit + 1, order="asc", after=cursor.place if cursor else None)
-    rows = await services_of(request).reads.approvals(principal, page, session_id=query.session_id)
-    kept, around = cursors.cut(
+    cursor = cursors.decode_row_cursor("approvals", query.page, "asc")
+    page = Page(limit=query.limit + 1, order="asc", after=cursor.position if cursor else None)
+    rows = await get_services(request).reads.approvals(principal, page, session_id=query.session_id)
+    kept, around = cursors.cut_page(
         "approvals", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="asc", cursor=cursor
     )
     shown = await asyncio.to_thread(lambda: [approvals.answer(row, most_displayed=_MOST_DISPLAYED) for row in kept])
-    return listing(shown, next_page=around.next_page)
+    return list_response(shown, next_page=around.next_page)
 
 
 @router.get("/{approval_id}", response_model=gate_answers.Approval)
-async def retrieve_approval(request: Request, approval_id: str, principal: Asking) -> Response:
+async def retrieve_approval(request: Request, approval_id: str, principal: Caller) -> Response:
     """Retrieves an approval by the id of the event that requests it, also after the decision."""
     read_query(request, NoParameters)
-    found = await services_of(request).reads.approval(principal, approval_id)
-    return reply(await asyncio.to_thread(approvals.answer, found))
+    found = await get_services(request).reads.approval(principal, approval_id)
+    return json_response(await asyncio.to_thread(approvals.answer, found))

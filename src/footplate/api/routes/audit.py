@@ -6,12 +6,12 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import cursors
-from footplate.api.auth import Asking
-from footplate.api.openapi import takes
-from footplate.api.replies import listing, reply
+from footplate.api.auth import Caller
+from footplate.api.openapi import describe_request
+from footplate.api.replies import list_response, json_response
 from footplate.api.requests import read_query
 from footplate.api.routing import router_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.wire import answers, audit, gate_answers
 from footplate.api.wire.audit import ListAudit, VerifyAudit
 from footplate.domain.audit import AuditEntry, AuditFilter
@@ -20,30 +20,30 @@ from footplate.domain.pages import Page
 router = router_of("/v1/audit", "audit")
 
 
-@router.get("", response_model=answers.Listing[gate_answers.AuditEntry], openapi_extra=takes(query=ListAudit))
-async def list_audit(request: Request, principal: Asking) -> Response:
+@router.get("", response_model=answers.Listing[gate_answers.AuditEntry], openapi_extra=describe_request(query=ListAudit))
+async def list_audit(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListAudit)
-    cursor = cursors.read_row("audit", query.page, query.order)
+    cursor = cursors.decode_row_cursor("audit", query.page, query.order)
     page = Page(
         limit=query.limit + 1,
         order=query.order,
-        after=cursor.place if cursor else None,
+        after=cursor.position if cursor else None,
         created_gte=query.created_at_gte,
         created_lte=query.created_at_lte,
     )
     where = AuditFilter(kind=query.kind, session=query.session_id, outcome=query.outcome, principal=query.answered_by)
-    rows = await services_of(request).reads.audit(principal, page, where)
-    kept, around = cursors.cut("audit", rows, _place, limit=query.limit, order=query.order, cursor=cursor)
-    return listing([audit.answer(row) for row in kept], next_page=around.next_page)
+    rows = await get_services(request).reads.audit(principal, page, where)
+    kept, around = cursors.cut_page("audit", rows, _place, limit=query.limit, order=query.order, cursor=cursor)
+    return list_response([audit.answer(row) for row in kept], next_page=around.next_page)
 
 
-@router.get("/verify", response_model=gate_answers.AuditVerification, openapi_extra=takes(query=VerifyAudit))
-async def verify_audit(request: Request, principal: Asking) -> Response:
+@router.get("/verify", response_model=gate_answers.AuditVerification, openapi_extra=describe_request(query=VerifyAudit))
+async def verify_audit(request: Request, principal: Caller) -> Response:
     """Reads the whole audit trail and recomputes every hash. Each fault names an entry that differs from its sealed
     state.
     """
     query = read_query(request, VerifyAudit)
-    return reply(audit.verified(await services_of(request).reads.verify_audit(principal, query.head)))
+    return json_response(audit.verified(await get_services(request).reads.verify_audit(principal, query.head)))
 
 
 def _place(row: AuditEntry) -> tuple[datetime, str]:

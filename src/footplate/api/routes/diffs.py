@@ -5,13 +5,13 @@ import asyncio
 from fastapi import Request
 from starlette.responses import Response
 
-from footplate.api.auth import Asking
-from footplate.api.openapi import takes
+from footplate.api.auth import Caller
+from footplate.api.openapi import describe_request
 from footplate.api.opened_stream import streamed
-from footplate.api.replies import reply
+from footplate.api.replies import json_response
 from footplate.api.requests import read_query
 from footplate.api.routing import router_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.wire import answers, diffs
 from footplate.api.wire.diffs import PATCH, ReadDiff
 
@@ -22,17 +22,17 @@ router = router_of("/v1/sessions/{session_id}/diff", "sessions")
     "",
     response_model=answers.Diff,
     responses={200: {"content": {PATCH: {}}}},
-    openapi_extra=takes(query=ReadDiff),
+    openapi_extra=describe_request(query=ReadDiff),
 )
-async def read_diff(request: Request, session_id: str, principal: Asking) -> Response:
+async def read_diff(request: Request, session_id: str, principal: Caller) -> Response:
     """Compares snapshots that were taken with the events. Returns a summary of each tree, or streams the patch of one
     tree.
     """
     query = read_query(request, ReadDiff)
-    service = services_of(request).diffs
+    service = get_services(request).diffs
     found = await service.find(principal, session_id, diffs.asked_of(query))
     if query.format == "json":
         changes = [(diff, await service.changes(diff)) for diff in found]
-        return await asyncio.to_thread(lambda: reply(diffs.answer(session_id, changes)))
+        return await asyncio.to_thread(lambda: json_response(diffs.answer(session_id, changes)))
     diff = diffs.one_of(found)
     return await streamed(service.patch(diff), media_type=PATCH)

@@ -6,16 +6,16 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import cursors
-from footplate.api.auth import Asking
+from footplate.api.auth import Caller
 from footplate.api.changes import Changed, change
 from footplate.api.event_stream import EventStream
 from footplate.api.key_watch import wait_for_revocation
-from footplate.api.openapi import takes
-from footplate.api.replies import listing
+from footplate.api.openapi import describe_request
+from footplate.api.replies import list_response
 from footplate.api.requests import read_messages, read_query
 from footplate.api.routes.files import check_inputs
 from footplate.api.routing import router_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.wire import answers, events
 from footplate.api.wire.events import ListEvents, SendEvents, StreamEvents
 from footplate.domain.events import wire
@@ -28,11 +28,11 @@ from footplate.stream.sse import parse_cursor
 router = router_of("/v1/sessions/{session_id}/events", "events")
 
 
-@router.post("", response_model=answers.SentEvents, openapi_extra=takes(body=SendEvents))
-async def send_events(request: Request, session_id: str, principal: Asking) -> Response:
+@router.post("", response_model=answers.SentEvents, openapi_extra=describe_request(body=SendEvents))
+async def send_events(request: Request, session_id: str, principal: Caller) -> Response:
     body, raw = await read_messages(request, SendEvents)
     inputs = events.inputs_of(body.events)
-    await check_inputs(services_of(request), principal, inputs)
+    await check_inputs(get_services(request), principal, inputs)
 
     async def work(unit: Unit) -> Changed:
         accepted = await unit.send(principal, session_id, inputs)
@@ -41,10 +41,10 @@ async def send_events(request: Request, session_id: str, principal: Asking) -> R
     return await change(request, principal, raw, work)
 
 
-@router.get("", response_model=answers.Listing[answers.Event], openapi_extra=takes(query=ListEvents))
-async def list_events(request: Request, session_id: str, principal: Asking) -> Response:
+@router.get("", response_model=answers.Listing[answers.Event], openapi_extra=describe_request(query=ListEvents))
+async def list_events(request: Request, session_id: str, principal: Caller) -> Response:
     query = read_query(request, ListEvents)
-    cursor = cursors.read_number("events", query.page, query.order)
+    cursor = cursors.decode_number_cursor("events", query.page, query.order)
     order: Order = cursor[0] if cursor else query.order or "asc"
     page = EventPage(
         limit=query.limit + 1,
@@ -61,31 +61,31 @@ async def list_events(request: Request, session_id: str, principal: Asking) -> R
 
 async def page_of(request: Request, principal: Principal, session_id: str, page: EventPage) -> Response:
     """Responds with one page. `page` must ask for one event more than the client wants."""
-    rows = await services_of(request).reads.events(principal, session_id, page)
+    rows = await get_services(request).reads.events(principal, session_id, page)
     limit = page.limit - 1
-    next_page = cursors.write_number("events", page.order, rows[limit - 1].seq) if len(rows) > limit else None
-    return listing([wire(row) for row in rows[:limit]], next_page=next_page)
+    next_page = cursors.encode_number_cursor("events", page.order, rows[limit - 1].seq) if len(rows) > limit else None
+    return list_response([wire(row) for row in rows[:limit]], next_page=next_page)
 
 
 @router.get(
     "/stream",
     response_class=Response,
     responses={200: {"description": "Server-sent events, one frame each.", "content": {"text/event-stream": {}}}},
-    openapi_extra=takes(query=StreamEvents),
+    openapi_extra=describe_request(query=StreamEvents),
 )
-async def stream_events(request: Request, session_id: str, principal: Asking) -> Response:
+async def stream_events(request: Request, session_id: str, principal: Caller) -> Response:
     """Streams events from now on, or from after the frame that `Last-Event-ID` or `after` names."""
     query = read_query(request, StreamEvents)
-    services_of(request).quotas.check_streams(principal.id)  # before any database query
-    return await stream_of(request, principal, await services_of(request).reads.session(principal, session_id), query)
+    get_services(request).quotas.check_streams(principal.id)  # before any database query
+    return await stream_of(request, principal, await get_services(request).reads.session(principal, session_id), query)
 
 
 async def stream_of(
     request: Request, principal: Principal, session: Session, query: StreamEvents, *, thread_id: str | None = None
 ) -> EventStream:
     cursor = cursor_of(request.headers.get("last-event-id"), query.after)
-    services = services_of(request)
-    slot = services.quotas.take_stream(principal.id)
+    services = get_services(request)
+    slot = services.quotas.acquire_stream(principal.id)
     frames = services.tails.frames(
         principal.organisation,
         session.id,

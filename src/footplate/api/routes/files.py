@@ -8,13 +8,13 @@ from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
 from footplate.api import cursors
-from footplate.api.auth import Asking
+from footplate.api.auth import Caller
 from footplate.api.changes import Changed, change
-from footplate.api.openapi import takes
-from footplate.api.replies import listing, reply
+from footplate.api.openapi import describe_request
+from footplate.api.replies import list_response, json_response
 from footplate.api.requests import read_nothing, read_query
 from footplate.api.routing import router_of
-from footplate.api.services import ApiServices, services_of
+from footplate.api.services import ApiServices, get_services
 from footplate.api.uploads import uploaded
 from footplate.api.wire import answers, files
 from footplate.api.wire.files import MOST_IDS, ListFiles
@@ -50,12 +50,12 @@ _USUAL: Final = 20
 
 
 @router.post("", response_model=answers.File, openapi_extra=_TAKES)
-async def upload_file(request: Request, principal: Asking) -> Response:
+async def upload_file(request: Request, principal: Caller) -> Response:
     read_query(request, NoParameters)
     async with uploaded(request) as upload:
         file_id = ids.new_id(ids.FILE)
         # Stored before the transaction opens. If it does not commit, the bytes are removed again.
-        await services_of(request).files.store(principal.organisation, file_id, upload.pieces())
+        await get_services(request).files.store(principal.organisation, file_id, upload.pieces())
 
         async def work(unit: Unit) -> Changed:
             file = await unit.create_file(
@@ -71,10 +71,10 @@ async def upload_file(request: Request, principal: Asking) -> Response:
         return await change(request, principal, upload.raw, work)
 
 
-@router.get("", response_model=answers.Listing[answers.File], openapi_extra=takes(query=ListFiles))
-async def list_files(request: Request, principal: Asking) -> Response:
+@router.get("", response_model=answers.Listing[answers.File], openapi_extra=describe_request(query=ListFiles))
+async def list_files(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListFiles)
-    reads = services_of(request).reads
+    reads = get_services(request).reads
     wanted = [*dict.fromkeys(query.ids)]
     if wanted and (query.page is not None or query.limit is not None):
         raise InvalidRequest(
@@ -82,24 +82,24 @@ async def list_files(request: Request, principal: Asking) -> Response:
         )
     if len(wanted) > MOST_IDS:
         raise InvalidRequest(f"ids: accepts at most {MOST_IDS} ids", field="ids")
-    cursor = cursors.read_row("files", query.page, "desc")
+    cursor = cursors.decode_row_cursor("files", query.page, "desc")
     if query.scope_id is not None:
-        return listing([], next_page=None)
+        return list_response([], next_page=None)
     if wanted:
         rows = await reads.files(principal, Page(limit=MOST_IDS), ids=wanted)
-        return listing([files.answer(row) for row in rows], next_page=None)
+        return list_response([files.answer(row) for row in rows], next_page=None)
     limit = query.limit or _USUAL
-    rows = await reads.files(principal, Page(limit=limit + 1, after=cursor.place if cursor else None))
-    kept, around = cursors.cut(
+    rows = await reads.files(principal, Page(limit=limit + 1, after=cursor.position if cursor else None))
+    kept, around = cursors.cut_page(
         "files", rows, lambda row: (row.created_at, row.id), limit=limit, order="desc", cursor=cursor
     )
-    return listing([files.answer(row) for row in kept], next_page=around.next_page)
+    return list_response([files.answer(row) for row in kept], next_page=around.next_page)
 
 
 @router.get("/{file_id}", response_model=answers.File)
-async def retrieve_file(request: Request, file_id: str, principal: Asking) -> Response:
+async def retrieve_file(request: Request, file_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return reply(files.answer(await services_of(request).reads.file(principal, file_id)))
+    return json_response(files.answer(await get_services(request).reads.file(principal, file_id)))
 
 
 @router.get(
@@ -107,9 +107,9 @@ async def retrieve_file(request: Request, file_id: str, principal: Asking) -> Re
     response_class=Response,
     responses={200: {"description": "The content of the file, as it was uploaded.", "content": {"*/*": {}}}},
 )
-async def read_file(request: Request, file_id: str, principal: Asking) -> Response:
+async def read_file(request: Request, file_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    services = services_of(request)
+    services = get_services(request)
     file = await services.reads.file(principal, file_id)
     pieces = services.files.pieces(file)
     first = await anext(pieces, b"")  # a missing file must fail before the response starts
@@ -122,7 +122,7 @@ async def read_file(request: Request, file_id: str, principal: Asking) -> Respon
 
 
 @router.delete("/{file_id}", response_model=answers.Deleted)
-async def delete_file(request: Request, file_id: str, principal: Asking) -> Response:
+async def delete_file(request: Request, file_id: str, principal: Caller) -> Response:
     """Deletes the file. Copies that sessions received earlier remain until their sessions are deleted."""
     raw = await read_nothing(request)
 

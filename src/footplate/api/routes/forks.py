@@ -5,14 +5,14 @@ from dataclasses import replace
 from fastapi import Request
 from starlette.responses import Response
 
-from footplate.api.auth import Asking
+from footplate.api.auth import Caller
 from footplate.api.changes import Changed, change
-from footplate.api.openapi import takes
+from footplate.api.openapi import describe_request
 from footplate.api.requests import read_messages
 from footplate.api.routes.files import check_inputs
 from footplate.api.routes.sessions import is_prepared, snapshot_of
 from footplate.api.routing import router_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.wire import answers, forks, sessions
 from footplate.api.wire.events import inputs_of
 from footplate.api.wire.forks import SessionFork
@@ -21,11 +21,11 @@ from footplate.domain.services import Unit
 router = router_of("/v1/sessions/{session_id}/fork", "sessions")
 
 
-@router.post("", response_model=answers.Session, openapi_extra=takes(body=SessionFork))
-async def fork_session(request: Request, session_id: str, principal: Asking) -> Response:
+@router.post("", response_model=answers.Session, openapi_extra=describe_request(body=SessionFork))
+async def fork_session(request: Request, session_id: str, principal: Caller) -> Response:
     """Forks a session. The parent does not change, and its history is shared with the fork, not copied."""
     body, raw = await read_messages(request, SessionFork)
-    services = services_of(request)
+    services = get_services(request)
     point = forks.point_of(body)
     inputs = inputs_of(body.initial_events)
     await check_inputs(services, principal, inputs)

@@ -3,23 +3,23 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from footplate.api.openapi import OPEN
-from footplate.api.replies import reply
-from footplate.api.services import services_of
+from footplate.api.openapi import NO_AUTHENTICATION
+from footplate.api.replies import json_response
+from footplate.api.services import get_services
 from footplate.api.wire.answers import Health
 
 router = APIRouter(tags=["operations"])
 
 
-@router.get("/livez", response_model=Health, openapi_extra=OPEN)
+@router.get("/livez", response_model=Health, openapi_extra=NO_AUTHENTICATION)
 async def livez() -> Response:
     """Reports that the process is running, without checking its dependencies."""
-    return reply({"status": "ok"})
+    return json_response({"status": "ok"})
 
 
-@router.get("/readyz", response_model=Health, openapi_extra=OPEN, responses={503: {"model": Health}})
+@router.get("/readyz", response_model=Health, openapi_extra=NO_AUTHENTICATION, responses={503: {"model": Health}})
 async def readyz(request: Request) -> Response:
-    parts = await services_of(request).health.check()
+    parts = await get_services(request).health.check()
     if all(state == "ok" for state in parts.values()):
-        return reply({"status": "ok", "parts": {**parts}})
-    return reply({"status": "unavailable", "parts": {**parts}}, status=503, headers={"retry-after": "1"})
+        return json_response({"status": "ok", "parts": {**parts}})
+    return json_response({"status": "unavailable", "parts": {**parts}}, status=503, headers={"retry-after": "1"})

@@ -7,13 +7,13 @@ safe: the same files give the same commit, and a branch that already has the com
 from fastapi import Request
 from starlette.responses import Response
 
-from footplate.api.auth import Asking
-from footplate.api.openapi import takes
+from footplate.api.auth import Caller
+from footplate.api.openapi import describe_request
 from footplate.api.opened_stream import streamed
-from footplate.api.replies import reply
+from footplate.api.replies import json_response
 from footplate.api.requests import read_body, read_query
 from footplate.api.routing import router_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.wire import answers, leaving
 from footplate.api.wire.leaving import BUNDLE, ReadBundle, SessionMerge, SessionPush
 from footplate.domain.leaving import DepartureAsked
@@ -21,32 +21,32 @@ from footplate.domain.leaving import DepartureAsked
 router = router_of("/v1/sessions/{session_id}", "sessions")
 
 
-@router.post("/merge", response_model=answers.SessionLeft, openapi_extra=takes(body=SessionMerge))
-async def merge_session(request: Request, session_id: str, principal: Asking) -> Response:
+@router.post("/merge", response_model=answers.SessionLeft, openapi_extra=describe_request(body=SessionMerge))
+async def merge_session(request: Request, session_id: str, principal: Caller) -> Response:
     """Merges the session's work into a branch of the project's repository. Merges into one branch run one at a time,
     and each is complete or has no effect.
     """
     body, _ = await read_body(request, SessionMerge)
-    service = services_of(request).leaving
+    service = get_services(request).delivery
     what, where = leaving.of_merge(body)
     departure = await service.find(principal, session_id, what)
-    return reply(leaving.answer(departure, await service.merge(principal, departure, where)))
+    return json_response(leaving.answer(departure, await service.merge(principal, departure, where)))
 
 
-@router.post("/push", response_model=answers.SessionLeft, openapi_extra=takes(body=SessionPush))
-async def push_session(request: Request, session_id: str, principal: Asking) -> Response:
+@router.post("/push", response_model=answers.SessionLeft, openapi_extra=describe_request(body=SessionPush))
+async def push_session(request: Request, session_id: str, principal: Caller) -> Response:
     """Pushes the session's work as a new branch to the project's repository."""
     body, _ = await read_body(request, SessionPush)
-    service = services_of(request).leaving
+    service = get_services(request).delivery
     what, where = leaving.of_push(body)
     departure = await service.find(principal, session_id, what)
-    return reply(leaving.answer(departure, await service.push(principal, departure, where)))
+    return json_response(leaving.answer(departure, await service.push(principal, departure, where)))
 
 
-@router.get("/bundle", responses={200: {"content": {BUNDLE: {}}}}, openapi_extra=takes(query=ReadBundle))
-async def read_bundle(request: Request, session_id: str, principal: Asking) -> Response:
+@router.get("/bundle", responses={200: {"content": {BUNDLE: {}}}}, openapi_extra=describe_request(query=ReadBundle))
+async def read_bundle(request: Request, session_id: str, principal: Caller) -> Response:
     """Returns the commits as a git bundle, for a repository that has the session's base commit."""
     query = read_query(request, ReadBundle)
-    service = services_of(request).leaving
+    service = get_services(request).delivery
     departure = await service.find(principal, session_id, DepartureAsked(project_id=query.project_id, writes=False))
     return await streamed(service.bundle(departure), media_type=BUNDLE)

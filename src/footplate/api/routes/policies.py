@@ -14,13 +14,13 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import cursors
-from footplate.api.auth import Asking
+from footplate.api.auth import Caller
 from footplate.api.changes import Changed, change
-from footplate.api.openapi import takes
-from footplate.api.replies import reply
+from footplate.api.openapi import describe_request
+from footplate.api.replies import json_response
 from footplate.api.requests import read_body, read_query
 from footplate.api.routing import router_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.wire import gate_answers, permissions, replays
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.permissions import PolicyUpdate, SettingsImport
@@ -41,17 +41,17 @@ _replays: Final[WeakValueDictionary[str, asyncio.Lock]] = WeakValueDictionary()
 
 
 @router.get("", response_model=gate_answers.OrganisationPolicy)
-async def retrieve_policy(request: Request, principal: Asking) -> Response:
+async def retrieve_policy(request: Request, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return reply(permissions.answer(await services_of(request).reads.policy(principal)))
+    return json_response(permissions.answer(await get_services(request).reads.policy(principal)))
 
 
-@router.post("", response_model=gate_answers.OrganisationPolicy, openapi_extra=takes(body=PolicyUpdate))
-async def update_policy(request: Request, principal: Asking) -> Response:
+@router.post("", response_model=gate_answers.OrganisationPolicy, openapi_extra=describe_request(body=PolicyUpdate))
+async def update_policy(request: Request, principal: Caller) -> Response:
     """Updates the rules. They apply to every call within a second, including calls of running turns."""
     body, raw = await read_body(request, PolicyUpdate)
     check_writer(principal, "the organisation")
-    permissions.check_hosts(body.permissions, services_of(request).hooks)
+    permissions.check_hosts(body.permissions, get_services(request).hook_access)
 
     async def work(unit: Unit) -> Changed:
         rules = None if body.permissions is None else permissions.stored(body.permissions)
@@ -60,18 +60,18 @@ async def update_policy(request: Request, principal: Asking) -> Response:
     return await change(request, principal, raw, work)
 
 
-@router.post("/import", response_model=gate_answers.ImportedPermissions, openapi_extra=takes(body=SettingsImport))
-async def import_permissions(request: Request, principal: Asking) -> Response:  # noqa: ARG001 - requires a key
+@router.post("/import", response_model=gate_answers.ImportedPermissions, openapi_extra=describe_request(body=SettingsImport))
+async def import_permissions(request: Request, principal: Caller) -> Response:  # noqa: ARG001 - requires a key
     """Converts a settings file into permission rules without storing anything. Notes name the skipped parts and the
     reasons.
     """
     body, _ = await read_body(request, SettingsImport)
     found = await asyncio.to_thread(import_settings, json.dumps(body.settings), Layer.ORGANISATION)
-    return reply(await asyncio.to_thread(permissions.imported, found, body.settings))
+    return json_response(await asyncio.to_thread(permissions.imported, found, body.settings))
 
 
-@router.post("/replay", response_model=gate_answers.PolicyReplay, openapi_extra=takes(body=ReplayRequest))
-async def replay_policy(request: Request, principal: Asking) -> Response:
+@router.post("/replay", response_model=gate_answers.PolicyReplay, openapi_extra=describe_request(body=ReplayRequest))
+async def replay_policy(request: Request, principal: Caller) -> Response:
     """Evaluates proposed rules against past calls, newest first, one page at a time. Each response has the totals of
     its own page.
 
@@ -79,13 +79,13 @@ async def replay_policy(request: Request, principal: Asking) -> Response:
     time.
     """
     body, _ = await read_body(request, ReplayRequest)
-    cursor = cursors.read_row(_CALLS, body.page, "desc")
-    reads = services_of(request).reads
+    cursor = cursors.decode_row_cursor(_CALLS, body.page, "desc")
+    reads = get_services(request).reads
     if body.session_id is not None:
         await reads.session(principal, body.session_id)
     if body.project_id is not None:
         await reads.project(principal, body.project_id)
-    after = cursor.place if cursor else None
+    after = cursor.position if cursor else None
     rows = await reads.calls(principal, body.where, limit=body.limit + 1, after=after)
     calls = rows[: body.limit]
     rules = await reads.rules_of(principal, sorted({call.session_id for call in calls}))
@@ -94,8 +94,8 @@ async def replay_policy(request: Request, principal: Asking) -> Response:
         judged = await asyncio.to_thread(
             _judge, Layer[body.layer.upper()], proposed, principal.organisation, calls, rules
         )
-    _, around = cursors.cut(_CALLS, rows, _place, limit=len(judged) or body.limit, order="desc", cursor=cursor)
-    return reply(replays.answer(judged, next_page=around.next_page))
+    _, around = cursors.cut_page(_CALLS, rows, _place, limit=len(judged) or body.limit, order="desc", cursor=cursor)
+    return json_response(replays.answer(judged, next_page=around.next_page))
 
 
 def _judge(

@@ -4,13 +4,13 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import cursors
-from footplate.api.auth import Asking
+from footplate.api.auth import Caller
 from footplate.api.changes import Changed, change
-from footplate.api.openapi import takes
-from footplate.api.replies import listing, reply
+from footplate.api.openapi import describe_request
+from footplate.api.replies import list_response, json_response
 from footplate.api.requests import read_body, read_nothing, read_query
 from footplate.api.routing import router_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.wire import answers, permissions, projects
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.projects import ListProjects, ProjectCreate, ProjectUpdate
@@ -22,14 +22,14 @@ from footplate.domain.services import Unit
 router = router_of("/v1/projects", "projects")
 
 
-@router.post("", response_model=answers.Project, openapi_extra=takes(body=ProjectCreate))
-async def create_project(request: Request, principal: Asking) -> Response:
+@router.post("", response_model=answers.Project, openapi_extra=describe_request(body=ProjectCreate))
+async def create_project(request: Request, principal: Caller) -> Response:
     """Creates a project. The repository is read, created or fetched later, by the worker of the first session that
     needs it.
     """
     body, raw = await read_body(request, ProjectCreate)
-    permissions.check_hosts(body.permissions, services_of(request).hooks)
-    path, url = projects.place_of(body, services_of(request).projects_root, principal.organisation)
+    permissions.check_hosts(body.permissions, get_services(request).hook_access)
+    path, url = projects.place_of(body, get_services(request).projects_root, principal.organisation)
     branch = projects.branch_for(body)
     stored = permissions.stored(body.permissions)
     if permissions.differ(stored, {}):
@@ -51,31 +51,31 @@ async def create_project(request: Request, principal: Asking) -> Response:
     return await change(request, principal, raw, work)
 
 
-@router.get("", response_model=answers.Listing[answers.Project], openapi_extra=takes(query=ListProjects))
-async def list_projects(request: Request, principal: Asking) -> Response:
+@router.get("", response_model=answers.Listing[answers.Project], openapi_extra=describe_request(query=ListProjects))
+async def list_projects(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListProjects)
-    services = services_of(request)
+    services = get_services(request)
     root = services.projects_root
     path = None if query.path is None else path_of(query.path, root_of(root, principal.organisation))
-    cursor = cursors.read_row("projects", query.page, "desc")
-    page = Page(limit=query.limit + 1, after=cursor.place if cursor else None, include_archived=query.include_archived)
+    cursor = cursors.decode_row_cursor("projects", query.page, "desc")
+    page = Page(limit=query.limit + 1, after=cursor.position if cursor else None, include_archived=query.include_archived)
     rows = await services.reads.projects(principal, page, path=path)
-    kept, around = cursors.cut(
+    kept, around = cursors.cut_page(
         "projects", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
-    return listing([projects.answer(row) for row in kept], next_page=around.next_page)
+    return list_response([projects.answer(row) for row in kept], next_page=around.next_page)
 
 
 @router.get("/{project_id}", response_model=answers.Project)
-async def retrieve_project(request: Request, project_id: str, principal: Asking) -> Response:
+async def retrieve_project(request: Request, project_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return reply(projects.answer(await services_of(request).reads.project(principal, project_id)))
+    return json_response(projects.answer(await get_services(request).reads.project(principal, project_id)))
 
 
-@router.post("/{project_id}", response_model=answers.Project, openapi_extra=takes(body=ProjectUpdate))
-async def update_project(request: Request, project_id: str, principal: Asking) -> Response:
+@router.post("/{project_id}", response_model=answers.Project, openapi_extra=describe_request(body=ProjectUpdate))
+async def update_project(request: Request, project_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, ProjectUpdate)
-    permissions.check_hosts(body.permissions, services_of(request).hooks)
+    permissions.check_hosts(body.permissions, get_services(request).hook_access)
     wanted = projects.change_of_project(body)
 
     def checked(project: Project) -> Project:
@@ -91,7 +91,7 @@ async def update_project(request: Request, project_id: str, principal: Asking) -
 
 
 @router.post("/{project_id}/archive", response_model=answers.Project)
-async def archive_project(request: Request, project_id: str, principal: Asking) -> Response:
+async def archive_project(request: Request, project_id: str, principal: Caller) -> Response:
     """Archives the project: new sessions cannot use it. Existing sessions continue, and the repository does not
     change.
     """

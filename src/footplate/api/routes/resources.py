@@ -4,13 +4,13 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import cursors
-from footplate.api.auth import Asking
+from footplate.api.auth import Caller
 from footplate.api.changes import Changed, change
-from footplate.api.openapi import takes
-from footplate.api.replies import listing, reply
+from footplate.api.openapi import describe_request
+from footplate.api.replies import list_response, json_response
 from footplate.api.requests import read_body, read_nothing, read_query
 from footplate.api.routing import router_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.wire import answers, files
 from footplate.api.wire.files import FileResourceParams, ListResources
 from footplate.api.wire.lists import NoParameters
@@ -22,10 +22,10 @@ from footplate.domain.services import Unit
 router = router_of("/v1/sessions/{session_id}/resources", "sessions")
 
 
-@router.post("", response_model=answers.FileResource, openapi_extra=takes(body=FileResourceParams))
-async def add_resource(request: Request, session_id: str, principal: Asking) -> Response:
+@router.post("", response_model=answers.FileResource, openapi_extra=describe_request(body=FileResourceParams))
+async def add_resource(request: Request, session_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, FileResourceParams)
-    added = files.resource(await services_of(request).reads.file(principal, body.file_id), body)
+    added = files.resource(await get_services(request).reads.file(principal, body.file_id), body)
 
     async def work(unit: Unit) -> Changed:
         await unit.change_resources(principal, session_id, lambda known: files.with_more(known, [added]))
@@ -34,28 +34,28 @@ async def add_resource(request: Request, session_id: str, principal: Asking) -> 
     return await change(request, principal, raw, work)
 
 
-@router.get("", response_model=answers.Listing[answers.FileResource], openapi_extra=takes(query=ListResources))
-async def list_resources(request: Request, session_id: str, principal: Asking) -> Response:
+@router.get("", response_model=answers.Listing[answers.FileResource], openapi_extra=describe_request(query=ListResources))
+async def list_resources(request: Request, session_id: str, principal: Caller) -> Response:
     query = read_query(request, ListResources)
-    cursor = cursors.read_number("resources", query.page, "asc")
+    cursor = cursors.decode_number_cursor("resources", query.page, "asc")
     begin = cursor[1] if cursor else 0
-    found = (await services_of(request).reads.session(principal, session_id)).resources
+    found = (await get_services(request).reads.session(principal, session_id)).resources
     end = begin + query.limit
-    following = cursors.write_number("resources", "asc", end) if end < len(found) else None
-    return listing([*found[begin:end]], next_page=following)
+    following = cursors.encode_number_cursor("resources", "asc", end) if end < len(found) else None
+    return list_response([*found[begin:end]], next_page=following)
 
 
 @router.get("/{resource_id}", response_model=answers.FileResource)
-async def retrieve_resource(request: Request, session_id: str, resource_id: str, principal: Asking) -> Response:
+async def retrieve_resource(request: Request, session_id: str, resource_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    session = await services_of(request).reads.session(principal, session_id)
-    return reply(_one(session.resources, resource_id))
+    session = await get_services(request).reads.session(principal, session_id)
+    return json_response(_one(session.resources, resource_id))
 
 
 @router.post("/{resource_id}", include_in_schema=False)
-async def update_resource(request: Request, session_id: str, resource_id: str, principal: Asking) -> Response:
+async def update_resource(request: Request, session_id: str, resource_id: str, principal: Caller) -> Response:
     """Always refused: only repositories have fields to update, and a session's repositories are its projects."""
-    session = await services_of(request).reads.session(principal, session_id)
+    session = await get_services(request).reads.session(principal, session_id)
     _one(session.resources, resource_id)
     raise InvalidRequest(
         "authorization_token: is not supported by this server",
@@ -65,7 +65,7 @@ async def update_resource(request: Request, session_id: str, resource_id: str, p
 
 
 @router.delete("/{resource_id}", response_model=answers.Deleted)
-async def delete_resource(request: Request, session_id: str, resource_id: str, principal: Asking) -> Response:
+async def delete_resource(request: Request, session_id: str, resource_id: str, principal: Caller) -> Response:
     """Removes the resource. A file that is already in the tree stays there."""
     raw = await read_nothing(request)
 

@@ -6,14 +6,14 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import cursors
-from footplate.api.auth import Asking
+from footplate.api.auth import Caller
 from footplate.api.changes import Changed, change
-from footplate.api.openapi import takes
-from footplate.api.replies import reply
+from footplate.api.openapi import describe_request
+from footplate.api.replies import json_response
 from footplate.api.requests import read_body, read_messages, read_nothing, read_query
 from footplate.api.routes.files import check_inputs
 from footplate.api.routing import router_of
-from footplate.api.services import ApiServices, services_of
+from footplate.api.services import ApiServices, get_services
 from footplate.api.wire import agents, answers, files, multiagent, permissions, sessions
 from footplate.api.wire.events import inputs_of
 from footplate.api.wire.lists import NoParameters
@@ -30,16 +30,16 @@ from footplate.domain.turns import Mode, SessionStatus
 router = router_of("/v1/sessions", "sessions")
 
 
-@router.post("", response_model=answers.Session, openapi_extra=takes(body=SessionCreate))
-async def create_session(request: Request, principal: Asking) -> Response:
+@router.post("", response_model=answers.Session, openapi_extra=describe_request(body=SessionCreate))
+async def create_session(request: Request, principal: Caller) -> Response:
     body, raw = await read_messages(request, SessionCreate)
     # Read before the transaction opens: a request that holds a database connection must not wait for a second one.
-    agent = await snapshot_of(services_of(request), principal, body.agent)
+    agent = await snapshot_of(get_services(request), principal, body.agent)
     inputs = inputs_of(body.initial_events)
-    await check_inputs(services_of(request), principal, inputs)
-    asked = [(await services_of(request).reads.file(principal, one.file_id), one) for one in body.resources or ()]
+    await check_inputs(get_services(request), principal, inputs)
+    asked = [(await get_services(request).reads.file(principal, one.file_id), one) for one in body.resources or ()]
     mounted = files.with_more((), [files.resource(file, one) for file, one in asked])
-    services_of(request).named_roots.check_context(principal.organisation, body.context or {})
+    get_services(request).named_roots.check_context(principal.organisation, body.context or {})
     choice = choice_of(body.project_ids, body.workspace_id, body.context or {})
 
     async def work(unit: Unit) -> Changed:
@@ -58,7 +58,7 @@ async def create_session(request: Request, principal: Asking) -> Response:
         if mounted:
             kept = await unit.change_resources(principal, session.id, lambda _: mounted)
             session = replace(session, resources=kept)
-        prepared = is_prepared(services_of(request), agent)
+        prepared = is_prepared(get_services(request), agent)
         # A workflow that stays open finds the warm harness again at the next turn.
         accepted = replace(accepted, prepare=prepared, ends_when_idle=not prepared)
         return sessions.answer(session), accepted
@@ -68,7 +68,7 @@ async def create_session(request: Request, principal: Asking) -> Response:
 
 def is_prepared(services: ApiServices, agent: JsonObject) -> bool:
     """Returns whether workers can prewarm a new session of this agent before its first turn."""
-    return (agent.get("harness") or services.default_harness) in services.prepared
+    return (agent.get("harness") or services.default_harness) in services.prewarmed_harnesses
 
 
 async def snapshot_of(services: ApiServices, principal: Principal, choice: AgentChoice) -> JsonObject:
@@ -83,7 +83,7 @@ async def snapshot_of(services: ApiServices, principal: Principal, choice: Agent
         snapshot = agents.snapshot(agent, {})
     else:
         agents.check_harness(choice, services.harnesses, where="agent.")
-        check_search(choice.tools, available=services.search, where="agent.")
+        check_search(choice.tools, available=services.has_search, where="agent.")
         snapshot = agents.snapshot(agent, agents.fields_of(choice))
     return await _with_subagents(services, principal, snapshot)
 
@@ -99,10 +99,10 @@ async def _with_subagents(services: ApiServices, principal: Principal, snapshot:
     return {**snapshot, "multiagent": multiagent.kept([agents.snapshot(member, {}) for member in members])}
 
 
-@router.get("", response_model=answers.SessionListing, openapi_extra=takes(query=ListSessions))
-async def list_sessions(request: Request, principal: Asking) -> Response:
+@router.get("", response_model=answers.SessionListing, openapi_extra=describe_request(query=ListSessions))
+async def list_sessions(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListSessions)
-    cursor = cursors.read_row("sessions", query.page, query.order)
+    cursor = cursors.decode_row_cursor("sessions", query.page, query.order)
     order: Order = cursor.order if cursor else query.order or "desc"
     page = Page(
         limit=query.limit + 1,
@@ -114,17 +114,17 @@ async def list_sessions(request: Request, principal: Asking) -> Response:
         include_archived=query.include_archived,
     )
     if cursor:
-        page = replace(page, before=cursor.place) if cursor.backwards else replace(page, after=cursor.place)
+        page = replace(page, before=cursor.position) if cursor.backwards else replace(page, after=cursor.position)
     where = SessionFilter(
         agent_id=query.agent_id,
         agent_version=query.agent_version if query.agent_id else None,
         statuses=[SessionStatus(status) for status in query.statuses],
     )
-    rows = await services_of(request).reads.sessions(principal, page, where)
-    kept, around = cursors.cut(
+    rows = await get_services(request).reads.sessions(principal, page, where)
+    kept, around = cursors.cut_page(
         "sessions", rows, lambda row: (row.created_at, row.id), limit=query.limit, order=order, cursor=cursor
     )
-    return reply(
+    return json_response(
         {
             "data": [sessions.answer(row) for row in kept],
             "next_page": around.next_page,
@@ -134,16 +134,16 @@ async def list_sessions(request: Request, principal: Asking) -> Response:
 
 
 @router.get("/{session_id}", response_model=answers.Session)
-async def retrieve_session(request: Request, session_id: str, principal: Asking) -> Response:
+async def retrieve_session(request: Request, session_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return reply(sessions.answer(await services_of(request).reads.session(principal, session_id)))
+    return json_response(sessions.answer(await get_services(request).reads.session(principal, session_id)))
 
 
-@router.post("/{session_id}", response_model=answers.Session, openapi_extra=takes(body=SessionUpdate))
-async def update_session(request: Request, session_id: str, principal: Asking) -> Response:
+@router.post("/{session_id}", response_model=answers.Session, openapi_extra=describe_request(body=SessionUpdate))
+async def update_session(request: Request, session_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, SessionUpdate)
     if "agent" in body.model_fields_set:
-        check_search(body.agent.tools, available=services_of(request).search, where="agent.")
+        check_search(body.agent.tools, available=get_services(request).has_search, where="agent.")
 
     async def work(unit: Unit) -> Changed:
         session, accepted = await unit.update_session(principal, session_id, sessions.change_of(body))
@@ -154,7 +154,7 @@ async def update_session(request: Request, session_id: str, principal: Asking) -
 
 
 @router.post("/{session_id}/archive", response_model=answers.Session)
-async def archive_session(request: Request, session_id: str, principal: Asking) -> Response:
+async def archive_session(request: Request, session_id: str, principal: Caller) -> Response:
     raw = await read_nothing(request)
 
     async def work(unit: Unit) -> Changed:
@@ -164,7 +164,7 @@ async def archive_session(request: Request, session_id: str, principal: Asking) 
 
 
 @router.delete("/{session_id}", response_model=answers.Deleted)
-async def delete_session(request: Request, session_id: str, principal: Asking) -> Response:
+async def delete_session(request: Request, session_id: str, principal: Caller) -> Response:
     raw = await read_nothing(request)
 
     async def work(unit: Unit) -> Changed:

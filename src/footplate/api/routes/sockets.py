@@ -16,13 +16,13 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketState
 
 from footplate.api import errors
-from footplate.api.auth import authenticate, secret_of
+from footplate.api.auth import authenticate, extract_api_key
 from footplate.api.edge import HEADER
 from footplate.api.event_stream import Closing
 from footplate.api.key_watch import wait_for_revocation
 from footplate.api.requests import read_query
 from footplate.api.routes.events import cursor_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.socket_stream import serve
 from footplate.api.wire.events import StreamEvents
 from footplate.domain.errors import FootplateError, InvalidRequest, NotFound
@@ -40,15 +40,15 @@ async def stream_socket(socket: WebSocket) -> None:
     try:
         await _stream(socket, request_id)
     except FootplateError as error:
-        await _refuse(socket, errors.answer(error, request_id), request_id)
+        await _refuse(socket, errors.error_response(error, request_id), request_id)
     except Exception:
         log.exception("unexpected error", action="api.failed", request_id=request_id, path=socket.scope["path"])
         if socket.application_state is WebSocketState.CONNECTING:
-            await _refuse(socket, errors.internal(request_id), request_id)
+            await _refuse(socket, errors.internal_error_response(request_id), request_id)
 
 
 async def _stream(socket: WebSocket, request_id: str) -> None:
-    services = services_of(socket)
+    services = get_services(socket)
     secret = _secret(socket)
     principal = await services.keys.authenticate(secret)
     services.quotas.check_streams(principal.id)
@@ -61,7 +61,7 @@ async def _stream(socket: WebSocket, request_id: str) -> None:
     frames = services.tails.frames(
         principal.organisation, session.id, cursor=cursor, deltas=frozenset(query.event_deltas)
     )
-    with services.quotas.take_stream(principal.id):
+    with services.quotas.acquire_stream(principal.id):
         await _serve_frames(socket, frames, request_id, partial(wait_for_revocation, socket, principal, secret))
 
 
@@ -85,14 +85,14 @@ def _secret(socket: WebSocket) -> str:
     for offered in socket.scope.get("subprotocols", ()):
         if offered.startswith(KEY):
             return str(offered).removeprefix(KEY)
-    return secret_of(socket)
+    return extract_api_key(socket)
 
 
 async def nothing_here(socket: WebSocket) -> None:
     where = socket.scope["path"]
-    refused = errors.Unknown(404, f"There is no WebSocket at {where}.", f"The only WebSocket is at {PATH}.")
+    refused = errors.UnknownRoute(404, f"There is no WebSocket at {where}.", f"The only WebSocket is at {PATH}.")
     request_id: str = socket.scope["request_id"]
-    await _refuse(socket, errors.answer(refused, request_id), request_id)
+    await _refuse(socket, errors.error_response(refused, request_id), request_id)
 
 
 async def _refuse(socket: WebSocket, answer: Response, request_id: str) -> None:
@@ -103,7 +103,7 @@ async def _refuse(socket: WebSocket, answer: Response, request_id: str) -> None:
 async def not_a_socket(request: Request) -> Response:
     """Refuses a plain HTTP request. It authenticates first, so that strangers cannot find out which sessions exist."""
     principal = await authenticate(request)
-    await services_of(request).reads.session(principal, request.path_params["session_id"])
+    await get_services(request).reads.session(principal, request.path_params["session_id"])
     raise InvalidRequest(
         "This route is a WebSocket, but the request is not a WebSocket handshake.",
         field="upgrade",

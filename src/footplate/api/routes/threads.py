@@ -8,14 +8,14 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import cursors
-from footplate.api.auth import Asking
+from footplate.api.auth import Caller
 from footplate.api.event_stream import EventStream
-from footplate.api.openapi import takes
-from footplate.api.replies import listing, reply
+from footplate.api.openapi import describe_request
+from footplate.api.replies import list_response, json_response
 from footplate.api.requests import read_nothing, read_query
 from footplate.api.routes.events import page_of, stream_of
 from footplate.api.routing import router_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.wire import answers, threads
 from footplate.api.wire.events import MAX_EVENTS, StreamEvents
 from footplate.api.wire.lists import NoParameters
@@ -47,12 +47,12 @@ class _Found:
         return threads.answer_of_subagent(self.session, self.thread)
 
 
-@router.get("", response_model=answers.Listing[answers.Thread], openapi_extra=takes(query=ListThreads))
-async def list_threads(request: Request, session_id: str, principal: Asking) -> Response:
+@router.get("", response_model=answers.Listing[answers.Thread], openapi_extra=describe_request(query=ListThreads))
+async def list_threads(request: Request, session_id: str, principal: Caller) -> Response:
     """Lists the primary thread first, then those of subagents, oldest first."""
     query = read_query(request, ListThreads)
-    after = cursors.read_id("threads", query.page)
-    session = await services_of(request).reads.session(principal, session_id)
+    after = cursors.decode_id_cursor("threads", query.page)
+    session = await get_services(request).reads.session(principal, session_id)
     found = [threads.answer(session)]
     found += [threads.answer_of_subagent(session, one) for one in await _subagents(request, principal, session)]
     names = [str(one["id"]) for one in found]
@@ -60,17 +60,17 @@ async def list_threads(request: Request, session_id: str, principal: Asking) -> 
     wanted = [one for one in rest if not query.statuses or one["status"] in query.statuses]
     page = wanted[: query.limit]
     more = len(wanted) > query.limit
-    return listing(page, next_page=cursors.write_id("threads", str(page[-1]["id"])) if more else None)
+    return list_response(page, next_page=cursors.encode_id_cursor("threads", str(page[-1]["id"])) if more else None)
 
 
 @router.get("/{thread_id}", response_model=answers.Thread)
-async def retrieve_thread(request: Request, session_id: str, thread_id: str, principal: Asking) -> Response:
+async def retrieve_thread(request: Request, session_id: str, thread_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return reply((await _found(request, principal, session_id, thread_id)).answer())
+    return json_response((await _found(request, principal, session_id, thread_id)).answer())
 
 
 @router.post("/{thread_id}/archive", include_in_schema=False)
-async def archive_thread(request: Request, session_id: str, thread_id: str, principal: Asking) -> Response:
+async def archive_thread(request: Request, session_id: str, thread_id: str, principal: Caller) -> Response:
     """Always refused: a thread is archived with its session."""
     await read_nothing(request)
     await _found(request, principal, session_id, thread_id)
@@ -82,13 +82,13 @@ async def archive_thread(request: Request, session_id: str, thread_id: str, prin
 
 
 @router.get(
-    "/{thread_id}/events", response_model=answers.Listing[answers.Event], openapi_extra=takes(query=ListThreadEvents)
+    "/{thread_id}/events", response_model=answers.Listing[answers.Event], openapi_extra=describe_request(query=ListThreadEvents)
 )
-async def list_thread_events(request: Request, session_id: str, thread_id: str, principal: Asking) -> Response:
+async def list_thread_events(request: Request, session_id: str, thread_id: str, principal: Caller) -> Response:
     """Lists the events of a thread, oldest first."""
     query = read_query(request, ListThreadEvents)
     found = await _found(request, principal, session_id, thread_id)
-    cursor = cursors.read_number("events", query.page, "asc")
+    cursor = cursors.decode_number_cursor("events", query.page, "asc")
     page = EventPage(limit=query.limit + 1, after_seq=cursor[1] if cursor else None, thread_id=found.id)
     return await page_of(request, principal, session_id, page)
 
@@ -97,9 +97,9 @@ async def list_thread_events(request: Request, session_id: str, thread_id: str, 
     "/{thread_id}/stream",
     response_class=Response,
     responses={200: {"description": "Server-sent events, one frame each.", "content": {"text/event-stream": {}}}},
-    openapi_extra=takes(query=StreamEvents),
+    openapi_extra=describe_request(query=StreamEvents),
 )
-async def stream_thread_events(request: Request, session_id: str, thread_id: str, principal: Asking) -> EventStream:
+async def stream_thread_events(request: Request, session_id: str, thread_id: str, principal: Caller) -> EventStream:
     """Streams the events of a thread, like the stream of a session. Messages of subagents arrive when complete, without
     previews.
     """
@@ -109,7 +109,7 @@ async def stream_thread_events(request: Request, session_id: str, thread_id: str
 
 
 async def _found(request: Request, principal: Principal, session_id: str, thread_id: str) -> _Found:
-    session = await services_of(request).reads.session(principal, session_id)
+    session = await get_services(request).reads.session(principal, session_id)
     if thread_id == primary_id(session.id):
         return _Found(session, None)
     for thread in await _subagents(request, principal, session):
@@ -122,7 +122,7 @@ async def _subagents(request: Request, principal: Principal, session: Session) -
     """Finds subagent threads in the log, their only record. Most sessions cannot have any and are not searched."""
     if session.agent.get("multiagent") is None and session.forked_from is None:
         return []
-    reads = services_of(request).reads
+    reads = get_services(request).reads
     found: list[Position] = []
     while True:
         after = found[-1].seq if found else None

@@ -8,13 +8,13 @@ from typing import Final
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
-from footplate.api.auth import Asking
+from footplate.api.auth import Caller
 from footplate.api.changes import Changed, change
-from footplate.api.openapi import takes
+from footplate.api.openapi import describe_request
 from footplate.api.requests import read_query, reservation_of, validate_json
 from footplate.api.routes.sessions import snapshot_of
 from footplate.api.routing import router_of
-from footplate.api.services import ApiServices, services_of
+from footplate.api.services import ApiServices, get_services
 from footplate.api.spool import Spool
 from footplate.api.wire import answers, sessions, transcripts
 from footplate.api.wire.lists import NoParameters
@@ -27,7 +27,7 @@ from footplate.domain.turns import SessionStatus
 
 router = router_of("/v1/sessions", "sessions")
 
-_TAKES: Final = takes(
+_TAKES: Final = describe_request(
     body=SessionImport,
     media_type=LINES,
     description="JSON lines: first the object described here, then each line of the transcript.",
@@ -35,9 +35,9 @@ _TAKES: Final = takes(
 
 
 @router.post("/import", response_model=answers.Session, openapi_extra=_TAKES)
-async def import_session(request: Request, principal: Asking) -> Response:
+async def import_session(request: Request, principal: Caller) -> Response:
     """Creates a session from an existing conversation. Importing the same transcript again returns the same session."""
-    services = services_of(request)
+    services = get_services(request)
     with await Spool.of(request) as spool:
         reservation_of(request).add(len(spool.first))
         body = await validate_json(request, SessionImport, spool.first)
@@ -68,10 +68,10 @@ async def import_session(request: Request, principal: Asking) -> Response:
     response_class=Response,
     responses={200: {"description": "JSON lines. The last one has the number of lines.", "content": {LINES: {}}}},
 )
-async def read_transcript(request: Request, session_id: str, principal: Asking) -> Response:
+async def read_transcript(request: Request, session_id: str, principal: Caller) -> Response:
     """Returns the conversation in the format of the harness's own program, which can continue it elsewhere."""
     read_query(request, NoParameters)
-    services = services_of(request)
+    services = get_services(request)
     session = await services.reads.session(principal, session_id)
     program = await _program_of(services, session.agent, "The harness {!r} does not support transcript export")
     if session.status is not SessionStatus.IDLE:

@@ -3,24 +3,24 @@
 from fastapi import Request
 from starlette.responses import Response
 
-from footplate.api.auth import Asking
-from footplate.api.openapi import takes
-from footplate.api.replies import reply
+from footplate.api.auth import Caller
+from footplate.api.openapi import describe_request
+from footplate.api.replies import json_response
 from footplate.api.requests import read_query
 from footplate.api.routing import router_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.wire import usage
 from footplate.api.wire.usage import AskUsage, UsageListing
 
 router = router_of("/v1/usage", "usage")
 
 
-@router.get("", response_model=UsageListing, openapi_extra=takes(query=AskUsage))
-async def read_usage(request: Request, principal: Asking) -> Response:
+@router.get("", response_model=UsageListing, openapi_extra=describe_request(query=AskUsage))
+async def read_usage(request: Request, principal: Caller) -> Response:
     """Returns one line for each group, or a single total without grouping. Turns of deleted sessions are not
     included.
     """
     query = read_query(request, AskUsage)
     question = query.question()
-    lines = list(await services_of(request).usage.usage(principal, question))
-    return reply(usage.answer(question, lines[: query.limit], has_more=len(lines) > query.limit))
+    lines = list(await get_services(request).usage.usage(principal, question))
+    return json_response(usage.answer(question, lines[: query.limit], has_more=len(lines) > query.limit))

@@ -4,13 +4,13 @@ from fastapi import Request
 from starlette.responses import Response
 
 from footplate.api import cursors
-from footplate.api.auth import Asking
+from footplate.api.auth import Caller
 from footplate.api.changes import Changed, change
-from footplate.api.openapi import takes
-from footplate.api.replies import listing, reply
+from footplate.api.openapi import describe_request
+from footplate.api.replies import list_response, json_response
 from footplate.api.requests import read_body, read_nothing, read_query
 from footplate.api.routing import router_of
-from footplate.api.services import services_of
+from footplate.api.services import get_services
 from footplate.api.wire import answers, projects
 from footplate.api.wire.lists import NoParameters
 from footplate.api.wire.projects import ListWorkspaces, WorkspaceCreate, WorkspaceUpdate
@@ -20,8 +20,8 @@ from footplate.domain.services import Unit
 router = router_of("/v1/workspaces", "workspaces")
 
 
-@router.post("", response_model=answers.Workspace, openapi_extra=takes(body=WorkspaceCreate))
-async def create_workspace(request: Request, principal: Asking) -> Response:
+@router.post("", response_model=answers.Workspace, openapi_extra=describe_request(body=WorkspaceCreate))
+async def create_workspace(request: Request, principal: Caller) -> Response:
     body, raw = await read_body(request, WorkspaceCreate)
 
     async def work(unit: Unit) -> Changed:
@@ -33,26 +33,26 @@ async def create_workspace(request: Request, principal: Asking) -> Response:
     return await change(request, principal, raw, work, audited="workspace.create")
 
 
-@router.get("", response_model=answers.Listing[answers.Workspace], openapi_extra=takes(query=ListWorkspaces))
-async def list_workspaces(request: Request, principal: Asking) -> Response:
+@router.get("", response_model=answers.Listing[answers.Workspace], openapi_extra=describe_request(query=ListWorkspaces))
+async def list_workspaces(request: Request, principal: Caller) -> Response:
     query = read_query(request, ListWorkspaces)
-    cursor = cursors.read_row("workspaces", query.page, "desc")
-    page = Page(limit=query.limit + 1, after=cursor.place if cursor else None, include_archived=query.include_archived)
-    rows = await services_of(request).reads.workspaces(principal, page)
-    kept, around = cursors.cut(
+    cursor = cursors.decode_row_cursor("workspaces", query.page, "desc")
+    page = Page(limit=query.limit + 1, after=cursor.position if cursor else None, include_archived=query.include_archived)
+    rows = await get_services(request).reads.workspaces(principal, page)
+    kept, around = cursors.cut_page(
         "workspaces", rows, lambda row: (row.created_at, row.id), limit=query.limit, order="desc", cursor=cursor
     )
-    return listing([projects.workspace_answer(row) for row in kept], next_page=around.next_page)
+    return list_response([projects.workspace_answer(row) for row in kept], next_page=around.next_page)
 
 
 @router.get("/{workspace_id}", response_model=answers.Workspace)
-async def retrieve_workspace(request: Request, workspace_id: str, principal: Asking) -> Response:
+async def retrieve_workspace(request: Request, workspace_id: str, principal: Caller) -> Response:
     read_query(request, NoParameters)
-    return reply(projects.workspace_answer(await services_of(request).reads.workspace(principal, workspace_id)))
+    return json_response(projects.workspace_answer(await get_services(request).reads.workspace(principal, workspace_id)))
 
 
-@router.post("/{workspace_id}", response_model=answers.Workspace, openapi_extra=takes(body=WorkspaceUpdate))
-async def update_workspace(request: Request, workspace_id: str, principal: Asking) -> Response:
+@router.post("/{workspace_id}", response_model=answers.Workspace, openapi_extra=describe_request(body=WorkspaceUpdate))
+async def update_workspace(request: Request, workspace_id: str, principal: Caller) -> Response:
     body, raw = await read_body(request, WorkspaceUpdate)
 
     async def work(unit: Unit) -> Changed:
@@ -63,7 +63,7 @@ async def update_workspace(request: Request, workspace_id: str, principal: Askin
 
 
 @router.post("/{workspace_id}/archive", response_model=answers.Workspace)
-async def archive_workspace(request: Request, workspace_id: str, principal: Asking) -> Response:
+async def archive_workspace(request: Request, workspace_id: str, principal: Caller) -> Response:
     raw = await read_nothing(request)
 
     async def work(unit: Unit) -> Changed:

@@ -38,8 +38,8 @@ class Found:
 
 
 async def find(engine: str, ground: Ground, directory: Path, *, wanted: Recipe | str, network: str = "none") -> Found:
-    """Starts a container and tests it. `wanted` is the recipe of its image, or the name of a running container.
-    `directory` is Footplate's own, below the data directory.
+    """Starts a container and tests it. `image_or_container` is the recipe of its image, or the name of a
+    running container. `directory` is Footplate's own, below the data directory.
 
     Raises `NoContainer`.
     """

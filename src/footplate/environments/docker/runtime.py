@@ -47,13 +47,13 @@ with open("/proc/self/maps") as maps:
 @dataclass(frozen=True, slots=True)
 class Runtime:
     place: Path
-    """The host path, which is mounted at `TARGET`."""
+    """The host path, which is mounted at `MOUNT_TARGET`."""
     loader: str
     """The file name of the dynamic loader, which depends on the architecture."""
 
     def command(self, at: str, arguments: Sequence[str], *, filters: str = COMMANDS) -> list[str]:
-        """Returns the command line. `at` is the path inside. Only this program uses the libraries: no variable passes
-        them on.
+        """Returns the command line. `mounted_at` is the path inside. Only this program uses the libraries: no
+        variable passes them on.
         """
         loader, libraries, python = (
             f"{at}/{name}" for name in (f"{_LIBRARIES}/{self.loader}", _LIBRARIES, "bin/python")

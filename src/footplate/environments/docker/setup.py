@@ -141,7 +141,7 @@ class Images:
     def _environment(
         self, base: str, variables: Mapping[str, str], recipe: Recipe, name: str, place: "_Place", mine: list[str]
     ) -> DockerEnvironment:
-        """Creates the environment for a script. Adds the owner of each container that it starts to `mine`."""
+        """Creates the environment for a script. Adds the owner of each container that it starts to `owners`."""
         way_out = self.egress.door(recipe.network) if self.egress and recipe.network.mode == "allow" else None
         doors = Doors(place.path / "doors", {EGRESS_DOOR: way_out.listen}, way_out.aclose) if way_out else None
         view = View(

@@ -56,7 +56,7 @@ async def abandoned(host: str, *, lapsed: Lapsed | None = None) -> Sequence[Left
 
 
 async def sweep(host: str, *, sockets: Path | None = None, lapsed: Lapsed | None = None) -> Sequence[Left]:
-    """Removes the containers that `abandoned` returns, and abandoned rendezvous sockets. Raises `Unavailable`."""
+    """Removes the containers that `find_abandoned` returns, and abandoned rendezvous sockets. Raises `Unavailable`."""
     found = await abandoned(host, lapsed=lapsed)
     async with connected(host) as docker:
         for left in found:

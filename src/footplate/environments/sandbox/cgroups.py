@@ -1,7 +1,7 @@
 """Limits a sandbox as a whole with control groups: version 1, version 2, or a mix of both.
 
 Every sandbox has its own group below the worker's group, named after its lease. If the worker may not create groups,
-`find` raises the reason, and the sandbox gets only the weaker limits per process (see `limits`).
+`detect` raises the reason, and the sandbox gets only the weaker limits per process (see `limits`).
 """
 
 import errno
@@ -93,7 +93,7 @@ class Cgroup:
 
 
 class Cgroups:
-    """Creates control groups for sandboxes. Create it with `find`."""
+    """Creates control groups for sandboxes. Create it with `detect`."""
 
     def __init__(self, hierarchies: Sequence[Hierarchy]) -> None:
         self._hierarchies = hierarchies

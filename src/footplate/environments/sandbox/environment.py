@@ -47,7 +47,9 @@ class SandboxEnvironment(EnclosedEnvironment):
         output_limit: int = DEFAULT_LIMIT,
         lease: Lease | None = None,
     ) -> None:
-        """`user` is the uid and gid of commands as seen from outside. `doors` are the sockets that the view mounts."""
+        """`user` is the uid and gid of commands as seen from outside. `sockets` are the sockets that the view
+        mounts.
+        """
         super().__init__(
             view, deadline=deadline, doors=doors, env=env, grace=grace, output_limit=output_limit, lease=lease
         )

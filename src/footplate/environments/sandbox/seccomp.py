@@ -54,8 +54,8 @@ _WITH_A_MODE: Final = {
 
 @cache
 def programs(*, installs: bool = False) -> tuple[bytes, bytes]:
-    """Returns both filters. With `installs`, setuid and setgid bits may be set: package managers install such programs
-    into an image, where they give no process the rights of root.
+    """Returns both filters. With `allow_setuid`, setuid and setgid bits may be set: package managers install
+    such programs into an image, where they give no process the rights of root.
     """
     return _program(_allow_list()), _program(_refused_arguments(installs=installs))
 

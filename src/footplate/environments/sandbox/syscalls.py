@@ -3,7 +3,8 @@
 Excluded on purpose: mounts and other namespaces, kernel modules, kexec, reboot, swap, quotas, accounting, setting
 clocks, keyrings, bpf, perf events, userfaultfd, io_uring, fanotify, opening files by handle, and obsolete calls. The
 old asynchronous I/O (`io_setup`) is excluded because the machine has a limited number of its queues for all users.
-`ptrace` is allowed: debuggers and leak checkers need it, and it reaches only processes of the sandbox's own user.
+`ptrace` is allowed: debuggers and leak checkers need it, and it reaches only processes that the
+sandbox's own user started inside.
 """
 
 from typing import Final

@@ -67,7 +67,7 @@ class View:
     tree: Path
     """The host path of the working directory."""
     state: Path
-    """The host path of the directory that contains the `STATE` directories."""
+    """The host path of the directory that contains the `STATE_MOUNTS` directories."""
     named: bool = False
     """The tree is a directory that the user named. It has the same path inside; any other tree is mounted at
     /workspace.
@@ -80,7 +80,8 @@ class View:
     doors: Path | None = None
     """The host path of the sockets that processes inside may connect to (`MountedSockets.directory`)."""
     door_names: Sequence[str] = ()
-    """The names of the sockets. With a network of its own, the sandbox also forwards a loopback port to each (`PORTS`).
+    """The names of the sockets. With a network of its own, the sandbox also forwards a loopback port to each
+    (`FORWARDED_PORTS`).
     """
     limits: Limits = field(default_factory=Limits)
     trees: Sequence[PlacedTree] = ()

@@ -37,7 +37,7 @@ class DiskWatch:
         self.full = self._mark.exists()
 
     async def watch(self, end: Callable[[], Awaitable[None]]) -> None:
-        """Watches until it is cancelled. Awaits `end` when the session exceeds its limit, or grows further
+        """Watches until it is cancelled. Awaits `on_exceeded` when the session exceeds its limit, or grows further
         beyond it.
         """
         before, left = 0, self._limit

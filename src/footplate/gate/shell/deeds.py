@@ -26,8 +26,8 @@ class Write(NamedTuple):
 
     path: Word
     asked_for: bool
-    """Whether an option requests the write although writing is not the program's purpose. A rule for the program does
-    not cover such a write.
+    """Whether the write needs an `Edit` rule of its own. It does if writing is not the program's purpose, for example
+    if an option requests it: a rule for the program then does not cover it.
     """
 
 

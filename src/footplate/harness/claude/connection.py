@@ -39,7 +39,7 @@ _CLOSE_SECONDS: Final = 10.0
 
 
 class Connection:
-    """Created by `open`. The caller must call `aclose`."""
+    """Created by `start`. The caller must call `aclose`."""
 
     def __init__(self, recorder: Recorder | None, given: Given) -> None:
         self.recorder = recorder

@@ -38,7 +38,7 @@ class ClaudeHarness:
     ) -> None:
         """`mcp_access`: limits for connections to MCP servers. `web`: limits for web calls that the worker makes.
         `starts`: how many CLIs may start at once. Each start uses a processor for a second, so more parallel starts
-        would not be faster and would slow running turns. `hold`: seconds that a subagent's call waits for approval.
+        would not be faster and would slow running turns. `hold_seconds`: how long a subagent's call waits for approval.
         """
         self._access = access or McpAccess()
         self._web = web or WebAccess()

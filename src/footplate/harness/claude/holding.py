@@ -30,7 +30,7 @@ class Holding:
     """The held calls of one turn."""
 
     def __init__(self, turn: TurnContext, seconds: float) -> None:
-        """`seconds`: how long each call may wait."""
+        """`hold_seconds`: how long each call may wait."""
         self._turn = turn
         self._answers = turn.answers if seconds > 0 else None
         self._seconds = seconds
@@ -53,7 +53,7 @@ class Holding:
             await asyncio.sleep(_LISTENS_EVERY)
         else:
             word = await self._answers.close(use.id, reason)
-        self._held.discard(use.id)  # skipped if the CLI cancels this wait: `end` then denies the call
+        self._held.discard(use.id)  # skipped if the CLI cancels this wait: `deny_held` then denies the call
         return word
 
     async def end(self, *, for_good: bool) -> None:

@@ -1,7 +1,7 @@
 """Parses the SDK's messages into facts, and converts facts to events.
 
 Every message class that the SDK exports has a reader here, and a test fails if the SDK adds one. An unknown message
-becomes the fact `Unknown`, which is only logged.
+becomes the fact `UnknownMessage`, which is only logged.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -44,7 +44,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class BlockBegun:
-    """A block of the response starts. `counts`: the finished message is certain to contain it."""
+    """A block of the response starts. `is_certain`: the finished message is certain to contain it."""
 
     index: int
     counts: bool

@@ -40,7 +40,7 @@ Settling: TypeAlias = Literal["well", "interrupted", "lost"]
 
 class Recorder:
     def __init__(self, turn: TurnContext, found: Transcript, responses: int, *, hold: float = 0.0) -> None:
-        """`hold`: seconds that a subagent's call waits for approval."""
+        """`hold_seconds`: how long a subagent's call waits for approval."""
         self._turn = turn
         self._kept = [*turn.history]
         self._named = (found.session_id, found.version)

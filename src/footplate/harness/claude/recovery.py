@@ -34,7 +34,7 @@ NOT_AS_SHOWN: Final = (
     "Make the call again."
 )
 
-DENIED: Final = "This call was denied by a rule. It had no effect."
+DENIED: Final = "Denied by a rule. The call had no effect."
 
 Way: TypeAlias = Literal["prompt", "continue", "answered", "interrupted", "waiting"]
 """How the turn continues: from its prompt; from the logged conversation; or not, because only its final commit was
@@ -67,8 +67,8 @@ def settle(
     custom: CustomTools,
     left: Sequence[Event] = (),
 ) -> Settlement:
-    """Determines what to do next. `timestamp`: for the lines that are added. `previous_events`: events of the previous
-    turn about its open calls, if a new message superseded that turn.
+    """Determines what to do next. `timestamp`: for the lines that are added. `superseded_events`: events of the
+    previous turn about its open calls, if a new message superseded that turn.
     """
     spans = open_spans(turn_events)
     lines = found.of_turn(turn_id)

@@ -42,7 +42,7 @@ class Lost(Exception):
 
 
 class ServerConnection:
-    """Created by `open`. The caller must call `aclose`."""
+    """Created by `connect`. The caller must call `aclose`."""
 
     def __init__(self, url: str, checked: CheckedTransport) -> None:
         self._url = url
@@ -57,7 +57,7 @@ class ServerConnection:
     async def open(
         cls, url: str, checked: CheckedTransport, *, seconds: float, call_seconds: float
     ) -> "ServerConnection":
-        """Connects to the server, or raises `Unusable`. `call_seconds`: the read timeout of later requests."""
+        """Connects to the server, or raises `ServerUnusable`. `call_seconds`: the read timeout of later requests."""
         made = cls(url, checked)
         made._task = asyncio.create_task(made._live(call_seconds), name="mcp")
         try:
@@ -96,7 +96,9 @@ class ServerConnection:
         return found[:_MOST_TOOLS]
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> types.CallToolResult:
-        """Calls a tool. Raises `Lost` if the connection breaks, and `MCPError` if the server refuses the call."""
+        """Calls a tool. Raises `ConnectionLost` if the connection breaks, and `MCPError` if the server refuses the
+        call.
+        """
         assert self._client is not None
         self._checked.grant_answer()
         return await self._ask(self._client.call_tool(tool, arguments))

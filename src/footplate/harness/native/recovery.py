@@ -64,8 +64,8 @@ class Settlement:
 def settle(
     turn_id: str, conversation: Conversation, turn_events: Sequence[Event], left: Sequence[Event] = ()
 ) -> Settlement:
-    """Determines what to do next. `previous_events`: events of the previous turn about its open calls, if a new message
-    superseded that turn.
+    """Determines what to do next. `superseded_events`: events of the previous turn about its open calls, if a new
+    message superseded that turn.
     """
     lines = conversation.of_turn(turn_id)
     spans = open_spans(turn_events)

@@ -1,7 +1,7 @@
--- Calls that wait for a person's word.
+-- Tool calls that wait for approval.
 
 -- name: confirmations
--- What was said of these calls.
+-- The decisions on these calls.
 select seq, event_id, type, turn_id, created_at, processed_at, body, object_key from events
 where session_id = $1 and type = 'user.tool_confirmation' and ref_seq is null and body ->> 'tool_use_id' = any($2::text[])
 
@@ -13,20 +13,20 @@ update approvals set closed_at = now(), outcome = $3, principal = $4
 where session_id = $1 and event_id = $2 and closed_at is null
 
 -- name: allow_for_session
--- One more rule of the session's own. The caller holds the head's lock.
+-- Adds an allow rule to the session. The caller holds the head's lock.
 update sessions
 set permissions = jsonb_set(permissions, '{allow}', coalesce(permissions -> 'allow', '[]') || to_jsonb($2::text)), updated_at = now()
 where id = $1 and not coalesce(permissions -> 'allow', '[]') ? $2
 
 -- name: who_asked
--- Whose message a turn works on.
+-- The author of the message that the turn processes.
 select e.principal as id, k.name
 from turns t join events e on e.session_id = t.session_id and e.event_id = t.input_event_id and e.ref_seq is null
 left join api_keys k on k.id = e.principal
 where t.session_id = $1 and t.id = $2
 
 -- name: edits
--- What people wrote for calls that still wait.
+-- Edited inputs of calls that are still pending.
 select event_id, edited_input as input, edited_by as id, edited_name as name from approvals
 where session_id = $1 and event_id = any($2::text[]) and closed_at is null and edited_input is not null
 

@@ -1,4 +1,4 @@
--- Retention: sessions that rest become one object each. Deletion: what is left of a session outside its rows.
+-- Retention: archives each inactive session as one object. Deletion: removes a session's data outside of its rows.
 
 -- name: walk_place
 select place from walks where name = 'retention'
@@ -7,7 +7,7 @@ select place from walks where name = 'retention'
 insert into walks (name, place) values ('retention', $1) on conflict (name) do update set place = excluded.place
 
 -- name: walk
--- The next heads, and which of them may rest. Cheap, because it looks at all sessions in turn; `resting` decides.
+-- The next heads, and which of them may be inactive. This is a cheap pre-selection over all sessions; `resting` decides.
 select h.session_id, h.organisation,
        h.status = 'idle' and h.turn_id is null and h.holder is null and not h.wake and h.seq > coalesce(a.last_seq, 0)
        and (h.claimed_at is null or h.claimed_at < now() - $2::interval) as candidate
@@ -16,16 +16,16 @@ left join archives a on a.session_id = h.session_id
 order by h.session_id
 
 -- name: lock_archiving
--- Until the transaction ends, nobody else writes or removes objects of the session's archive. Not a lock that the
--- session's work ever waits for.
+-- Until the transaction ends, no other process writes or removes objects of the session's archive. Turns never wait for
+-- this lock.
 select pg_try_advisory_xact_lock(hashtext('archive'), hashtext($1))
 
 -- name: lock_head_only
 select from session_heads where session_id = $1 for update
 
 -- name: resting
--- The one place that says which session waits for nothing: no turn runs, is parked or is due, no step is queued, and its
--- last event is old. One with living forks does not rest: they read its rows.
+-- Defines an inactive session: no turn runs, is parked or is due, no step is queued, and its last event is old. A session
+-- with existing forks is not inactive, because they read its rows.
 select h.seq, h.epoch, h.entries, h.inherited_seq, h.inherited_entries, a.object_key
 from session_heads h
 left join archives a on a.session_id = h.session_id
@@ -41,9 +41,9 @@ select session_id, organisation, object_key, last_seq, entries, index_at, size, 
 from archives where session_id = $1
 
 -- name: archive_events
--- A position as it is read, body and moment of being taken up included, so that a block is read without any other.
--- Nothing that is archived is referred to from later on: what refers is a step or turn, and there was none open.
--- One look at an index for each row, whatever the planner knows of a session that has grown since it last counted.
+-- Positions as readers see them, including the body and the time of processing, so that a block can be read on its own.
+-- No later row refers to an archived one: only open steps and turns refer to earlier rows, and there were none.
+-- Uses one index lookup per row, even if the planner's statistics are older than the session's growth.
 -- `taken_seq` and `entries` are for forks.
 select e.seq as place, json_build_object(
     'seq', e.seq, 'event_id', e.event_id, 'ref_seq', e.ref_seq, 'type', e.type, 'version', e.version,
@@ -67,7 +67,7 @@ order by n.idx
 limit $4
 
 -- name: record_archive
--- From the commit of this on, the object is what is read.
+-- Once this is committed, readers use the object.
 insert into archives (session_id, organisation, object_key, last_seq, entries, index_at, size, sha256, last_event_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8, (select created_at from events where session_id = $1 and seq = $4))
 on conflict (session_id) do update
@@ -79,7 +79,8 @@ set object_key = excluded.object_key, last_seq = excluded.last_seq, entries = ex
 select session_id from archives where not pruned order by created_at limit $1
 
 -- name: prune
--- One batch of rows that are in the archive, the first ones first: what is left never has a gap. The head is held, so that a deletion of the session waits for its turn.
+-- Deletes one batch of archived rows, oldest first, so that the remaining rows never have a gap. Locks the head, so that a
+-- deletion of the session waits.
 with place as (
     select a.last_seq, a.entries
     from archives a join session_heads h on h.session_id = a.session_id
@@ -102,7 +103,7 @@ select (select count(*) from old_events) + (select count(*) from old_entries) as
 update archives set pruned = true, replaced = null where session_id = $1
 
 -- name: deletions_due
--- Once at once, and once more later: for what a worker that was cut off wrote after the session was gone.
+-- Due immediately, and once more later, for objects that a worker wrote after it had lost the deleted session.
 select session_id, organisation
 from deletions
 where purged_at is null or deleted_at < now() - $1::interval
@@ -116,7 +117,7 @@ with over as (
 update deletions set purged_at = now() where session_id = $1 and not exists (select from over)
 
 -- name: deleted_sessions
--- Every host looks for what it has of them while their notes are here.
+-- While a deletion record exists, every host removes its data of that session.
 select organisation, session_id from deletions order by deleted_at desc limit 10000
 
 -- name: existing_sessions

@@ -5,11 +5,11 @@ insert into audit (id, organisation, kind, session, turn, event, principal, outc
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 
 -- name: audit_unsealed
--- Those first that have waited for the longest: nobody who makes many entries delays the others.
+-- Organisations with the oldest unsealed entries first, so that one with many entries does not delay the others.
 select organisation from audit where batch is null group by organisation order by min(number) limit $1
 
 -- name: lock_audit
--- One at a time seals an organisation's entries.
+-- Allows one process at a time to seal an organisation's entries.
 select pg_advisory_xact_lock(hashtext('audit'), hashtext($1))
 
 -- name: audit_to_seal
@@ -31,7 +31,7 @@ select * from audit_batches where organisation = $1 and number >= $2 order by nu
 select * from audit where organisation = $1 and batch = $2 order by number
 
 -- name: audit_strays
--- Entries that are in no batch that there is.
+-- Entries that belong to no existing batch.
 select
     count(*) filter (where a.batch is null) as unsealed,
     count(*) filter (where a.batch is not null) as lost,

@@ -1,7 +1,7 @@
--- What the object store has and nobody needs; and sessions that have expired.
+-- Garbage collection of the object store, and expired sessions.
 
 -- name: round_due
--- Whether the last round began so long ago; notes that one begins now, so that it is one worker's.
+-- Returns a row if the last run is long enough ago, and records that a run starts now, so that only one worker runs it.
 insert into walks (name, place) values ('collecting', now()::text)
 on conflict (name) do update set place = excluded.place where walks.place::timestamptz < now() - $1::interval
 returning 1
@@ -18,23 +18,24 @@ from (select $1::text as id) s left join session_heads h on h.session_id = s.id
 select tree, number, files, apart, commits, bundles, base from snapshots where session_id = $1
 
 -- name: lock_bases
--- Against `decide_base`, which takes it shared: a base that nobody needs goes before somebody begins with it, or stays.
+-- Excludes `decide_base`, which takes this lock shared: an unused base is removed before a session starts from it, or not
+-- at all.
 select pg_advisory_xact_lock(hashtext('bases'), hashtext($1))
 
 -- name: bases_of_project
--- Forks have a copy of what their parents began with, so those that are left speak for the deleted.
+-- Forks copy the bases of their parents, so the existing sessions also cover the deleted ones.
 select distinct bases -> $1 ->> 'tree' as tree
 from sessions where project_ids @> array[$1::text] and (bases -> $1 ->> 'commit') is not null
 
 -- name: told_of_files
--- Those of some files that there are, and those whose bytes go by a note: both at the same moment.
+-- Which of these files exist, and which have a deletion record, in one snapshot.
 select id, false as noted from files where id = any($1::text[]) and organisation = $2
 union all
 select file_id, true from file_removals where file_id = any($1::text[]) and organisation = $2
 
 -- name: expired
--- Those of some sessions that wait for nothing and were last touched long ago. As `resting`, but that an archive is no
--- reason to stay.
+-- Which of these sessions are inactive and were last used long ago. Same conditions as `resting`, but includes archived
+-- sessions.
 select h.session_id, h.organisation, s.project_ids
 from session_heads h
 join sessions s on s.id = h.session_id

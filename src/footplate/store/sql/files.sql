@@ -1,10 +1,10 @@
--- Files of organisations, and the notes by which their bytes go.
+-- Files of organisations, and the deletion records for their bytes.
 
 -- name: file
 select * from files where id = $1 and organisation = $2 and (expires_at is null or expires_at > now())
 
 -- name: files_of
--- Those of a list that the organisation has.
+-- The files of the list that belong to the organisation.
 select * from files where id = any($1::text[]) and organisation = $2 and (expires_at is null or expires_at > now())
 order by created_at desc, id desc
 
@@ -13,7 +13,7 @@ insert into file_removals (file_id, organisation, due) values ($1, $2, now() + $
 on conflict (file_id) do nothing
 
 -- name: take_note_away
--- Not when its hour is over or about to be: the bytes go by then.
+-- Returns no row if the deletion record is due or almost due, because the bytes are then being removed.
 delete from file_removals where file_id = $1 and organisation = $2 and due > now() + interval '1 minute'
 returning file_id
 

@@ -1,7 +1,7 @@
--- Forks: sessions that begin in rows of others, and what a deleted session leaves for them.
+-- Forks: sessions that start with rows of other sessions, and the rows that a deleted session leaves for its forks.
 
 -- name: lock_parent
--- It is not deleted before the fork is committed. Its turns go on: they do not wait for this lock.
+-- Prevents the parent's deletion until the fork is committed. The parent's turns do not wait for this lock.
 select s.*, h.status, h.seq, h.entries, h.input_tokens, h.output_tokens, h.cache_read, h.cache_write, h.requests,
        h.cost_microusd, h.active_seconds
 from session_heads h join sessions s on s.id = h.session_id
@@ -12,27 +12,27 @@ for key share of h
 select owner, last_seq, entries from stretches where session_id = $1 order by last_seq
 
 -- name: event_of
--- Where an event stands that has this id: where it was taken up, if it was.
+-- The position of the event with this id: the one where it was processed, if it was.
 select coalesce(t.seq, e.seq) as seq
 from events e left join events t on t.session_id = e.session_id and t.ref_seq = e.seq and t.seq <= $3
 where e.session_id = $1 and e.event_id = $2 and e.ref_seq is null and e.seq <= $3
 
 -- name: back
--- Positions from one on, backwards.
+-- Positions from $2 downwards.
 select seq, event_id, ref_seq, type, turn_id, created_at, entries
 from events where session_id = $1 and seq <= $2
 order by seq desc
 limit $3
 
 -- name: entries_by_time
--- For events that were written before they told how many entries there were: both have the time of their transaction.
+-- For events of older versions, which lack the number of entries. Events and entries have the time of their transaction.
 select coalesce(max(idx) + 1, 0) from entries where session_id = $1 and created_at <= $2
 
 -- name: body_at
 select body, object_key from events where session_id = $1 and seq = $2
 
 -- name: insert_fork
--- The environment is the parent's, as that session has it, unless another is named ($6).
+-- Uses the parent session's environment, unless another one is given ($6).
 with session as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata,
                           context, principal, fork, mode, project_ids, workspace_id, bases, resources, permissions)
@@ -46,7 +46,7 @@ with session as (
     select id, organisation, $12, $13, $12, $13 from session
     returning *
 ), begins as (
-    -- A parent's beginning is the fork's too, with what had left of it when the parent was made.
+    -- The parent's inherited history is the fork's too, with the deliveries that existed when the parent was created.
     insert into stretches (session_id, organisation, owner, last_seq, entries, departures)
     select session.id, session.organisation, b.*,
            coalesce((select departures from stretches where session_id = $11 and owner = b.owner),
@@ -57,27 +57,27 @@ select s.*, h.status, h.input_tokens, h.output_tokens, h.cache_read, h.cache_wri
 from session s, head h
 
 -- name: entries_of_others
--- Whether the fork's conversation has grown by a turn other than this one.
+-- Whether another turn than this one has added to the fork's conversation.
 select exists (select from entries where session_id = $1 and turn_id <> $2) as grown
 
 -- name: lock_owners
--- Deletions that concern the same rows come one after the other: each has to see what the other left.
+-- Serialises deletions that share rows: each must see the result of the other.
 select pg_advisory_xact_lock(hashtext('owner'), hashtext(owner))
 from (select $1::text as owner union select owner from stretches where session_id = $1 order by 1) owners
 
 -- name: pins
--- How much of a session living forks need.
+-- How much of a session's history its existing forks need.
 select coalesce(max(last_seq), 0) as seq, coalesce(max(entries), 0) as entries from stretches where owner = $1
 
 -- name: leave_stretches
--- A fork lets go of its owners. Returns those of them that are deleted: what they left may not be needed any more.
+-- Removes a fork's references to its owners. Returns the owners that are deleted, whose rows may now be unused.
 with gone as (
     delete from stretches where session_id = $1 returning owner, organisation
 )
 select distinct owner, organisation from gone where not exists (select from sessions s where s.id = gone.owner)
 
 -- name: delete_rows
--- All of a deleted session that no fork needs. What is outside the database goes by the note.
+-- Deletes all rows of a deleted session that no fork needs. The deletion record covers its data outside of the database.
 with a as (delete from events where session_id = $1 and seq > $3), b as (delete from entries where session_id = $1 and idx >= $4),
      c as (delete from archives where session_id = $1 and $3 = 0), d as (delete from snapshots where session_id = $1 and seq > $3),
      e as (delete from departures where session_id = $1
@@ -86,14 +86,14 @@ insert into deletions (session_id, organisation) values ($1, $2)
 on conflict (session_id) do update set deleted_at = now(), purged_at = null
 
 -- name: pinned_objects
--- The objects that forks need of a session that was deleted, by key; and bodies that name others ($2 begins such a name).
+-- The keys of objects that forks need of a deleted session, and bodies that name other objects ($2 is the start of a name).
 select object_key, case when strpos(body::text, $2) > 0 then body::text end as body
 from events where session_id = $1 and (object_key is not null or strpos(body::text, $2) > 0)
 union all
 select object_key, null from entries where session_id = $1 and object_key is not null
 
 -- name: pinned_packs
--- Up to which number forks need the packs of a deleted session, by tree.
+-- The highest pack number of a deleted session that its forks need, by tree.
 select tree, max(number) as number from snapshots where session_id = $1 group by tree
 
 -- name: restore_events

@@ -1,14 +1,14 @@
--- Conversations that come from outside, and all of one on its way there.
+-- Imported transcripts, and the export of a conversation.
 
 -- name: imported
--- The session that a transcript became.
+-- The session that was created from a transcript.
 select session_id from imports where organisation = $1 and digest = $2
 
 -- name: insert_import
 insert into imports (organisation, digest, session_id) values ($1, $2, $3)
 
 -- name: import_rows
--- Some of a transcript's lines: entries from index $3 on, events behind position $7.
+-- Inserts a batch of a transcript's lines: entries from index $3 on, events after position $7.
 with new_entries as (
     insert into entries (session_id, idx, organisation, turn_id, kind, body, object_key)
     select $1, $3 + n::integer - 1, $2, 'imported', kind, body::json, nullif(object_key, '')

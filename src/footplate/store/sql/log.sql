@@ -1,15 +1,15 @@
--- The log: the two ways to append, and how positions are read.
+-- The log: the two append statements, and the reads of positions.
 
 -- name: lock_head
--- The head's lock orders everything that happens to a session.
+-- The head's lock orders all changes to a session.
 select h.*, s.archived_at
 from session_heads h join sessions s on s.id = h.session_id
 where h.session_id = $1 and h.organisation = $2
 for update of h
 
 -- name: append_input
--- By the api: inputs and control only, no epoch. The caller holds the head's lock. An input that says what to do when
--- the session is busy makes a step.
+-- The API's append: inputs and control events only, without an epoch. The caller holds the head's lock. An input with a
+-- `when_busy` value creates a step.
 with head as (
     update session_heads
     set seq = seq + cardinality($3::text[]),
@@ -36,7 +36,8 @@ from batch left join unnest($10::text[], $11::text[]) as objects (id, key) on ob
 returning seq, event_id, created_at, processed_at
 
 -- name: append_turn
--- By a worker: only while its epoch is the session's. One statement: events, entries, usage, all or nothing.
+-- A worker's append: succeeds only while its epoch is the session's. One statement writes events, entries and usage, all
+-- or nothing.
 with head as (
     update session_heads
     set seq = seq + cardinality($5::text[]),
@@ -64,7 +65,7 @@ with head as (
     from head
     where $17 > 0 and session_id = $1 and id = $4
 ), new_files as (
-    -- From the first of the events on that come with them; what comes without an event is of the last one.
+    -- A snapshot counts from the first event of its append on; without events, from the session's last event on.
     insert into snapshots (session_id, tree, seq, organisation, turn_id, begins, number, files, apart, base, left_out,
                            commits, bundles)
     select $1, tree, head.seq - greatest(cardinality($5::text[]), 1) + 1, $2, $4, begins, number, files, nullif(apart, ''),
@@ -94,15 +95,15 @@ with head as (
 select seq, entries, now() as created_at from head
 
 -- name: lock_entries
--- How many entries there are, while the epoch is the session's.
+-- The number of entries, if the epoch is the session's.
 select entries from session_heads where session_id = $1 and organisation = $2 and epoch = $3 for update
 
 -- name: appended
--- After a lost acknowledgement: did the append take effect?
+-- Finds out after a lost acknowledgement whether the append took effect.
 select event_id, seq, created_at from events where session_id = $1 and event_id = any($2::text[]) and ref_seq is null
 
 -- name: positions
--- A second position shows the body of the first. An input that was queued shows no `processed_at` at its first.
+-- A second position has the body of the first. A queued input has no `processed_at` at its first position.
 select e.seq, e.event_id, e.type, e.turn_id, e.created_at, e.processed_at, coalesce(o.body, e.body) as body
 from events e
 left join events o on e.ref_seq is not null and o.session_id = e.session_id and o.seq = e.ref_seq
@@ -120,16 +121,16 @@ order by e.seq
 select session_id, seq from session_heads where session_id = any($1::text[])
 
 -- name: head_seq
--- What is at or below `archived` or `inherited` is not read from the session's own rows.
+-- Positions up to `archived` or `inherited` are not read from the session's own rows.
 select h.seq, a.last_seq as archived, h.inherited_seq as inherited
 from session_heads h left join archives a on a.session_id = h.session_id
 where h.session_id = $1 and h.organisation = $2
 
 -- name: events_ascending
--- The moments are those of processing, as in the reference: an input that still waits is in no range of time. For a
--- fork, what came after $10 has not happened. $11 is a subagent's thread; without one it is the primary, which has all
--- that is not a subagent's own, what tells of threads, and what people are asked. Reading bodies for that triples the time of a page, so it is not
--- done where there cannot be any.
+-- Times are processing times, as in the reference API, so an input that is still queued is in no time range. For a fork,
+-- events after $10 do not belong to its history. $11 is a subagent's thread. Without it the query reads the primary thread:
+-- all events that are not a subagent's own, events about threads, and approval requests. Reading bodies for that triples
+-- the time of a page, so it is skipped for sessions without threads.
 select e.seq, e.event_id, e.type, e.turn_id, e.created_at, coalesce(t.processed_at, e.processed_at) as processed_at, e.body
 from events e
 left join events t on t.session_id = e.session_id and t.ref_seq = e.seq and ($10::bigint is null or t.seq <= $10)

@@ -4,7 +4,7 @@
 select * from policies where organisation = $1
 
 -- name: set_policy
--- What is null stays as it is.
+-- Null parameters leave their column unchanged.
 insert into policies (organisation, permissions, approvals, principal)
 values ($1, coalesce($2::jsonb, '{}'), coalesce($3::jsonb, '{}'), $4)
 on conflict (organisation) do update
@@ -12,14 +12,14 @@ set permissions = coalesce($2::jsonb, policies.permissions), approvals = coalesc
 returning *
 
 -- name: rules
--- What is in force for a session, but for its agent's. The last parameter is the place of a directory that it names.
+-- The rules that apply to a session, except its agent's. The last parameter is the location of a user-specified directory.
 select s.permissions as session, o.permissions as organisation,
        project_rules($2, s.project_ids, $3) as projects
 from sessions s left join policies o on o.organisation = s.organisation
 where s.id = $1 and s.organisation = $2
 
 -- name: calls
--- What the gate decided on, newest first, with the calls themselves as far as they are there still.
+-- The gate's decisions, newest first, with their calls if those still exist.
 select a.id, a.created_at, a.session, a.turn, a.event, a.outcome, a.tool, e.type, e.body, e.object_key
 from audit a
 left join events e on e.session_id = a.session and e.event_id = a.event and e.ref_seq is null
@@ -33,7 +33,7 @@ order by a.created_at desc, a.id desc
 limit $8
 
 -- name: rules_of_sessions
--- As `rules`, of many, with their agents.
+-- The same as `rules` for many sessions, with their agents.
 select s.id, s.agent, s.permissions as session, o.permissions as organisation,
        project_rules($2, s.project_ids, null) as projects
 from sessions s left join policies o on o.organisation = s.organisation

@@ -5,7 +5,7 @@ insert into projects (id, organisation, name, path, url, branch, trust, metadata
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning *
 
 -- name: lock_place
--- Whoever creates a project at a place or writes its rules waits for others that do.
+-- Serialises the creation of projects at a location and changes to its rules.
 select pg_advisory_xact_lock(hashtext('places'), hashtext($1::text || ' ' || $2::text))
 
 -- name: rules_of_place
@@ -28,7 +28,7 @@ update projects set archived_at = coalesce(archived_at, now()), updated_at = now
 where id = $1 and organisation = $2 returning *
 
 -- name: projects_of
--- Those of a list that the organisation has.
+-- The projects of the list that belong to the organisation.
 select * from projects where id = any($1::text[]) and organisation = $2
 
 -- name: insert_workspace
@@ -48,8 +48,8 @@ update workspaces set archived_at = coalesce(archived_at, now()), updated_at = n
 where id = $1 and organisation = $2 returning *
 
 -- name: decide_base
--- Once for each session and project, by a worker that holds the session; whoever comes later is told what was decided.
--- Not while somebody looks whether a base of the project is needed, and removes it (`lock_bases`).
+-- Decides the base once per session and project, by the worker that has claimed the session. Later calls return the first
+-- decision. Waits while garbage collection checks and removes bases of the project (`lock_bases`).
 with held as materialized (select pg_advisory_xact_lock_shared(hashtext('bases'), hashtext($3::text)))
 update sessions s
 set bases = case when s.bases ? $3::text then s.bases else s.bases || jsonb_build_object($3::text, $4::jsonb) end

@@ -1,4 +1,4 @@
--- Agents, environments, sessions, keys, answers.
+-- Agents, environments, sessions, API keys and stored responses.
 
 -- name: insert_agent
 with head as (
@@ -64,7 +64,7 @@ where id = $1 and organisation = $2 returning *
 delete from environments where id = $1 and organisation = $2 returning id
 
 -- name: insert_session
--- No row when the organisation has no such environment, or has archived it.
+-- Returns no row if the organisation has no such environment, or has archived it.
 with session as (
     insert into sessions (id, organisation, agent_id, agent_version, agent, environment_id, environment, title, metadata,
                           context, principal, mode, project_ids, workspace_id, permissions)
@@ -86,7 +86,7 @@ where s.id = $1 and s.organisation = $2
 update sessions set title = $2, metadata = $3, agent = $4, permissions = $5, updated_at = now() where id = $1
 
 -- name: archive_session
--- It takes no more answers.
+-- Pending approvals of the session are closed, because it accepts no more decisions.
 with asks as (update approvals set closed_at = now() where session_id = $1 and closed_at is null)
 update sessions set archived_at = coalesce(archived_at, now()), updated_at = now() where id = $1
 
@@ -99,7 +99,8 @@ order by organisation, day, agent, model, harness, key, slot
 for update
 
 -- name: delete_session
--- Its events and entries go by `delete_rows`, what is outside the database after the commit (store/retention_deletions.py).
+-- `delete_rows` deletes its events and entries; data outside of the database is deleted after the commit
+-- (store/retention/deletion_cleanup.py).
 with a as (delete from steps where session_id = $1), b as (delete from turns where session_id = $1),
      c as (delete from session_heads where session_id = $1), d as (delete from answers where session_id = $1),
      e as (delete from imports where session_id = $1), f as (delete from approvals where session_id = $1),
@@ -108,8 +109,8 @@ with a as (delete from steps where session_id = $1), b as (delete from turns whe
 delete from sessions where id = $1
 
 -- name: pending_calls
--- The turn's calls that wait for an answer, whether it is parked by now or still runs: a custom tool's for its result, one
--- of ours for a person's word.
+-- The turn's pending calls, whether it is parked or still runs: a custom tool's call waits for its result, a built-in tool's
+-- call for a decision.
 select call.event_id as id,
        case call.type when 'agent.custom_tool_use' then 'user.custom_tool_result' else 'user.tool_confirmation' end as answer,
        call.body ->> 'session_thread_id' as thread_id
@@ -134,15 +135,15 @@ insert into organisations (id, name) values ($1, $2) on conflict (id) do nothing
 insert into api_keys (id, organisation, name, secret_hash, roles) values ($1, $2, $3, $4, $5)
 
 -- name: lock_answer
--- A retry waits here for its first try, if that still runs.
+-- A retry waits here for an earlier attempt that still runs.
 select pg_advisory_xact_lock($1)
 
 -- name: answer_by_key
 select id, body_hash, status, body from answers where fingerprint = $1 order by id desc limit 1
 
 -- name: answer_by_retry
--- An answer that was not delivered. Each serves one retry of each number (a bit of `served`), in whatever order they
--- arrive: the same text sent twice on purpose stays two.
+-- A stored response that was not delivered. Each response serves one retry of each number (a bit of `served`), in any order
+-- of arrival. The same text sent twice on purpose therefore stays two messages.
 update answers set served = served | (1::bigint << $2)
 where id = (
     select id from answers

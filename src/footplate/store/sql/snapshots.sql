@@ -1,7 +1,7 @@
--- What a session's files were like.
+-- Snapshots of a session's files.
 
 -- name: files_at
--- The newest snapshot of each tree at a position: the session's own, or one of those that it begins in.
+-- The newest snapshot of each tree at a position: the session's own, or an inherited one.
 select t.tree, n.number, n.files, n.apart, n.base, n.left_out, n.commits, n.bundles,
        array(select owner from stretches where session_id = $1 order by last_seq desc) as owners
 from unnest($2::text[]) as t (tree)
@@ -20,14 +20,14 @@ cross join lateral (
 ) n
 
 -- name: files_of_turn
--- What a turn found before its first call, and what it left, by tree.
+-- The snapshots before a turn's first call and at its end, by tree.
 select distinct on (tree, begins) tree, begins, number, files, apart, base, left_out, commits, bundles
 from snapshots where session_id = $1 and tree = any($2::text[]) and seq >= $3 and turn_id = $4
 order by tree, begins, case when begins then seq else -seq end
 
 -- name: departures
--- The snapshots of a tree as which its files left, those of a fork's beginning among them, and the newest, which may leave.
--- What an owner let out after it was forked is no business of the fork's.
+-- The delivered snapshots of a tree, including inherited ones, and the newest snapshot, which may be delivered next.
+-- Deliveries that an owner made after it was forked are not included.
 with o as (
     select $1::text as owner, 9223372036854775807 as last_seq, 9223372036854775807 as departures
     union all
@@ -48,8 +48,8 @@ where l.message is not null or (f.number = $3 and f.files = $4)
 order by f.seq
 
 -- name: depart
--- Before anything is written anywhere. Who asks again finds the message of the first time. The lock is one that a fork
--- waits for, or that waits for a fork: each of the two knows whether it came first.
+-- Records a delivery before anything is written. A repeated delivery returns the message of the first one. The lock excludes
+-- a concurrent fork, so each of the two knows whether it came first.
 with head as (
     select session_id from session_heads where session_id = $1 for update
 )

@@ -1,13 +1,13 @@
--- A turn from its claim to its commit.
+-- Turns, from claim to commit.
 -- Queued steps have positions between `taken_position` and `seq`. The upper bound changes no result, but with both bounds the
 -- planner expects few rows and uses the index; with the lower one alone it may read every step of the session.
 
 -- name: claim_step
--- The claim of an idle session with a queued step. While it waits for the head's lock, others may commit what its snapshot
--- does not show: a step, or other tools for the agent. The head itself is read anew. So the result is empty if `seq` changed
--- meanwhile, and an empty result does not mean that there is nothing to do: the caller then runs `claim_head`. The wake flag
--- stays until `begin_turn`: if this worker dies in between, the sweep finds the session. A worker that was recorded on an idle
--- session has started nothing, so the claim does not wait for it.
+-- Claims an idle session with a queued step. While this waits for the head's lock, other transactions may commit changes that
+-- its snapshot does not show: a step, or other tools for the agent. Only the head is read anew. The result is therefore empty
+-- if `seq` has changed meanwhile, and an empty result does not mean that there is no work: the caller then runs `claim_head`.
+-- The wake flag stays set until `begin_turn`, so the sweep finds the session if this worker dies in between. A worker that is
+-- recorded on an idle session has started nothing, so the claim does not wait for it.
 with seen as (
     select seq from session_heads where session_id = $1
 ), old as (
@@ -80,15 +80,17 @@ cross join lateral (select * from events where session_id = s.session_id and seq
 where h.session_id = $1
 
 -- name: outlook
--- Of a session that rests and has nothing to do. What one with projects begins with is decided by its first turn.
+-- The expected next turn of an idle session without queued work. Excludes sessions with projects, whose first turn decides
+-- their bases.
 select h.epoch, h.seq, h.entries, h.control_seq, s.agent, s.environment, s.mode, s.context as session_context
 from session_heads h join sessions s on s.id = h.session_id
 where h.session_id = $1 and h.organisation = $2 and h.turn_id is null and not h.wake and s.archived_at is null
   and s.project_ids = '{}'
 
 -- name: begin_turn
--- The input is taken up (its second position), the session runs, the turn exists: one statement. No row: another worker
--- has claimed the session, or it has moved from $12, where the claim saw it (null for a caller who holds the head's lock).
+-- Starts a turn in one statement: consumes the input (its second position), sets the session to running and inserts the turn.
+-- Returns no row if another worker has claimed the session, or if it has changed since position $12, which the claim read
+-- (null for a caller that holds the head's lock).
 with head as (
     update session_heads
     set seq = seq + 2, status = 'running', turn_id = $4, taken_position = $5, wake = false, wake_at = null, holder = $11
@@ -113,7 +115,7 @@ with head as (
 select seq, now() as created_at from head
 
 -- name: resume_turn
--- Of a turn that waited for a person the clock starts anew ($3, its limit in seconds); no worker was lost meanwhile.
+-- The time limit ($3, in seconds) of a turn that waited for a person starts anew. Its attempt does not count as a lost worker.
 update turns
 set attempt = attempt + 1, status = 'running',
     handed_over = handed_over + case when status = 'running' then 0 else 1 end,
@@ -125,9 +127,9 @@ returning attempt, failures, handed_over, controls_seq, extract(epoch from deadl
 update session_heads set status = $3 where session_id = $1 and epoch = $2
 
 -- name: end_turn
--- The caller holds the head's lock and has appended the last events in the same transaction. Says if there is more to do.
--- A parked turn whose answers are all there already is not idle: it goes on with the next claim. One that is parked heeds,
--- when it goes on, only the interrupts that came after.
+-- Ends or parks a turn. The caller holds the head's lock and has appended the last events in the same transaction. Returns
+-- whether the session has more work. A parked turn whose results have all arrived already is not idle: the next claim
+-- resumes it. A parked turn that resumes obeys only interrupts that arrived after it was parked.
 with turn as (
     update turns
     set status = $4, result = $5, ended_at = case when $6 then now() end,
@@ -151,8 +153,8 @@ returning h.wake or exists (
 ) as more
 
 -- name: finish_turn
--- The end of a turn that waits for nothing, in one statement: its last events, its result, the session idle. No row: another
--- worker holds the session, or an interrupt came that has to be taken up first.
+-- Ends a turn that waits for nothing in one statement: appends its last events, stores its result and sets the session to
+-- idle. Returns no row if another worker has claimed the session, or if an interrupt must be consumed first.
 with head as (
     update session_heads h
     set seq = seq + cardinality($7::text[]), status = 'idle', holder = null, turn_id = null,
@@ -162,7 +164,7 @@ with head as (
 ), turn as (
     update turns set status = $5, result = $6, ended_at = now() from head where session_id = $1 and id = $4 returning position
 ), step as (
-    -- Not a join: its plan would read every step of the session.
+    -- A subquery instead of a join, whose plan would read every step of the session.
     update steps set state = 'done' where session_id = $1 and position = (select position from turn)
 ), asks as (
     update approvals set closed_at = now() from head where session_id = $1 and turn_id = $4 and closed_at is null
@@ -190,7 +192,7 @@ set status = 'rescheduling', holder = null, active_seconds = active_seconds + ex
 where session_id = $1 and epoch = $2
 
 -- name: hand_over
--- At a safe point, with all of its commands dead: whoever takes the turn up next has nobody to wait for.
+-- Releases the turn at a safe point, when all of its commands have ended, so the next worker need not wait.
 with head as (
     update session_heads set holder = null, active_seconds = active_seconds + extract(epoch from now() - claimed_at)
     where session_id = $1 and epoch = $2
@@ -199,7 +201,7 @@ with head as (
 update turns t set handed_over = handed_over + 1 from head where t.session_id = head.session_id and t.id = $3
 
 -- name: steering
--- Messages that may join the running turn: only from the front of the queue, so that no input overtakes another.
+-- Messages that may join the running turn: only from the front of the queue, so that no input overtakes another one.
 select s.position, s.event_id, e.body, e.object_key
 from session_heads h
 join steps s on s.session_id = h.session_id and s.position > h.taken_position and s.state = 'queued' and s.when_busy = 'steer'
@@ -229,8 +231,8 @@ order by s.position
 select control_seq from session_heads where session_id = $1 and epoch = $2 for update
 
 -- name: interrupts
--- Interrupts that this turn has to heed: nobody took them up, or an earlier try of this turn did.
--- Those processed on receipt found the session idle.
+-- Interrupts that this turn must obey: not consumed yet, or consumed by an earlier attempt of this turn. Interrupts that
+-- were processed on receipt found the session idle.
 select e.seq, e.event_id, e.body, t.seq is not null as taken
 from events e
 left join events t on t.session_id = e.session_id and t.ref_seq = e.seq
@@ -249,7 +251,7 @@ from events
 where session_id = $1 and seq >= $2 and type in ('user.custom_tool_result', 'user.tool_confirmation') and ref_seq is null
 
 -- name: left_answers
--- What was asked and said in the turn before the one that begins at $2, if that one took its place.
+-- The custom tool calls, results and decisions of the previous turn, if the turn that starts at $2 superseded it.
 select e.event_id, e.type, e.body, e.object_key
 from (select t.first_seq, t.result from turns t where t.session_id = $1 and t.first_seq < $2 order by t.first_seq desc limit 1) t
 join events e on e.session_id = $1 and e.seq >= t.first_seq and e.seq < $2 and e.ref_seq is null

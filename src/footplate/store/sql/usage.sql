@@ -1,8 +1,7 @@
--- What was used, added up. The flags choose what a line stands for: what is not asked for is null on every line, and so in one
--- group.
+-- Usage reports. The flags choose the grouping: a dimension that is not requested is null on every line, so it forms one group.
 
 -- name: usage
--- Whole days from $9 on and before $10; and the turns that began from $2 on and before $3, or from $11 on and before $12.
+-- Sums whole days from $9 until before $10, and turns that started from $2 until before $3, or from $11 until before $12.
 with used as (
     select day, agent, model, harness, key, turns, pending, running, awaiting_tool_results, completed, failed, interrupted,
            limit_reached, timed_out, seconds, input_tokens, output_tokens, cache_read, cache_write, requests, cost_microusd,
@@ -46,7 +45,7 @@ order by 1, 2, 3, 4, 5
 limit $13
 
 -- name: usage_by_session
--- In the order of an index, so that no more sessions are read than fit into the limit.
+-- Reads in the order of an index, so that no more sessions are read than the limit allows.
 select
     session_id as session,
     case when $4 then day::text end as day,

@@ -1,7 +1,8 @@
--- Workers' leases, and what a worker must know of its turns.
+-- Workers' leases, and the state of a worker's turns.
 
 -- name: renew_lease
--- One statement for all turns of a worker. Returns its sessions' epochs (one that moved is lost to it) and controls.
+-- One statement for all turns of a worker. Returns the epochs of its sessions (if one has changed, the worker has lost that
+-- session) and their control positions.
 with lease as (
     insert into workers (id, host, lease_until)
     values ($1, $2, clock_timestamp() + $3 * interval '1 second')
@@ -10,15 +11,15 @@ with lease as (
 select session_id, epoch, control_seq from session_heads where session_id = any($4::text[])
 
 -- name: lapsed_lease
--- Of a worker that did not end it: with a margin, as its guardians have one.
+-- Whether the lease of a worker that did not end it has expired, with the same margin that its guardians have.
 select lease_until < clock_timestamp() - interval '10 seconds' as lapsed from workers where id = $1
 
 -- name: end_lease
 delete from workers where id = $1
 
 -- name: to_wake
--- What the api could not signal, or was lost between commit and signal; and turns whose worker is long gone. A session
--- whose turn runs or waits for its next try is left alone: its workflow looks at the flag when the turn ends.
+-- Sessions whose wake signal failed or was lost after the commit, and turns whose worker was lost long ago. Skips sessions
+-- whose turn runs or waits for its next attempt: their workflow checks the flag when the turn ends.
 select h.organisation, h.session_id
 from active_sessions a
 join session_heads h on h.session_id = a.session_id
@@ -34,7 +35,7 @@ delete from answers where id in (
 )
 
 -- name: forget_active
--- Holds the head's lock, so that a concurrent wake waits and then inserts the row again.
+-- Takes the head's lock, so that a concurrent wake waits and then inserts the row again.
 delete from active_sessions where session_id in (
     select h.session_id from active_sessions a join session_heads h on h.session_id = a.session_id
     where a.since < now() - interval '1 minute' and h.status = 'idle' and not h.wake

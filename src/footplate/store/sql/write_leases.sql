@@ -1,7 +1,7 @@
--- Who may write where two would meet.
+-- Write leases: one writer at a time for each resource.
 
 -- name: queue_to_write
--- Who was gone long ago is not waited for any more, and goes.
+-- Also removes waiters that stopped polling long ago.
 with gone as (
     delete from write_queue
     where organisation = $1 and place = $2 and asked_at < clock_timestamp() - interval '1 hour'
@@ -14,9 +14,8 @@ returning ticket
 update write_queue set asked_at = clock_timestamp() where ticket = $1
 
 -- name: take_to_write
--- The first living one in the queue takes it, once it is free or its holder's time is over. A retry of the statement finds
--- it taken by its own ticket, with the same token. $7: who comes back, and is known to be the holder's only successor, has it
--- at once.
+-- The first live waiter in the queue gets the lease once it is free or expired. A retry of the statement finds the lease held
+-- by its own ticket, with the same token. $7: the caller is known to be the holder's only successor and gets it at once.
 insert into write_leases as l (organisation, place, token, ticket, holder, since, until)
 select $1, $2, 1, $3, $4, clock_timestamp(), clock_timestamp() + $5 * interval '1 second'
 where not exists (
@@ -35,7 +34,7 @@ returning token, since
 delete from write_queue where ticket = $1
 
 -- name: writer
--- Who has it, and how many come first.
+-- The holder, and the number of waiters ahead in the queue.
 select l.holder, l.since, extract(epoch from clock_timestamp() - l.since)::float as seconds,
        (select count(*) from write_queue q
         where q.organisation = l.organisation and q.place = l.place and q.ticket < $3
@@ -44,7 +43,7 @@ from write_leases l
 where l.organisation = $1 and l.place = $2 and l.holder is not null
 
 -- name: renew_to_write
--- Also when its time is over, as long as nobody else took it.
+-- Also succeeds for an expired lease, as long as no other writer has taken it.
 update write_leases set until = clock_timestamp() + $4 * interval '1 second'
 where organisation = $1 and place = $2 and token = $3 and holder is not null
 returning token

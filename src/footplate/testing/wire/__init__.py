@@ -1,6 +1,6 @@
-"""The wire formats of model providers: how each asks for a reply, streams it and reports an error.
+"""The wire formats of model providers: how requests are read, and replies and errors are encoded.
 
-A format knows nothing of timing or selection: `encoding` plays a script's steps through its encoder.
+Formats do not handle timing or script selection: `encoding` plays the steps of a script through a format's encoder.
 """
 
 from collections.abc import Mapping
@@ -14,4 +14,4 @@ FORMATS: Final[Mapping[str, Format]] = {
     "/v1/chat/completions": chat.FORMAT,
     "/v1/responses": responses.FORMAT,
 }
-"""By the path of the `POST` that asks for a reply."""
+"""Wire formats by the path of the `POST` request."""

@@ -1,7 +1,7 @@
-"""OpenAI's Chat Completions: one message, told in deltas of its fields.
+"""OpenAI's Chat Completions API: one message, streamed as deltas of its fields.
 
-A message has one text: pieces of text with nothing between them arrive as one, however many steps they were. Thinking
-travels as `reasoning_content`, the way that compatible servers send it; OpenAI's own keep it to themselves.
+A message has a single text, so adjacent text steps are joined. Thinking is sent as `reasoning_content`, as compatible
+servers do; OpenAI itself does not send it.
 """
 
 import time
@@ -56,10 +56,10 @@ class ChatEncoder:
     def delta(self, text: str) -> bytes:
         return self._before + orjson.dumps(text) + self._after
 
-    def stop(self, block: Block) -> bytes:  # noqa: ARG002 - the format has no end of a block
+    def stop(self, block: Block) -> bytes:  # noqa: ARG002 - this format does not mark the end of a block
         return b""
 
-    def end(self, blocks: Sequence[Block]) -> bytes:  # noqa: ARG002 - nor does it repeat what was sent
+    def end(self, blocks: Sequence[Block]) -> bytes:  # noqa: ARG002 - this format does not repeat the content
         last = self._chunk({}, finish_reason=self._finish_reason)
         if not self._tells_usage:
             return last + _DONE
@@ -74,7 +74,7 @@ class ChatEncoder:
         return orjson.dumps({**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage()})
 
     def _split(self, delta: dict[str, object]) -> None:
-        """Everything of a delta but the text itself, encoded once."""
+        """Encodes a delta once and splits it at the position of the text."""
         self._before, self._after = self._chunk(delta).split(orjson.dumps(_HERE))
 
     def _chunk(self, delta: dict[str, object], *, finish_reason: str | None = None) -> bytes:
@@ -94,7 +94,7 @@ class ChatEncoder:
 
 
 _HERE: Final = "\x00text\x00"
-"""Stands for the text where a delta's frame is split. No name of a model or of a tool can hold it."""
+"""Placeholder for the text in the frame of a delta. No model or tool name can contain it."""
 
 
 def said(body: JsonObject) -> list[Said]:

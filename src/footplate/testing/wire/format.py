@@ -1,4 +1,4 @@
-"""What a wire format has to offer: reading what was said, and an encoder for one reply."""
+"""The interface of a wire format: reads the conversation from a request and encodes a reply."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 
 class Said(NamedTuple):
-    """One message of the conversation so far. The text of a tool's result is left out."""
+    """One message of the conversation. The text of tool results is omitted."""
 
     role: Role
     text: str
@@ -21,7 +21,7 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What is the same all through one reply."""
+    """The parts of a reply that do not change while it is streamed."""
 
     model: str
     usage: s.Tokens
@@ -43,7 +43,7 @@ class Envelope:
 
 @dataclass(slots=True)
 class Block:
-    """A step of content and as much of it as was sent: of a tool, its input as JSON."""
+    """A content step and the pieces sent so far. The pieces of a tool call are its input as JSON."""
 
     step: s.Content
     pieces: list[str] = field(default_factory=list)
@@ -54,43 +54,43 @@ class Block:
 
 
 class Encoder(Protocol):
-    """One reply as frames, each method called when its moment has come; a new one for every reply."""
+    """Encodes one reply as frames. Each method is called when its frame is due, and every reply has a new encoder."""
 
     def opening(self) -> bytes: ...
 
     def start(self, step: s.Content) -> bytes:
-        """The block of this step begins."""
+        """Starts the block of a step."""
         ...
 
     def delta(self, text: str) -> bytes:
-        """The next piece of the block that was started last. The hot path."""
+        """Encodes the next piece of the current block. This is the hot path."""
         ...
 
     def stop(self, block: Block) -> bytes:
-        """The block is complete."""
+        """Completes a block."""
         ...
 
     def end(self, blocks: Sequence[Block]) -> bytes: ...
 
     def error(self, error: s.HttpError, request_id: str) -> bytes:
-        """An error after the answer has begun."""
+        """Encodes an error after the response has started."""
         ...
 
     def whole(self, blocks: Sequence[Block]) -> bytes:
-        """The same reply in one piece, for a request that does not stream."""
+        """Encodes the whole reply, for a request without streaming."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
     call_prefix: str
-    """Of the ids of tool calls."""
+    """Prefix of tool call ids."""
     fault: Callable[[JsonObject], str | None]
-    """What is wrong with a request, if its conversation cannot be read."""
+    """Returns the error message for a request whose conversation cannot be read, or None."""
     said: Callable[[JsonObject], Sequence[Said]]
     encoder: Callable[[Envelope], Encoder]
     error_body: Callable[[s.HttpError, str], JsonObject]
-    """An error's body before the answer has begun, for the error and the request's id."""
+    """Returns the body of an error response, for an error and a request id."""
 
 
 def new_id(prefix: str, *, separator: str = "_") -> str:
@@ -98,7 +98,7 @@ def new_id(prefix: str, *, separator: str = "_") -> str:
 
 
 def text_of(content: Json, *block_types: str) -> str:
-    """The text of a string or of those blocks in a list."""
+    """Returns a string itself, or the joined text of the blocks of these types in a list."""
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else []
@@ -106,7 +106,7 @@ def text_of(content: Json, *block_types: str) -> str:
 
 
 def role_of(name: Json) -> Role:
-    """OpenAI's newer models call the system `developer`. What nobody knows is what a person might have said."""
+    """Maps a role name. OpenAI's newer models use `developer` for system. Unknown roles count as user."""
     match name:
         case "assistant" | "system" | "tool":
             return name

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: blocks that start, grow and stop, each with its index."""
+"""Anthropic's Messages API: a stream of indexed content blocks that start, grow and stop."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -60,7 +60,7 @@ class MessagesEncoder:
             )
         return end
 
-    def end(self, blocks: Sequence[Block]) -> bytes:  # noqa: ARG002 - a message's end does not repeat its content
+    def end(self, blocks: Sequence[Block]) -> bytes:  # noqa: ARG002 - the end of a message does not repeat its content
         delta = {"stop_reason": self._envelope.stop_reason, "stop_sequence": None}
         return _frame("message_delta", {"delta": delta, "usage": asdict(self._envelope.usage)}) + _MESSAGE_STOP
 
@@ -78,7 +78,7 @@ class MessagesEncoder:
         )
 
     def _delta_before(self, delta_type: str, key: str) -> bytes:
-        """Everything of a delta but the text itself, encoded once."""
+        """Encodes the part of a delta before its text, once per block."""
         data = f'{{"type":"content_block_delta","index":{self._index},"delta":{{"type":"{delta_type}","{key}":'
         return b"event: content_block_delta\ndata: " + data.encode()
 

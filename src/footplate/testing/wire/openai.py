@@ -1,4 +1,4 @@
-"""What OpenAI's two APIs share: the envelope of errors, and how tokens are counted."""
+"""Shared by both OpenAI APIs: the format of errors and token counts."""
 
 from typing import Final
 
@@ -13,23 +13,23 @@ _ERRORS: Final[dict[int, tuple[str, str | None]]] = {
     503: ("service_unavailable_error", "server_is_overloaded"),
     529: ("service_unavailable_error", "server_is_overloaded"),
 }
-"""Type and code. OpenAI itself never sends 529; a script that does means overload, in whichever format."""
+"""Error type and code by status. OpenAI never sends 529; in a script it means overload in every format."""
 _SERVER_ERROR: Final = 500
 
 
 def error_object(error: s.HttpError) -> JsonObject:
-    """A type that a script names is the code as well: programs tell OpenAI's errors apart by either."""
+    """Returns the error object. A type from the script is also used as the code, because clients check either."""
     default = (_INVALID, None) if error.http_error < _SERVER_ERROR else ("server_error", "server_error")
     error_type, code = (error.type, error.type) if error.type else _ERRORS.get(error.http_error, default)
     return {"message": error.message, "type": error_type, "param": None, "code": code}
 
 
-def error_body(error: s.HttpError, request_id: str) -> JsonObject:  # noqa: ARG001 - it travels in a header alone
+def error_body(error: s.HttpError, request_id: str) -> JsonObject:  # noqa: ARG001 - the request id is only in a header
     return {"error": error_object(error)}
 
 
 def input_tokens(tokens: s.Tokens) -> int:
-    """OpenAI counts what its cache read and wrote as input; a script, like Anthropic, counts it beside the input."""
+    """Returns the input tokens including cached tokens, as OpenAI counts them. Scripts count them separately."""
     return tokens.input_tokens + tokens.cache_read_input_tokens + tokens.cache_creation_input_tokens
 
 

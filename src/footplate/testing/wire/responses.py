@@ -1,7 +1,7 @@
-"""OpenAI's Responses API: numbered events about items, and the whole response at the end.
+"""OpenAI's Responses API: numbered events about output items, and the whole response at the end.
 
-What the request asked is not repeated in the response, beyond what a client checks. Nothing is kept on the server, so
-a request must carry its whole conversation.
+The response repeats only those request fields that clients check. The server stores no conversations, so a request must
+contain the whole conversation.
 """
 
 import time
@@ -66,7 +66,7 @@ class ResponsesEncoder:
         response = self._final(blocks)
         return self._frame(f"response.{response['status']}", response=response)
 
-    def error(self, error: s.HttpError, request_id: str) -> bytes:  # noqa: ARG002 - it travels in a header alone
+    def error(self, error: s.HttpError, request_id: str) -> bytes:  # noqa: ARG002 - the request id is only in a header
         told = openai.error_object(error)
         return self._frame("error", code=told["code"] or told["type"], message=error.message, param=None)
 
@@ -89,7 +89,7 @@ class ResponsesEncoder:
             yield self._of_item("response.content_part.done", content_index=0, part=_output_text(text))
 
     def _delta_before(self, event: str, fields: str = "") -> bytes:
-        """Everything of a delta but its number and the text itself, encoded once."""
+        """Encodes the part of a delta before its number and text, once per block."""
         place = f'"item_id":"{self._items[-1]}","output_index":{self._output_index},{fields}'
         return f'event: {event}\ndata: {{"type":"{event}",{place}"sequence_number":'.encode()
 
@@ -157,7 +157,7 @@ class ResponsesEncoder:
 
 
 def said(body: JsonObject) -> list[Said]:
-    """One reply of the model comes back as several items in a row: together they are one message."""
+    """Reads the conversation. A reply consists of several consecutive items, which are joined into one message."""
     conversation = [Said("system", text_of(body.get("instructions")))]
     for message in _items_said(body.get("input")):
         last = conversation[-1]
@@ -172,7 +172,7 @@ def fault(body: JsonObject) -> str | None:
     if not isinstance(body.get("input"), str | list):
         return "Missing required parameter: 'input'."
     kept = next((name for name in _NOT_KEPT if body.get(name) is not None), None)
-    return f"{kept} is not scripted: nothing is kept, so send the whole input." if kept else None
+    return f"{kept} is not supported: conversations are not stored, so send the whole input." if kept else None
 
 
 def _items_said(given: Json) -> Iterator[Said]:

@@ -73,7 +73,7 @@ async def test_what_was_allowed_is_made_before_the_new_message(desk: Desk) -> No
     said = {(name, words): is_error for name, words, is_error in results(desk)}
     assert said[NAME, "Blue."] is False
     assert said[NAME, UNANSWERED] is True
-    assert [is_error for (name, words), is_error in said.items() if "nobody allowed" in words and name == "Bash"] == [
+    assert [is_error for (name, words), is_error in said.items() if "was not approved" in words and name == "Bash"] == [
         True
     ]
     assert len(said) == 4

@@ -173,7 +173,7 @@ async def test_what_cannot_be_made_later_says_so(desk: Desk) -> None:
     (asked,) = uses(desk)
     confirm(desk, asked.id, "allow")
     assert (await desk.try_it()).text == "Done."
-    assert "takes no -i" in results(desk)[asked.id]
+    assert "does not support -i" in results(desk)[asked.id]
 
 
 async def test_a_person_changes_the_input(desk: Desk) -> None:

@@ -72,7 +72,7 @@ async def test_results_of_all_kinds(desk: Desk) -> None:
     kinds = [[block["type"] for block in body["content"]] for body in results]  # type: ignore[index,union-attr,call-overload]
     assert kinds[0][0] == "image"  # and the CLI's own words about it
     assert "it never works" in str(results[1])
-    assert "characters left out" in str(results[3])
+    assert "characters omitted" in str(results[3])
     names = [event.body["name"] for event in desk.told() if event.type == ev.AGENT_MCP_TOOL_USE]
     assert names == ["picture", "fail", "odd.name", "large", "gone"]
 
@@ -158,5 +158,5 @@ async def test_who_was_not_let_through_gets_nothing_done(
     monkeypatch.setattr(Recorder, "starts", asked)
     await desk.turn("Note. [[script:note]]")
     (result,) = [event for event in desk.told() if event.type == ev.AGENT_MCP_TOOL_RESULT]
-    assert "has not let this call through" in texts(result)
+    assert "This call was not permitted" in texts(result)
     assert not notes.noted()

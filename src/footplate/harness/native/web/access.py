@@ -1,4 +1,4 @@
-"""The entry point of the web tools: `Web` fetches pages and searches, and is shared by all turns of a process."""
+"""The entry point of the web tools: `WebTools` fetches pages and searches, and is shared by all turns of a process."""
 
 from footplate.domain.addresses import Reach
 from footplate.domain.ports import WebAccess

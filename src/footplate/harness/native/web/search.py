@@ -38,8 +38,8 @@ class Result:
 async def search(downloads: Downloads, provider: SearchProvider | None, query: str) -> str:
     if provider is None:
         raise ToolFailure(
-            "web_search is not available: this server has no search provider. Continue without it. If you have web_fetch, "
-            "you can read pages whose URL you know. (For the operator: set FOOTPLATE_SEARCH_PROVIDER.)"
+            "web_search is not available: this server has no search provider. Continue without it. If you have "
+            "web_fetch, you can read pages whose URL you know. (For the operator: set FOOTPLATE_SEARCH_PROVIDER.)"
         )
     url, params, headers = _request(provider, query)
     try:
